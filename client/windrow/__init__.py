@@ -1,0 +1,1 @@
+"""Windrow: split grouping plans for tables of many small files, read on Spark."""

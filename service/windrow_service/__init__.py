@@ -1,0 +1,1 @@
+"""The coordinator: file inventories and split grouping plans over HTTP."""

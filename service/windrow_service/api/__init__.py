@@ -1,0 +1,1 @@
+"""HTTP: routes, problems, and what they depend on."""

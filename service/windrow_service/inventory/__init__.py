@@ -1,0 +1,1 @@
+"""Inventories: what files a table has, and what their footers say."""

@@ -1,0 +1,1 @@
+"""The pure core: columns of files in, columns of split groups out."""

@@ -1,0 +1,73 @@
+"""The columns of an inventory: one row per data file, as an Arrow table.
+
+| column | type | what |
+|---|---|---|
+| `path` | string | relative to the table's location, with `/`, not URL-decoded; unique; ascending |
+| `size_bytes` | int64 | length of the file |
+| `mtime_ns` | int64 | last change, nanoseconds since 1970 |
+| `row_count` | int64 | rows in the file |
+| `bucket` | int32, null | bucket number; null where the file has none |
+| `hosts` | list<string> | hosts that hold a replica; empty where unknown |
+| `row_group_offsets` | list<int64> | byte offset where each row group starts, ascending |
+| `stats_see_nan` | bool | whether float statistics prove that no NaN is present |
+| `partition` | struct | one typed field per partition column; null for Hive's default partition |
+| `stats` | struct of struct<min, max, null_count> | one field per data column with an order |
+
+In `stats`, a null `min` or `max` means "not known", and so does a null `null_count`.
+A file whose values are all null has null bounds and `null_count == row_count`.
+Bounds may be wider than the values (truncated strings), never narrower.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+FIXED_FIELDS: tuple[pa.Field, ...] = (
+    pa.field("path", pa.string(), nullable=False),
+    pa.field("size_bytes", pa.int64(), nullable=False),
+    pa.field("mtime_ns", pa.int64(), nullable=False),
+    pa.field("row_count", pa.int64(), nullable=False),
+    pa.field("bucket", pa.int32()),
+    pa.field("hosts", pa.list_(pa.string()), nullable=False),
+    pa.field("row_group_offsets", pa.list_(pa.int64()), nullable=False),
+    pa.field("stats_see_nan", pa.bool_(), nullable=False),
+)
+
+
+def has_order(type_: pa.DataType) -> bool:
+    """Tell whether columns of this type carry min/max statistics that pruning can use."""
+    return bool(
+        pt.is_boolean(type_)
+        or pt.is_integer(type_)
+        or pt.is_floating(type_)
+        or pt.is_decimal(type_)
+        or pt.is_string(type_)
+        or pt.is_binary(type_)
+        or pt.is_date32(type_)
+        or pt.is_timestamp(type_)
+    )
+
+
+def inventory_schema(data: pa.Schema, partition: pa.Schema) -> pa.Schema:
+    """Return the schema of an inventory.
+
+    Args:
+        data: The table's columns that are stored in its files.
+        partition: The table's partition columns, typed.
+    """
+    stats = [
+        pa.field(
+            field.name,
+            pa.struct([("min", field.type), ("max", field.type), ("null_count", pa.int64())]),
+        )
+        for field in data
+        if has_order(field.type)
+    ]
+    return pa.schema(
+        [
+            *FIXED_FIELDS,
+            pa.field("partition", pa.struct(list(partition)), nullable=False),
+            pa.field("stats", pa.struct(stats), nullable=False),
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Packing strategies, one module each."""

@@ -1,0 +1,1 @@
+"""Planning off the event loop."""

@@ -1,0 +1,1 @@
+"""Tables, snapshots, manifests and plans in a SQL database."""

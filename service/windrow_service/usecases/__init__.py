@@ -1,0 +1,1 @@
+"""What the coordinator does, in terms of ports."""

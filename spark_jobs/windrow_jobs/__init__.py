@@ -1,0 +1,1 @@
+"""Spark jobs that keep tables and caches in order."""
