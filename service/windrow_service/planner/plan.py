@@ -1,0 +1,130 @@
+"""From an inventory to a plan: prune, cut, pack, place, order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_service.planner.cut import cut
+from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
+from windrow_service.planner.expressions import Expression
+from windrow_service.planner.place import preferred_hosts
+from windrow_service.planner.policy import Policy
+from windrow_service.planner.prune import Pruning, prune, residuals
+from windrow_service.planner.splits import Bools, Groups, Ints, Splits
+from windrow_service.planner.strategies import STRATEGIES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedSplits:
+    """A plan's split groups, as columns; largest group first.
+
+    Attributes:
+        files: The inventory that `splits.file` points into.
+        splits: The m splits, in the order of their groups.
+        offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`.
+        size_bytes: Bytes of each group.
+        host_offsets: Group g prefers `host_codes[host_offsets[g]:host_offsets[g + 1]]`.
+        host_codes: Positions in `splits.hosts.names`.
+        residual: For each group, the position of its residual filter in `residual_filters`.
+        residual_filters: What is left for the reader to apply; None is nothing.
+        pruning: Which files were pruned, and by what.
+    """
+
+    files: pa.Table
+    splits: Splits
+    offsets: Ints
+    size_bytes: Ints
+    host_offsets: Ints
+    host_codes: Ints
+    residual: Ints
+    residual_filters: Sequence[Expression | None]
+    pruning: Pruning
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def bucket(self) -> Ints:
+        """The bucket of each group, or NO_BUCKET."""
+        return self.splits.bucket[self.offsets[:-1]]
+
+
+def plan_groups(
+    files: pa.Table,
+    expression: Expression | None,
+    policy: Policy,
+    cacheable: Bools | None = None,
+) -> GroupedSplits:
+    """Plan how to read a table's files.
+
+    The answer depends only on the set of files, the filter and the policy: the order of
+    `files` does not matter.
+
+    Args:
+        files: An inventory, as `columns.inventory_schema` says.
+        expression: The filter, or None for every row.
+        policy: Limits and costs.
+        cacheable: One flag per file; such files are never grouped. None is no file.
+
+    Raises:
+        UnknownStrategyError: `policy.strategy` names no strategy.
+        PlanTooLargeError: More files survive than `policy.max_files`.
+    """
+    if policy.strategy not in STRATEGIES:
+        raise UnknownStrategyError(policy.strategy, tuple(STRATEGIES))
+    if cacheable is None:
+        cacheable = np.zeros(len(files), np.bool_)
+    files, cacheable = _in_path_order(files, cacheable)
+    pruning = prune(files, expression)
+    rows = np.flatnonzero(pruning.survives)
+    if len(rows) > policy.max_files:
+        raise PlanTooLargeError(len(rows), policy.max_files)
+    splits = cut(files, rows, policy.max_split_size, cacheable)
+    groups = _largest_first(splits, STRATEGIES[policy.strategy](splits, policy), policy)
+    host_offsets, host_codes = preferred_hosts(splits, groups)
+    splits = splits.take(groups.order)
+    residual, residual_filters = residuals(pruning, splits.file, groups.offsets)
+    return GroupedSplits(
+        files=files,
+        splits=splits,
+        offsets=groups.offsets,
+        size_bytes=_sums(splits.length, groups.offsets),
+        host_offsets=host_offsets,
+        host_codes=host_codes,
+        residual=residual,
+        residual_filters=residual_filters,
+        pruning=pruning,
+    )
+
+
+def _in_path_order(files: pa.Table, cacheable: Bools) -> tuple[pa.Table, Bools]:
+    path = files["path"]
+    if len(files) < 2 or pc.all(pc.less(path[:-1], path[1:])).as_py():
+        return files, cacheable
+    order = pc.sort_indices(path)
+    return files.take(order), cacheable[order.to_numpy()]
+
+
+def _largest_first(splits: Splits, groups: Groups, policy: Policy) -> Groups:
+    """Order groups by work, so that the longest task does not start last."""
+    if len(groups.offsets) == 1:
+        return groups
+    work = _sums(splits.length[groups.order] + policy.open_file_cost, groups.offsets)
+    first = groups.order[groups.offsets[:-1]]
+    by_work = np.lexsort((first, -work))
+    sizes = np.diff(groups.offsets)[by_work]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+    return Groups(groups.order[np.repeat(groups.offsets[:-1][by_work], sizes) + within], offsets)
+
+
+def _sums(values: Ints, offsets: Ints) -> Ints:
+    if len(offsets) == 1:
+        return np.empty(0, np.int64)
+    sums: Ints = np.add.reduceat(values, offsets[:-1])
+    return sums

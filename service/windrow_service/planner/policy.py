@@ -1,0 +1,33 @@
+"""The limits and costs that a plan is made under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 2**20
+
+# What opening one more small file costs the grouped reader, as bytes of reading: measured by
+# benchmarks/read_small_files.py, explained in docs/decisions/0005-open-file-cost.md.
+DEFAULT_OPEN_FILE_COST = 48 * 2**10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How splits are grouped. Sizes and costs are bytes; bounds are inclusive.
+
+    Attributes:
+        strategy: Name of the packing strategy.
+        max_split_size: Most bytes in a group, and where large files are cut.
+        max_small_splits_grouped: Most splits in a group; None is no bound.
+        open_file_cost: Bytes of reading that opening one file is worth.
+        parallelism: Tasks that run at the same time; a plan has at least as many groups
+            when there are that many splits.
+        max_files: Most files in one plan.
+    """
+
+    strategy: str = "balanced"
+    max_split_size: int = 64 * MIB
+    max_small_splits_grouped: int | None = None
+    open_file_cost: int = DEFAULT_OPEN_FILE_COST
+    parallelism: int = 1
+    max_files: int = 20_000_000

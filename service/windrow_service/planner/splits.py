@@ -1,0 +1,140 @@
+"""Splits as columns, and the runs that packing makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+NO_BUCKET = -1
+NO_HOST = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The hosts of m splits, in compressed sparse rows.
+
+    Attributes:
+        names: Distinct host names, ascending.
+        offsets: m + 1 positions in `codes`; row i is `codes[offsets[i]:offsets[i + 1]]`.
+        codes: Positions in `names`, in the order in which the file names its hosts.
+    """
+
+    names: tuple[str, ...]
+    offsets: Ints
+    codes: Ints
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> Hosts:
+        """Read a `list<string>` column."""
+        lists = column.combine_chunks()
+        lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        if offsets[-1] == 0:
+            return cls((), offsets, np.empty(0, np.int64))
+        coded = pc.list_flatten(lists).dictionary_encode()
+        rank = np.argsort(np.argsort(coded.dictionary.to_numpy(zero_copy_only=False).astype(str)))
+        names = tuple(sorted(coded.dictionary.to_pylist()))
+        return cls(names, offsets, rank[coded.indices.to_numpy(zero_copy_only=False)])
+
+    @property
+    def counts(self) -> Ints:
+        """How many hosts each split has."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: Ints) -> Hosts:
+        """Return the hosts of the splits at `rows`, in that order."""
+        if not self.names:
+            return Hosts((), np.zeros(len(rows) + 1, np.int64), self.codes)
+        counts = self.counts[rows]
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        return Hosts(
+            self.names, offsets, self.codes[np.repeat(self.offsets[rows], counts) + within]
+        )
+
+    def nth(self, position: Ints) -> Ints:
+        """Return the code of host number `position` of each split, or NO_HOST past its last."""
+        if not len(self.codes):
+            return np.full(len(position), NO_HOST, np.int64)
+        index = self.offsets[:-1] + position
+        found = position < self.counts
+        return np.where(found, self.codes[np.where(found, index, 0)], NO_HOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Splits as columns of the same length, ordered by path and position in the file.
+
+    Attributes:
+        file: Row of the split's file in the inventory.
+        start: Offset of the first byte.
+        length: Bytes.
+        bucket: Bucket number, or NO_BUCKET.
+        cacheable: Whether the split must stay where it is cached.
+        hosts: Hosts of the file.
+    """
+
+    file: Ints
+    start: Ints
+    length: Ints
+    bucket: Ints
+    cacheable: Bools
+    hosts: Hosts
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def take(self, rows: Ints) -> Splits:
+        """Return the splits at `rows`, in that order."""
+        return replace(
+            self,
+            file=self.file[rows],
+            start=self.start[rows],
+            length=self.length[rows],
+            bucket=self.bucket[rows],
+            cacheable=self.cacheable[rows],
+            hosts=self.hosts.take(rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Every split in exactly one group: group g holds `order[offsets[g]:offsets[g + 1]]`.
+
+    Attributes:
+        order: A permutation of the splits' rows.
+        offsets: Group boundaries in `order`, ascending from 0 to its length; no group is empty.
+    """
+
+    order: Ints
+    offsets: Ints
+
+    @classmethod
+    def by_number(cls, number: Ints) -> Groups:
+        """Gather splits that carry the same number; inside a group they keep their order."""
+        order = np.argsort(number, kind="stable")
+        return cls(order, run_offsets(number[order]))
+
+
+def run_offsets(*keys: Ints) -> Ints:
+    """Return where runs of equal keys begin, and the length at the end."""
+    size = len(keys[0])
+    if size == 0:
+        return np.zeros(1, np.int64)
+    change = np.zeros(size - 1, np.bool_)
+    for key in keys:
+        change |= key[1:] != key[:-1]
+    return np.concatenate(([0], np.flatnonzero(change) + 1, [size])).astype(np.int64)
+
+
+def run_numbers(offsets: Ints) -> Ints:
+    """Return the number of its run for each element; the reverse of `run_offsets`."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

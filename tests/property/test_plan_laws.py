@@ -1,0 +1,152 @@
+"""What holds of every plan, whatever the table, under every strategy."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.inventories import inventory
+from windrow_service.planner.plan import plan_groups
+from windrow_service.planner.policy import Policy
+from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.wire.groups import ArrowGroups
+
+SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
+HOSTS = ["a", "b", "ab", "c", "d"]
+
+
+@st.composite
+def files(draw: st.DrawFn) -> pa.Table:
+    count = draw(st.integers(0, 40))
+
+    def column(values: st.SearchStrategy[Any]) -> list[Any]:
+        return draw(st.lists(values, min_size=count, max_size=count))
+
+    sizes = column(st.integers(0, 40))
+    cuts = column(st.sets(st.integers(1, 39), max_size=4))
+    offsets = [
+        sorted({1, *(c for c in cut if c < size)}) for cut, size in zip(cuts, sizes, strict=True)
+    ]
+    return inventory(
+        sizes,
+        hosts=column(st.lists(st.sampled_from(HOSTS), max_size=4, unique=True)),
+        buckets=column(st.none() | st.integers(0, 2)),
+        row_group_offsets=offsets,
+    )
+
+
+def policies(strategy: str) -> st.SearchStrategy[Policy]:
+    return st.builds(
+        Policy,
+        strategy=st.just(strategy),
+        max_split_size=st.integers(1, 60),
+        max_small_splits_grouped=st.none() | st.integers(1, 6),
+        open_file_cost=st.integers(0, 30),
+        parallelism=st.integers(1, 9),
+    )
+
+
+def flags(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).random(count) < 0.2
+
+
+strategies = pytest.mark.parametrize("strategy", STRATEGIES)
+
+
+@strategies
+def test_every_byte_of_every_file_is_in_exactly_one_group(strategy: str) -> None:
+    @SETTINGS
+    @given(files(), policies(strategy))
+    def law(table: pa.Table, policy: Policy) -> None:
+        grouped = plan_groups(table, None, policy)
+
+        covered: dict[int, list[tuple[int, int]]] = {}
+        for file, start, length in zip(
+            grouped.splits.file, grouped.splits.start, grouped.splits.length, strict=True
+        ):
+            covered.setdefault(int(file), []).append((int(start), int(start + length)))
+        sizes = grouped.files["size_bytes"].to_pylist()
+        assert sorted(covered) == list(range(len(table)))
+        for file, ranges in covered.items():
+            ranges.sort()
+            assert ranges[0][0] == 0
+            assert ranges[-1][1] == sizes[file]
+            assert all(left[1] == right[0] for left, right in pairwise(ranges))
+        assert grouped.offsets[0] == 0
+        assert grouped.offsets[-1] == len(grouped.splits)
+        assert (np.diff(grouped.offsets) > 0).all()
+
+    law()
+
+
+@strategies
+def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(strategy: str) -> None:
+    @SETTINGS
+    @given(files(), policies(strategy), st.integers(0, 9))
+    def law(table: pa.Table, policy: Policy, seed: int) -> None:
+        cacheable = flags(len(table), seed)
+
+        grouped = plan_groups(table, None, policy, cacheable)
+
+        for begin, end in zip(grouped.offsets[:-1], grouped.offsets[1:], strict=True):
+            members = grouped.splits.take(np.arange(begin, end))
+            if len(members) > 1:
+                assert members.length.sum() <= policy.max_split_size
+                assert len(members) <= (policy.max_small_splits_grouped or len(members))
+                assert not members.cacheable.any()
+            assert len(set(members.bucket.tolist())) == 1
+
+    law()
+
+
+@strategies
+def test_the_same_files_in_any_order_give_the_same_plan_byte_for_byte(strategy: str) -> None:
+    @SETTINGS
+    @given(files(), policies(strategy), st.integers(0, 2**32 - 1))
+    def law(table: pa.Table, policy: Policy, seed: int) -> None:
+        order = np.random.default_rng(seed).permutation(len(table))
+        cacheable = flags(len(table), seed)
+
+        one = plan_groups(table, None, policy, cacheable)
+        other = plan_groups(table.take(pa.array(order)), None, policy, cacheable[order])
+
+        assert ArrowGroups().encode(one) == ArrowGroups().encode(other)
+
+    law()
+
+
+@SETTINGS
+@given(files(), policies("balanced"))
+def test_balanced_keeps_every_slot_busy_when_there_are_splits_enough(
+    table: pa.Table, policy: Policy
+) -> None:
+    grouped = plan_groups(table, None, policy)
+
+    assert len(grouped) >= min(policy.parallelism, len(grouped.splits))
+
+
+@SETTINGS
+@given(files(), policies("balanced"), st.integers(0, 5), st.integers(1, 7))
+def test_pages_hold_every_group_once_in_order(
+    table: pa.Table, policy: Policy, max_groups: int, max_splits: int
+) -> None:
+    grouped = plan_groups(table, None, policy)
+    body = ArrowGroups().encode(grouped)
+
+    seen: list[int] = []
+    splits = 0
+    while len(seen) < len(grouped):
+        page = ArrowGroups().read(body, len(seen), max_groups + 1, max_splits)
+        assert 1 <= len(page) <= max_groups + 1
+        assert len(page) == 1 or sum(len(g["splits"]) for g in page) <= max_splits
+        seen += [group["group_id"] for group in page]
+        splits += sum(len(group["splits"]) for group in page)
+
+    assert seen == list(range(len(grouped)))
+    assert splits == len(grouped.splits)

@@ -1,0 +1,40 @@
+"""Inventories for tests: say only what the test is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from windrow_service.planner.columns import inventory_schema
+
+MIB = 2**20
+
+
+def inventory(
+    sizes: Sequence[int],
+    *,
+    hosts: Sequence[Sequence[str]] | None = None,
+    buckets: Sequence[int | None] | None = None,
+    row_group_offsets: Sequence[Sequence[int]] | None = None,
+    paths: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return an inventory of files with these sizes, without partitions and statistics."""
+    count = len(sizes)
+    schema = inventory_schema(pa.schema([]), pa.schema([]))
+    nothing = pa.array([{}] * count, pa.struct([]))
+    return pa.Table.from_arrays(
+        [
+            pa.array(paths or [f"f{n:06d}" for n in range(count)], pa.string()),
+            pa.array(sizes, pa.int64()),
+            pa.array([0] * count, pa.int64()),
+            pa.array([1] * count, pa.int64()),
+            pa.array(buckets or [None] * count, pa.int32()),
+            pa.array(hosts or [[]] * count, pa.list_(pa.string())),
+            pa.array(row_group_offsets or [[4]] * count, pa.list_(pa.int64())),
+            pa.array([False] * count, pa.bool_()),
+            nothing,
+            nothing,
+        ],
+        schema=schema,
+    )
