@@ -1,0 +1,50 @@
+"""Open the metadata database."""
+
+from __future__ import annotations
+
+import secrets as tokens
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from windrow_service.store import schema
+
+# Writers wait for each other this long before SQLite gives up.
+SQLITE_BUSY_MS = 30_000
+
+
+async def open_sqlite(path: Path) -> AsyncEngine:
+    """Open a SQLite database file, and make the file and its tables where they are missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The file holds the key that signs page tokens.
+    path.touch(mode=0o600)
+    engine = create_async_engine(f"sqlite+aiosqlite:///{path}")
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def set_pragmas(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
+        cursor.close()
+
+    async with engine.begin() as connection:
+        await connection.run_sync(schema.metadata.create_all)
+    return engine
+
+
+async def signing_key(engine: AsyncEngine) -> str:
+    """Return the key that signs page tokens; made once, then the same for all replicas."""
+    async with engine.begin() as connection:
+        await connection.execute(
+            insert(schema.secrets)
+            .values(name="page-tokens", value=tokens.token_urlsafe(32))
+            .on_conflict_do_nothing()
+        )
+        return str(
+            await connection.scalar(
+                sa.select(schema.secrets.c.value).where(schema.secrets.c.name == "page-tokens")
+            )
+        )

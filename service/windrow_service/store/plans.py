@@ -1,0 +1,60 @@
+"""Plans in a SQL database, until they expire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from windrow.models import Plan
+from windrow_service.store import schema
+from windrow_service.usecases.errors import PlanNotFoundError
+from windrow_service.usecases.ports import StoredPlan
+
+
+class SqlPlanStore:
+    """`PlanStore` in a SQL database."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def put(self, plan: StoredPlan) -> None:
+        """See `PlanStore.put`."""
+        async with self._engine.begin() as connection:
+            await connection.execute(
+                sa.insert(schema.plans).values(
+                    plan_id=plan.info.plan_id,
+                    expires_at=plan.info.expires_at,
+                    info=plan.info.model_dump_json(),
+                    body=plan.body,
+                )
+            )
+
+    async def get(self, plan_id: str, now: datetime) -> StoredPlan:
+        """See `PlanStore.get`."""
+        query = sa.select(schema.plans.c.info, schema.plans.c.body).where(
+            schema.plans.c.plan_id == plan_id, schema.plans.c.expires_at > now
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise PlanNotFoundError(plan_id)
+        return StoredPlan(info=Plan.model_validate_json(row.info), body=row.body)
+
+    async def delete(self, plan_id: str) -> None:
+        """See `PlanStore.delete`."""
+        async with self._engine.begin() as connection:
+            gone = await connection.execute(
+                sa.delete(schema.plans).where(schema.plans.c.plan_id == plan_id)
+            )
+        if gone.rowcount == 0:
+            raise PlanNotFoundError(plan_id)
+
+    async def purge(self, now: datetime) -> int:
+        """See `PlanStore.purge`."""
+        async with self._engine.begin() as connection:
+            gone = await connection.execute(
+                sa.delete(schema.plans).where(schema.plans.c.expires_at <= now)
+            )
+        return gone.rowcount

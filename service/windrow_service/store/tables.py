@@ -1,0 +1,158 @@
+"""Registered tables in a SQL database."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from windrow.models import SnapshotInfo, TableDefinition, TableInfo
+from windrow_service.store import schema
+from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
+from windrow_service.usecases.ports import Clock, StoredTable
+
+_SELECT = sa.select(schema.tables, schema.snapshots.c.info.label("snapshot")).outerjoin(
+    schema.snapshots,
+    (schema.snapshots.c.table_id == schema.tables.c.table_id)
+    & (schema.snapshots.c.snapshot_id == schema.tables.c.current_snapshot_id),
+)
+
+
+class SqlTableStore:
+    """`TableStore` in a SQL database."""
+
+    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    async def put(
+        self, name: str, definition: TableDefinition, if_match: str | None
+    ) -> tuple[StoredTable, bool]:
+        """See `TableStore.put`."""
+        try:
+            return await self._put(name, definition, if_match)
+        except IntegrityError:
+            # Another caller has just registered the same name: this is a change of it.
+            return await self._put(name, definition, if_match)
+
+    async def _put(
+        self, name: str, definition: TableDefinition, if_match: str | None
+    ) -> tuple[StoredTable, bool]:
+        now = self._clock()
+        async with self._engine.begin() as connection:
+            row = await find_row(connection, name)
+            if if_match is not None and (row is None or row.version != if_match):
+                raise TableChangedError(name, if_match, row.version if row else "no version")
+            if row is None:
+                await connection.execute(
+                    sa.insert(schema.tables).values(
+                        name=name,
+                        version=new_version(),
+                        definition=definition.model_dump_json(),
+                        created_at=now,
+                        updated_at=now,
+                    )
+                )
+            elif (before := TableDefinition.model_validate_json(row.definition)) != definition:
+                changes: dict[str, object] = {
+                    "definition": definition.model_dump_json(),
+                    "version": new_version(),
+                    "updated_at": now,
+                }
+                if _reads_files_differently(before, definition):
+                    changes["current_snapshot_id"] = None
+                    await connection.execute(
+                        sa.delete(schema.snapshots).where(
+                            schema.snapshots.c.table_id == row.table_id
+                        )
+                    )
+                    await drop_unused_manifests(connection)
+                await connection.execute(
+                    sa.update(schema.tables)
+                    .where(schema.tables.c.table_id == row.table_id)
+                    .values(changes)
+                )
+            stored = await find_row(connection, name)
+            return _stored(stored), row is None
+
+    async def get(self, name: str) -> StoredTable:
+        """See `TableStore.get`."""
+        async with self._engine.connect() as connection:
+            return _stored(await require_row(connection, name))
+
+    async def page(self, after: str, limit: int) -> Sequence[StoredTable]:
+        """See `TableStore.page`."""
+        query = _SELECT.where(schema.tables.c.name > after).order_by(schema.tables.c.name)
+        async with self._engine.connect() as connection:
+            return [_stored(row) for row in await connection.execute(query.limit(limit))]
+
+    async def delete(self, name: str, if_match: str | None) -> None:
+        """See `TableStore.delete`."""
+        async with self._engine.begin() as connection:
+            row = await require_row(connection, name)
+            if if_match is not None and row.version != if_match:
+                raise TableChangedError(name, if_match, row.version)
+            await connection.execute(
+                sa.delete(schema.tables).where(schema.tables.c.table_id == row.table_id)
+            )
+            await drop_unused_manifests(connection)
+
+
+async def find_row(connection: AsyncConnection, name: str) -> Any:
+    """Return the row of a table joined with its current snapshot, or None."""
+    return (await connection.execute(_SELECT.where(schema.tables.c.name == name))).one_or_none()
+
+
+async def require_row(connection: AsyncConnection, name: str) -> Any:
+    """Return the row of a table joined with its current snapshot.
+
+    Raises:
+        TableNotFoundError: No table has this name.
+    """
+    row = await find_row(connection, name)
+    if row is None:
+        raise TableNotFoundError(name)
+    return row
+
+
+async def drop_unused_manifests(connection: AsyncConnection) -> None:
+    """Delete the manifests that no snapshot refers to."""
+    used = sa.select(schema.snapshot_manifests.c.manifest_id)
+    await connection.execute(
+        sa.delete(schema.manifests).where(schema.manifests.c.manifest_id.not_in(used))
+    )
+
+
+def new_version() -> str:
+    """Return a version that was never used, so that a table made anew has another one."""
+    return secrets.token_hex(8)
+
+
+def _reads_files_differently(before: TableDefinition, after: TableDefinition) -> bool:
+    same_order = {"sort_columns": after.sort_columns}
+    return before.model_copy(update=same_order) != after
+
+
+def _stored(row: Any) -> StoredTable:
+    return StoredTable(
+        info=TableInfo(
+            name=row.name,
+            definition=TableDefinition.model_validate_json(row.definition),
+            created_at=_utc(row.created_at),
+            updated_at=_utc(row.updated_at),
+            current_snapshot=SnapshotInfo.model_validate_json(row.snapshot)
+            if row.snapshot
+            else None,
+        ),
+        version=row.version,
+    )
+
+
+def _utc(stamp: datetime) -> datetime:
+    # SQLite forgets the time zone.
+    return stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)

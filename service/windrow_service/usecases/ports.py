@@ -1,0 +1,239 @@
+"""What the use cases need from the outside, and the values that pass through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from windrow.models import Plan, RefreshProgress, SnapshotInfo, TableDefinition, TableInfo
+from windrow_service.planner.plan import GroupedSplits
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """A table as the store holds it.
+
+    Attributes:
+        info: What callers see.
+        version: Changes whenever `info` does; the entity tag.
+    """
+
+    info: TableInfo
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """One manifest of a snapshot.
+
+    Attributes:
+        manifest_id: Digest of the body; equal bodies are one manifest.
+        first_path: Least path in it.
+        body: Encoded rows; None where the store already has them.
+    """
+
+    manifest_id: str
+    first_path: str
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One immutable version of a table.
+
+    Attributes:
+        info: What callers see.
+        data_schema: Columns that are stored in the files.
+        partition_schema: Partition columns, typed.
+        manifests: In the order of their first paths.
+    """
+
+    info: SnapshotInfo
+    data_schema: pa.Schema
+    partition_schema: pa.Schema
+    manifests: tuple[ManifestEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenInventory:
+    """What a look at a table's location found.
+
+    Attributes:
+        data_schema: Columns that are stored in the files.
+        partition_schema: Partition columns, typed.
+        manifests: All of them; those that did not change come without a body.
+        file_count: Files in all manifests.
+        row_count: Rows in all files.
+        size_bytes: Bytes in all files.
+        files_added: New or changed since the previous snapshot.
+        files_removed: Gone or changed since the previous snapshot.
+    """
+
+    data_schema: pa.Schema
+    partition_schema: pa.Schema
+    manifests: tuple[ManifestEntry, ...]
+    file_count: int
+    row_count: int
+    size_bytes: int
+    files_added: int
+    files_removed: int
+
+
+class TableStore(Protocol):
+    """Registered tables, by name."""
+
+    async def put(
+        self, name: str, definition: TableDefinition, if_match: str | None
+    ) -> tuple[StoredTable, bool]:
+        """Register a table or change its definition; tell whether it is new.
+
+        The same definition again changes nothing. A change of anything but the sort columns
+        drops the table's snapshots, since they hold what the files said under the old one.
+
+        Raises:
+            TableChangedError: The table is not at version `if_match`.
+        """
+
+    async def get(self, name: str) -> StoredTable:
+        """Return one table.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+
+    async def page(self, after: str, limit: int) -> Sequence[StoredTable]:
+        """Return at most `limit` tables whose names follow `after`, by name."""
+
+    async def delete(self, name: str, if_match: str | None) -> None:
+        """Forget a table and its snapshots; its files stay.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableChangedError: The table is not at version `if_match`.
+        """
+
+
+class SnapshotStore(Protocol):
+    """Snapshots and their manifests."""
+
+    async def get(self, table: str, snapshot_id: int | None) -> Snapshot:
+        """Return a snapshot, the current one by default.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot at all.
+            SnapshotNotFoundError: The table does not have this one.
+        """
+
+    async def page(self, table: str, before: int, limit: int) -> Sequence[SnapshotInfo]:
+        """Return at most `limit` snapshots with ids under `before`, newest first.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+
+    async def bodies(self, manifest_ids: Sequence[str]) -> list[bytes]:
+        """Return the encoded rows of manifests, in the order asked for."""
+
+    async def publish(self, table: StoredTable, inventory: TakenInventory) -> SnapshotInfo:
+        """Make an inventory the table's current snapshot, wholly or not at all.
+
+        `table` is the table as it was when the inventory was begun.
+
+        Raises:
+            TableNotFoundError: The table was deleted meanwhile.
+            TableChangedError: The definition or the current snapshot changed meanwhile.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlan:
+    """A plan as it is kept: what callers see, without groups, and the groups' bytes."""
+
+    info: Plan
+    body: bytes
+
+
+class PlanStore(Protocol):
+    """Plans until they expire."""
+
+    async def put(self, plan: StoredPlan) -> None:
+        """Keep a plan."""
+
+    async def get(self, plan_id: str, now: datetime) -> StoredPlan:
+        """Return a plan that has not expired by `now`.
+
+        Raises:
+            PlanNotFoundError: No plan has this id, or it has expired.
+        """
+
+    async def delete(self, plan_id: str) -> None:
+        """Forget a plan.
+
+        Raises:
+            PlanNotFoundError: No plan has this id.
+        """
+
+    async def purge(self, now: datetime) -> int:
+        """Forget the plans that have expired by `now`; return how many."""
+
+
+class Inventories(Protocol):
+    """The file system, as far as a table's files go. Blocking: call it off the event loop."""
+
+    def locate(self, definition: TableDefinition) -> str:
+        """Return the canonical form of a table's location.
+
+        Raises:
+            LocationNotAllowedError: It lies outside the allowed prefixes.
+        """
+
+    def take(
+        self,
+        definition: TableDefinition,
+        previous: Snapshot | None,
+        previous_bodies: Sequence[bytes],
+        on_progress: Callable[[RefreshProgress], None],
+    ) -> TakenInventory:
+        """List a table's files and read the footers of those that changed.
+
+        Raises:
+            windrow_service.inventory.errors.InventoryError: The files are not a table that
+                can be read; nothing may be published.
+        """
+
+
+class Runner(Protocol):
+    """Where blocking work runs, so that the event loop stays free."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do the work elsewhere and return its result, or raise its error.
+
+        Raises:
+            BusyError: Too much is waiting already.
+        """
+
+
+class GroupCodec(Protocol):
+    """The bytes of a plan's groups."""
+
+    def encode(self, groups: GroupedSplits) -> bytes:
+        """Return the groups as they are stored and streamed."""
+
+    def read(
+        self, body: bytes, begin: int, max_groups: int, max_splits: int
+    ) -> list[dict[str, Any]]:
+        """Return some groups ready for JSON, from group `begin` on, at least one if there is."""
+
+
+class Clock(Protocol):
+    """The time."""
+
+    def __call__(self) -> datetime:
+        """Return now, with a time zone."""
