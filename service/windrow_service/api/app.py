@@ -1,0 +1,55 @@
+"""The HTTP application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+from typing import TypedDict
+
+from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
+from fastapi_offline import FastAPIOffline
+
+from windrow_service.api import operations, plans, problems, tables
+from windrow_service.api.bodies import BoundedBodies
+from windrow_service.api.deps import Services
+
+_DESCRIPTION = """\
+Windrow keeps the file inventory of tables made of many small files and answers
+`POST /plans` with split groups: small splits packed together by bucket and locality,
+so that a reader runs one task per group. Errors are RFC 9457 problems.
+"""
+
+
+class _State(TypedDict):
+    services: Services
+
+
+def create_app(
+    open_services: Callable[[], AbstractAsyncContextManager[Services]], *, max_body_bytes: int
+) -> FastAPI:
+    """Return the application; `open_services` is entered when it starts."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[_State]:
+        async with open_services() as services:
+            yield {"services": services}
+
+    app: FastAPI = FastAPIOffline(
+        title="Windrow",
+        description=_DESCRIPTION,
+        version=version("windrow"),
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.add_middleware(BoundedBodies, max_bytes=max_body_bytes)
+    problems.install(app)
+    for module in (tables, plans, operations):
+        app.include_router(module.router)
+
+    @app.get("/", include_in_schema=False)
+    async def root() -> RedirectResponse:
+        return RedirectResponse("/docs")
+
+    return app

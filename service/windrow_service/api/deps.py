@@ -1,0 +1,62 @@
+"""What handlers need, and how they get it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Header, Path, Query, Request
+
+from windrow.models import TABLE_NAME_PATTERN, ServiceConfig
+from windrow_service.api.tokens import PageTokens
+from windrow_service.pool.refreshes import Refreshes
+from windrow_service.usecases.plans import MakePlan
+from windrow_service.usecases.ports import Clock, PlanStore, Runner, SnapshotStore, TableStore
+from windrow_service.usecases.tables import RegisterTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Everything that handlers use, built by `bootstrap`."""
+
+    tables: TableStore
+    snapshots: SnapshotStore
+    plans: PlanStore
+    register_table: RegisterTable
+    refreshes: Refreshes
+    make_plan: MakePlan
+    runner: Runner
+    tokens: PageTokens
+    ping: Callable[[], Awaitable[None]]
+    clock: Clock
+    config: ServiceConfig
+
+
+def _services(request: Request) -> Services:
+    return cast(Services, request.state.services)
+
+
+ServicesDep = Annotated[Services, Depends(_services)]
+TableNamePath = Annotated[
+    str,
+    Path(pattern=TABLE_NAME_PATTERN, max_length=256, description="For example `sales.events`."),
+]
+PlanIdPath = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+PageTokenQuery = Annotated[
+    str | None, Query(max_length=4096, description="`next_page_token` of the page before.")
+]
+PageSizeQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Most entries wanted.")]
+IfMatchHeader = Annotated[
+    str | None, Header(description="Do it only if the table's ETag still is this.", max_length=256)
+]
+PreferHeader = Annotated[
+    str | None, Header(description="`respond-async` answers 202 at once.", max_length=256)
+]
+
+
+def version_of(if_match: str | None) -> str | None:
+    """Return the version in an If-Match header; None for no condition, as for `*`."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    return if_match.strip().removeprefix("W/").strip('"')

@@ -1,0 +1,30 @@
+"""Calls for machines and operators: health and configuration."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from windrow.models import Health, ServiceConfig
+from windrow_service.api.deps import ServicesDep
+from windrow_service.api.problems import problem_responses
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/health/live", operation_id="live")
+async def live() -> Health:
+    """Answer while the process can answer at all; asks nothing else."""
+    return Health(status="ok")
+
+
+@router.get("/health/ready", operation_id="ready", responses=problem_responses(503))
+async def ready(services: ServicesDep) -> Health:
+    """Answer when the coordinator can do its work: the database answers."""
+    await services.ping()
+    return Health(status="ok")
+
+
+@router.get("/config", operation_id="config")
+async def config(services: ServicesDep) -> ServiceConfig:
+    """Return the defaults and limits that this coordinator works under."""
+    return services.config

@@ -1,0 +1,115 @@
+"""Calls about plans: make one, look at it, page through its groups, delete it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Response, status
+from pydantic_core import to_json
+
+from windrow.models import GroupPage, Plan, PlanRequest
+from windrow_service.api.deps import (
+    PageSizeQuery,
+    PageTokenQuery,
+    PlanIdPath,
+    Services,
+    ServicesDep,
+)
+from windrow_service.api.problems import problem_responses
+from windrow_service.usecases.plans import PageOfGroups
+
+router = APIRouter(tags=["plans"])
+
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+
+
+@router.post(
+    "/plans",
+    operation_id="make_plan",
+    response_model=Plan,
+    responses=problem_responses(404, 409, 413, 422, 503),
+)
+async def make_plan(request: PlanRequest, services: ServicesDep) -> Response:
+    """Plan how to read a table: its surviving files in split groups, one group per task."""
+    page = await services.make_plan(request)
+    return await _plan_response(services, page)
+
+
+@router.get(
+    "/plans/{plan_id}",
+    operation_id="get_plan",
+    response_model=Plan,
+    responses=problem_responses(404, 422, 503),
+)
+async def get_plan(plan_id: PlanIdPath, services: ServicesDep) -> Response:
+    """Return a plan again, with its first page of groups."""
+    return await _plan_response(services, await services.make_plan.page(plan_id, 0, None))
+
+
+@router.get(
+    "/plans/{plan_id}/groups",
+    operation_id="get_groups",
+    response_model=GroupPage,
+    responses={
+        200: {"content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}}},
+        **problem_responses(404, 422, 503),
+    },
+)
+async def get_groups(
+    plan_id: PlanIdPath,
+    services: ServicesDep,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
+    accept: Annotated[str, Header(max_length=1024)] = "application/json",
+) -> Response:
+    """Return a page of groups as JSON, or all of them as an Arrow stream.
+
+    `Accept: application/vnd.apache.arrow.stream` streams every group, one row each; a last
+    batch of no rows carries `windrow:end` in its metadata, and without it the stream was cut.
+    """
+    if ARROW_STREAM in accept:
+        plan = await services.plans.get(plan_id, services.clock())
+        return Response(plan.body, media_type=ARROW_STREAM)
+    begin = services.tokens.read_number(_listing(plan_id), page_token, 0)
+    page = await services.make_plan.page(plan_id, begin, page_size)
+    return await _json(
+        services,
+        {
+            "plan_id": plan_id,
+            "groups": page.groups,
+            "next_page_token": _next_token(services, page),
+        },
+    )
+
+
+@router.delete(
+    "/plans/{plan_id}",
+    operation_id="delete_plan",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=problem_responses(404, 422),
+)
+async def delete_plan(plan_id: PlanIdPath, services: ServicesDep) -> None:
+    """Forget a plan before it expires."""
+    await services.plans.delete(plan_id)
+
+
+async def _plan_response(services: Services, page: PageOfGroups) -> Response:
+    token = _next_token(services, page)
+    fields = dict(page.plan) | {"groups": page.groups, "next_page_token": token}
+    return await _json(services, fields)
+
+
+async def _json(services: Services, fields: dict[str, object]) -> Response:
+    # A page may hold 100,000 splits: encoding it here would hold up every other request.
+    body = await services.runner.run(lambda: to_json(fields))
+    return Response(body, media_type="application/json")
+
+
+def _next_token(services: Services, page: PageOfGroups) -> str | None:
+    if page.next_group is None:
+        return None
+    return services.tokens.make(_listing(page.plan.plan_id), page.next_group)
+
+
+def _listing(plan_id: str) -> str:
+    return f"plan:{plan_id}"

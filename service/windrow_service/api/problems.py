@@ -1,0 +1,186 @@
+"""One table turns errors into RFC 9457 problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from windrow.models import Problem
+from windrow_service.filters.errors import InvalidFilterError
+from windrow_service.inventory import errors as inventory
+from windrow_service.planner import errors as planner
+from windrow_service.usecases import errors as usecases
+
+MEDIA_TYPE = "application/problem+json"
+_PREFIX = "urn:windrow:problem:"
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of problem: its status, the last part of its URI, and its title."""
+
+    status: HTTPStatus
+    slug: str
+    title: str
+
+
+class BodyTooLargeError(HTTPException):
+    """The request's body is larger than the coordinator accepts.
+
+    It is an HTTPException because FastAPI hides any other error met while reading a body.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        self.max_bytes = max_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"the body is larger than {self.max_bytes:,} bytes: send less, or raise "
+            "WINDROW_LIMITS__MAX_BODY_BYTES"
+        )
+
+
+NOT_FOUND, CONFLICT = HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT
+INVALID = HTTPStatus.UNPROCESSABLE_ENTITY
+
+KINDS: Mapping[type[Exception], Kind] = {
+    usecases.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
+    usecases.SnapshotNotFoundError: Kind(NOT_FOUND, "snapshot-not-found", "Snapshot not found"),
+    usecases.PlanNotFoundError: Kind(NOT_FOUND, "plan-not-found", "Plan not found"),
+    usecases.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
+    usecases.PageTokenError: Kind(NOT_FOUND, "page-not-found", "Page not found"),
+    usecases.TableNotRefreshedError: Kind(
+        CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
+    ),
+    usecases.TableChangedError: Kind(
+        HTTPStatus.PRECONDITION_FAILED, "table-changed", "Table has changed"
+    ),
+    usecases.LocationNotAllowedError: Kind(
+        HTTPStatus.FORBIDDEN, "location-not-allowed", "Location is not allowed"
+    ),
+    usecases.InvalidTableError: Kind(INVALID, "invalid-table", "Table definition is not valid"),
+    usecases.InvalidColumnsError: Kind(INVALID, "invalid-columns", "Columns are not valid"),
+    usecases.BusyError: Kind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Coordinator has too much to do"
+    ),
+    inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
+    inventory.PartitionLayoutError: Kind(
+        CONFLICT, "partition-layout", "Folders do not form partitions"
+    ),
+    inventory.PartitionValueError: Kind(
+        CONFLICT, "partition-value", "Folder does not fit its partition column"
+    ),
+    inventory.BucketNumberError: Kind(
+        CONFLICT, "bucket-number", "File does not fit the bucket spec"
+    ),
+    inventory.UnknownTypeError: Kind(INVALID, "unknown-type", "Type is not one of Spark SQL"),
+    inventory.UnsupportedTypeError: Kind(CONFLICT, "unsupported-type", "Spark has no such type"),
+    inventory.SchemaConflictError: Kind(CONFLICT, "schema-conflict", "Types of a column conflict"),
+    inventory.DuplicateColumnError: Kind(
+        CONFLICT, "duplicate-column", "Two columns have the same name"
+    ),
+    inventory.UnreadableFileError: Kind(
+        CONFLICT, "unreadable-file", "File cannot be read as Parquet"
+    ),
+    inventory.FileChangedError: Kind(CONFLICT, "file-changed", "File changed during the refresh"),
+    inventory.InventoryCancelledError: Kind(CONFLICT, "refresh-cancelled", "Refresh was cancelled"),
+    inventory.CorruptManifestError: Kind(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "corrupt-manifest", "Stored manifest is damaged"
+    ),
+    InvalidFilterError: Kind(INVALID, "invalid-filter", "Filter is not valid"),
+    planner.UnknownStrategyError: Kind(INVALID, "unknown-strategy", "Strategy is not known"),
+    planner.PlanTooLargeError: Kind(INVALID, "plan-too-large", "Plan holds too many files"),
+    RequestValidationError: Kind(INVALID, "invalid-request", "Request is not valid"),
+    BodyTooLargeError: Kind(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
+    ),
+}
+
+_UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A problem as it is sent."""
+
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def describe(error: Exception, instance: str | None = None) -> Answer:
+    """Return the problem that an error is; nothing leaks of an error that is not listed."""
+    kind = KINDS.get(type(error), _UNKNOWN)
+    body: dict[str, Any] = {
+        "type": _PREFIX + kind.slug,
+        "title": kind.title,
+        "status": int(kind.status),
+        "detail": _detail(error)
+        if kind is not _UNKNOWN
+        else "something went wrong here; the coordinator's log says what",
+    }
+    if instance is not None:
+        body["instance"] = instance
+    headers = {}
+    if isinstance(error, usecases.BusyError):
+        headers["Retry-After"] = str(error.retry_after_s)
+    return Answer(body, headers)
+
+
+def install(app: FastAPI) -> None:
+    """Make every answer of an application that is not a success a problem."""
+    for error_type in (*KINDS, Exception):
+        app.add_exception_handler(error_type, _answer)
+    app.add_exception_handler(HTTPException, _answer_http)
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI entries for problems of these statuses."""
+    schema = Problem.model_json_schema()
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": schema}},
+        }
+        for status in statuses
+    }
+
+
+async def _answer(request: Request, error: Exception) -> JSONResponse:
+    if type(error) not in KINDS:
+        _log.error("request failed", path=request.url.path, exc_info=error)
+    answer = describe(error, request.url.path)
+    return JSONResponse(
+        answer.body, answer.body["status"], headers=answer.headers, media_type=MEDIA_TYPE
+    )
+
+
+async def _answer_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    phrase = HTTPStatus(error.status_code).phrase
+    body = {
+        "type": _PREFIX + phrase.lower().replace(" ", "-"),
+        "title": phrase,
+        "status": error.status_code,
+        "detail": f"{request.method} {request.url.path}: {phrase.lower()}; /docs lists every call",
+        "instance": request.url.path,
+    }
+    return JSONResponse(body, error.status_code, headers=error.headers, media_type=MEDIA_TYPE)
+
+
+def _detail(error: Exception) -> str:
+    if isinstance(error, RequestValidationError):
+        return "; ".join(
+            f"{'.'.join(str(part) for part in issue['loc'])}: {issue['msg']}"
+            for issue in error.errors()[:10]
+        )
+    return str(error)

@@ -1,0 +1,156 @@
+"""Calls about tables: register, look up, list, delete, refresh, history."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response, status
+
+from windrow.models import (
+    RefreshStatus,
+    SnapshotPage,
+    TableDefinition,
+    TableInfo,
+    TablePage,
+)
+from windrow_service.api.deps import (
+    IfMatchHeader,
+    PageSizeQuery,
+    PageTokenQuery,
+    PreferHeader,
+    ServicesDep,
+    TableNamePath,
+    version_of,
+)
+from windrow_service.api.problems import describe, problem_responses
+from windrow_service.pool.refreshes import RefreshRun
+
+router = APIRouter(tags=["tables"])
+_DEFAULT_PAGE = 100
+_NO_SNAPSHOT_YET = 2**31 - 1
+
+
+@router.put(
+    "/tables/{name}",
+    operation_id="register_table",
+    responses={201: {"model": TableInfo}, **problem_responses(403, 412, 413, 422)},
+)
+async def register_table(
+    name: TableNamePath,
+    definition: TableDefinition,
+    services: ServicesDep,
+    response: Response,
+    if_match: IfMatchHeader = None,
+) -> TableInfo:
+    """Register a table, or change its definition. The same again changes nothing."""
+    table, is_new = await services.register_table(name, definition, version_of(if_match))
+    response.status_code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
+    response.headers["ETag"] = f'"{table.version}"'
+    return table.info
+
+
+@router.get("/tables", operation_id="list_tables", responses=problem_responses(404, 422))
+async def list_tables(
+    services: ServicesDep, page_token: PageTokenQuery = None, page_size: PageSizeQuery = None
+) -> TablePage:
+    """List the registered tables by name, a page at a time."""
+    limit = page_size or _DEFAULT_PAGE
+    after = services.tokens.read_text("tables", page_token)
+    found = await services.tables.page(after, limit + 1)
+    tables = [table.info for table in found[:limit]]
+    more = len(found) > limit
+    return TablePage(
+        tables=tables,
+        next_page_token=services.tokens.make("tables", tables[-1].name) if more else None,
+    )
+
+
+@router.get("/tables/{name}", operation_id="get_table", responses=problem_responses(404, 422))
+async def get_table(name: TableNamePath, services: ServicesDep, response: Response) -> TableInfo:
+    """Return a table with its current snapshot."""
+    table = await services.tables.get(name)
+    response.headers["ETag"] = f'"{table.version}"'
+    return table.info
+
+
+@router.delete(
+    "/tables/{name}",
+    operation_id="delete_table",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=problem_responses(404, 412, 422),
+)
+async def delete_table(
+    name: TableNamePath, services: ServicesDep, if_match: IfMatchHeader = None
+) -> None:
+    """Forget a table and its snapshots. Its files stay where they are."""
+    await services.tables.delete(name, version_of(if_match))
+
+
+@router.get(
+    "/tables/{name}/snapshots", operation_id="list_snapshots", responses=problem_responses(404, 422)
+)
+async def list_snapshots(
+    name: TableNamePath,
+    services: ServicesDep,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
+) -> SnapshotPage:
+    """List a table's snapshots, newest first, a page at a time."""
+    limit = page_size or _DEFAULT_PAGE
+    listing = f"snapshots:{name}"
+    before = services.tokens.read_number(listing, page_token, _NO_SNAPSHOT_YET)
+    found = await services.snapshots.page(name, before, limit + 1)
+    more = len(found) > limit
+    return SnapshotPage(
+        snapshots=list(found[:limit]),
+        next_page_token=services.tokens.make(listing, found[limit - 1].snapshot_id)
+        if more
+        else None,
+    )
+
+
+@router.post(
+    "/tables/{name}/refresh",
+    operation_id="refresh_table",
+    responses={202: {"model": RefreshStatus}, **problem_responses(403, 404, 409, 412, 422)},
+)
+async def refresh_table(
+    name: TableNamePath, services: ServicesDep, response: Response, prefer: PreferHeader = None
+) -> RefreshStatus:
+    """List the table's location again and publish a snapshot if anything is new.
+
+    One refresh runs per table: a second call joins it. With `Prefer: respond-async` the
+    answer comes at once, and `GET` on the same path tells how far it is.
+    """
+    await services.tables.get(name)
+    run = services.refreshes.start(name)
+    if prefer is not None and "respond-async" in prefer:
+        response.status_code = status.HTTP_202_ACCEPTED
+        response.headers["Location"] = f"/tables/{name}/refresh"
+        response.headers["Retry-After"] = "1"
+    else:
+        await run.wait()
+    return _status_of(run)
+
+
+@router.get(
+    "/tables/{name}/refresh", operation_id="get_refresh", responses=problem_responses(404, 422)
+)
+async def get_refresh(name: TableNamePath, services: ServicesDep) -> RefreshStatus:
+    """Tell how far the running refresh is, or how the last one ended."""
+    return _status_of(services.refreshes.latest(name))
+
+
+def _status_of(run: RefreshRun) -> RefreshStatus:
+    done = run.result
+    return RefreshStatus(
+        table=run.table,
+        status="running" if run.seconds is None else "done" if done else "failed",
+        started_at=run.started_at,
+        seconds=round(run.elapsed_s, 3),
+        progress=run.progress,
+        changed=done.changed if done else None,
+        files_added=done.files_added if done else 0,
+        files_removed=done.files_removed if done else 0,
+        manifests_reused=done.manifests_reused if done else 0,
+        snapshot=done.snapshot if done else None,
+        problem=describe(run.error).body if run.error else None,
+    )

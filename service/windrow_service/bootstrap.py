@@ -1,0 +1,115 @@
+"""Build everything, and close it again: the one place that names adapters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime, timezone
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from windrow.models import Limits, PlanOptions, ServiceConfig
+from windrow_service.api.app import create_app
+from windrow_service.api.deps import Services
+from windrow_service.api.tokens import PageTokens
+from windrow_service.directories import DirectoryInventories
+from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
+from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.pool.refreshes import Refreshes
+from windrow_service.pool.threads import ThreadRunner
+from windrow_service.settings import Settings
+from windrow_service.store.engine import open_sqlite, signing_key
+from windrow_service.store.plans import SqlPlanStore
+from windrow_service.store.snapshots import SqlSnapshotStore
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.usecases.plans import MakePlan, PlanLimits
+from windrow_service.usecases.ports import PlanStore
+from windrow_service.usecases.refresh import RefreshTable
+from windrow_service.usecases.tables import RegisterTable
+from windrow_service.wire.groups import ArrowGroups
+
+_PURGE_EVERY_S = 60.0
+
+
+def build_app(settings: Settings) -> FastAPI:
+    """Return the coordinator's application; nothing is opened before it starts."""
+    return create_app(
+        lambda: open_services(settings), max_body_bytes=settings.limits.max_body_bytes
+    )
+
+
+@asynccontextmanager
+async def open_services(settings: Settings) -> AsyncIterator[Services]:
+    """Open every adapter, and close them in reverse order on exit."""
+    async with AsyncExitStack() as stack:
+        engine = await open_sqlite(settings.state_dir / "windrow.db")
+        stack.push_async_callback(engine.dispose)
+        runner = ThreadRunner(
+            max_running=settings.planner_threads, max_waiting=settings.max_waiting
+        )
+        # Refreshes run long and read files: they must not wait behind plans, nor plans behind them.
+        refresh_runner = ThreadRunner(
+            max_running=settings.planner_threads, max_waiting=settings.max_waiting
+        )
+        tables = SqlTableStore(engine, _now)
+        snapshots = SqlSnapshotStore(engine, _now)
+        plans = SqlPlanStore(engine)
+        inventories = DirectoryInventories(settings.allowed_locations)
+        refresh_table = RefreshTable(
+            tables=tables, snapshots=snapshots, inventories=inventories, runner=refresh_runner
+        )
+        refreshes = Refreshes(refresh_table, _now)
+        stack.push_async_callback(refreshes.aclose)
+        purging = asyncio.create_task(_purge_plans(plans))
+        stack.callback(purging.cancel)
+        yield Services(
+            tables=tables,
+            snapshots=snapshots,
+            plans=plans,
+            register_table=RegisterTable(tables=tables, inventories=inventories, runner=runner),
+            refreshes=refreshes,
+            make_plan=MakePlan(
+                tables=tables,
+                snapshots=snapshots,
+                plans=plans,
+                codec=ArrowGroups(),
+                runner=runner,
+                clock=_now,
+                limits=PlanLimits(**settings.limits.model_dump(exclude={"max_body_bytes"})),
+            ),
+            runner=runner,
+            tokens=PageTokens(await signing_key(engine)),
+            ping=lambda: _ping(engine),
+            clock=_now,
+            config=_config(settings),
+        )
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+async def _ping(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        await connection.execute(text("SELECT 1"))
+
+
+async def _purge_plans(plans: PlanStore) -> None:
+    while True:
+        await plans.purge(_now())
+        await asyncio.sleep(_PURGE_EVERY_S)
+
+
+def _config(settings: Settings) -> ServiceConfig:
+    limits = settings.limits.model_dump(exclude={"plan_ttl"})
+    return ServiceConfig(
+        version=version("windrow"),
+        strategies=list(STRATEGIES),
+        defaults=PlanOptions(open_file_cost=DEFAULT_OPEN_FILE_COST),
+        limits=Limits(**limits, plan_ttl_seconds=int(settings.limits.plan_ttl.total_seconds())),
+        allowed_locations=list(settings.allowed_locations),
+    )

@@ -1,0 +1,135 @@
+"""Tables as folders of a local file system: where they may lie, and what is in them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from windrow.models import Column, RefreshProgress, TableDefinition
+from windrow_service.inventory.build import PreviousInventory, take_inventory
+from windrow_service.inventory.manifests import PreviousManifest, cut_manifests, decode_manifest
+from windrow_service.inventory.progress import InventoryProgress
+from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.usecases.errors import InvalidTableError, LocationNotAllowedError
+from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):/*")
+
+
+class DirectoryInventories:
+    """`Inventories` of local folders.
+
+    Args:
+        allowed: Folders that tables may be or lie under.
+    """
+
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        self._allowed = allowed
+
+    def locate(self, definition: TableDefinition) -> str:
+        """See `Inventories.locate`; links and `..` are resolved."""
+        return canonical_location(definition.location, self._allowed)
+
+    def take(
+        self,
+        definition: TableDefinition,
+        previous: Snapshot | None,
+        previous_bodies: Sequence[bytes],
+        on_progress: Callable[[RefreshProgress], None],
+    ) -> TakenInventory:
+        """See `Inventories.take`."""
+        location = self.locate(definition)
+        decoded = [decode_manifest(body) for body in previous_bodies]
+        entries = previous.manifests if previous else ()
+        taken = take_inventory(
+            location,
+            columns=_schema(definition.columns),
+            partition_types=_schema(definition.partition_columns),
+            bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
+            previous=PreviousInventory(
+                files=pa.concat_tables(decoded),
+                data_schema=previous.data_schema,
+                partition_schema=previous.partition_schema,
+            )
+            if previous and decoded
+            else None,
+            on_progress=lambda progress: on_progress(_wire_progress(progress)),
+        )
+        manifests = cut_manifests(
+            taken.files,
+            [
+                PreviousManifest(
+                    manifest_id=entry.manifest_id, first_path=entry.first_path, files=table
+                )
+                for entry, table in zip(entries, decoded, strict=True)
+            ],
+        )
+        return TakenInventory(
+            data_schema=taken.data_schema,
+            partition_schema=taken.partition_schema,
+            manifests=tuple(
+                ManifestEntry(
+                    manifest_id=manifest.manifest_id,
+                    first_path=manifest.first_path,
+                    body=manifest.data,
+                )
+                for manifest in manifests
+            ),
+            file_count=len(taken.files),
+            row_count=_sum(taken.files["row_count"]),
+            size_bytes=_sum(taken.files["size_bytes"]),
+            files_added=taken.added_count,
+            files_removed=taken.removed_count,
+        )
+
+
+def canonical_location(location: str, allowed: tuple[str, ...]) -> str:
+    """Return the absolute path of a location, without links and `..`.
+
+    Args:
+        location: An absolute path, or a `file:` URI.
+        allowed: Folders that the location must be or lie under.
+
+    Raises:
+        InvalidTableError: It is not an absolute local path.
+        LocationNotAllowedError: It lies outside the allowed folders.
+    """
+    scheme = _SCHEME.match(location)
+    if scheme and scheme[1].lower() != "file":
+        raise InvalidTableError(
+            f"location {location!r}: {scheme[1]}: is not supported, only absolute local paths"
+        )
+    path = "/" + location[scheme.end() :] if scheme else location
+    if not path.startswith("/") or "\0" in path:
+        raise InvalidTableError(f"location {location!r} is not absolute: begin it with '/'")
+    real = os.path.realpath(path)
+    if not any(_is_under(real, os.path.realpath(prefix)) for prefix in allowed):
+        raise LocationNotAllowedError(location, allowed)
+    return real
+
+
+def _is_under(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(prefix.rstrip("/") + "/")
+
+
+def _schema(columns: Sequence[Column] | None) -> pa.Schema | None:
+    if columns is None:
+        return None
+    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
+
+
+def _wire_progress(progress: InventoryProgress) -> RefreshProgress:
+    return RefreshProgress(
+        phase=progress.phase,
+        folders_listed=progress.folders_listed,
+        files_found=progress.files_found,
+        footers_read=progress.footers_read,
+        footers_total=progress.footers_total,
+    )
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    return int(column.to_numpy().sum())

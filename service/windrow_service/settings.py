@@ -1,0 +1,76 @@
+"""Settings, read once from the environment: `WINDROW_PORT=8081`, `WINDROW_LIMITS__…`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class LimitSettings(BaseModel):
+    """Bounds on what callers may ask for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 16 * 2**20
+    max_filter_nodes: Annotated[int, Field(ge=1)] = 10_000
+    max_filter_depth: Annotated[int, Field(ge=1, le=200)] = 100
+    max_plan_files: Annotated[int, Field(ge=1)] = 20_000_000
+    max_page_groups: Annotated[int, Field(ge=1, le=10_000)] = 10_000
+    default_page_groups: Annotated[int, Field(ge=1)] = 1_000
+    max_page_splits: Annotated[int, Field(ge=1)] = 100_000
+    plan_ttl: timedelta = timedelta(hours=1)
+
+
+class Settings(BaseSettings):
+    """All settings of the coordinator."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="WINDROW_", env_nested_delimiter="__", frozen=True, extra="forbid"
+    )
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    state_dir: Path = Field(
+        default=Path(".windrow"), description="Folder of the embedded database."
+    )
+    allowed_locations: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="Folders that tables may lie under; several are joined with ':'."
+    )
+    serve_without_authentication: bool = Field(
+        default=False,
+        description="Let anyone who reaches a non-loopback address use the coordinator.",
+    )
+    planner_threads: Annotated[int, Field(ge=1, le=256)] = 4
+    max_waiting: Annotated[int, Field(ge=0)] = 64
+    limits: LimitSettings = LimitSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_locations(cls, values: dict[str, object]) -> dict[str, object]:
+        raw = values.get("allowed_locations")
+        if isinstance(raw, str):
+            values = values | {"allowed_locations": tuple(part for part in raw.split(":") if part)}
+        return values
+
+    @model_validator(mode="after")
+    def _refuse_to_be_open(self) -> Settings:
+        if not (self.serve_without_authentication or is_loopback(self.host)):
+            raise ValueError(
+                f"host {self.host} can be reached from other machines and there is no "
+                "authentication: use 127.0.0.1, or set WINDROW_SERVE_WITHOUT_AUTHENTICATION=true "
+                "if a proxy in front of it checks who calls"
+            )
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host name or address means this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,241 @@
+"""Make a plan, and page through one."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.models import Column, Plan, PlanOptions, PlanRequest, PlanSummary
+from windrow_service.filters.bind import bind
+from windrow_service.filters.sql import parse_sql
+from windrow_service.filters.tree import to_tree
+from windrow_service.inventory.manifests import decode_manifest
+from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.expressions import Expression, columns_of
+from windrow_service.planner.plan import GroupedSplits, plan_groups
+from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, Policy
+from windrow_service.usecases.errors import InvalidColumnsError
+from windrow_service.usecases.ports import (
+    Clock,
+    GroupCodec,
+    PlanStore,
+    Runner,
+    Snapshot,
+    SnapshotStore,
+    StoredPlan,
+    TableStore,
+)
+from windrow_service.usecases.types import wire_columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLimits:
+    """What bounds a plan and its pages.
+
+    Attributes:
+        max_filter_nodes: Most nodes of a filter.
+        max_filter_depth: Deepest nesting of a filter.
+        max_plan_files: Most files in one plan.
+        max_page_groups: Most groups in a page.
+        default_page_groups: Groups in a page when the caller does not say.
+        max_page_splits: Most splits in a page of more than one group.
+        plan_ttl: How long a plan is kept.
+    """
+
+    max_filter_nodes: int
+    max_filter_depth: int
+    max_plan_files: int
+    max_page_groups: int
+    default_page_groups: int
+    max_page_splits: int
+    plan_ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOfGroups:
+    """Some groups of a plan, ready for JSON; `next_group` is None after the last."""
+
+    plan: Plan
+    groups: list[dict[str, Any]]
+    next_group: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakePlan:
+    """Plan how to read a table, and keep the plan until it expires."""
+
+    tables: TableStore
+    snapshots: SnapshotStore
+    plans: PlanStore
+    codec: GroupCodec
+    runner: Runner
+    clock: Clock
+    limits: PlanLimits
+
+    async def __call__(self, request: PlanRequest) -> PageOfGroups:
+        """Return a plan with its first page of groups.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            SnapshotNotFoundError: The table does not have the snapshot asked for.
+            InvalidFilterError: The filter cannot be planned.
+            InvalidColumnsError: A column asked for is not there.
+            PlanTooLargeError: More files survive than a plan may hold.
+            BusyError: Too much is being planned already.
+        """
+        table = await self.tables.get(request.table)
+        snapshot = await self.snapshots.get(request.table, request.snapshot_id)
+        bodies = await self.snapshots.bodies([entry.manifest_id for entry in snapshot.manifests])
+        started = time.perf_counter()
+        drafted = await self.runner.run(lambda: self._draft(snapshot, bodies, request))
+        now = self.clock()
+        info = Plan(
+            plan_id=secrets.token_hex(16),
+            status="completed",
+            table=request.table,
+            snapshot_id=snapshot.info.snapshot_id,
+            created_at=now,
+            expires_at=now + self.limits.plan_ttl,
+            location=table.info.definition.location,
+            sort_columns=table.info.definition.sort_columns,
+            partition_columns=snapshot.info.partition_columns,
+            columns=drafted.columns,
+            residual_columns=drafted.residual_columns,
+            filter=drafted.filter,
+            options=drafted.options,
+            summary=_summary(drafted.groups, drafted.options, time.perf_counter() - started),
+            groups=[],
+            next_page_token=None,
+        )
+        plan = StoredPlan(info=info, body=drafted.body)
+        await self.plans.put(plan)
+        return await self._page(plan, 0, request.page_size)
+
+    async def page(self, plan_id: str, begin: int, max_groups: int | None) -> PageOfGroups:
+        """Return groups of a stored plan, from group `begin` on.
+
+        Raises:
+            PlanNotFoundError: No plan has this id, or it has expired.
+        """
+        plan = await self.plans.get(plan_id, self.clock())
+        return await self._page(plan, begin, max_groups or self.limits.default_page_groups)
+
+    async def _page(self, plan: StoredPlan, begin: int, max_groups: int) -> PageOfGroups:
+        groups = await self.runner.run(
+            lambda: (
+                self.codec.read(plan.body, begin, max_groups, self.limits.max_page_splits)
+                if max_groups
+                else []
+            )
+        )
+        end = begin + len(groups)
+        more = end < plan.info.summary.group_count
+        return PageOfGroups(plan=plan.info, groups=groups, next_group=end if more else None)
+
+    def _draft(self, snapshot: Snapshot, bodies: Sequence[bytes], request: PlanRequest) -> _Draft:
+        types = {f.name: f.type for f in [*snapshot.data_schema, *snapshot.partition_schema]}
+        columns = _columns(request.columns, types)
+        expression = self._expression(request, types)
+        options = request.options.model_copy(
+            update={
+                "open_file_cost": DEFAULT_OPEN_FILE_COST
+                if request.options.open_file_cost is None
+                else request.options.open_file_cost
+            }
+        )
+        schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
+        files = pa.concat_tables(
+            [schema.empty_table(), *(decode_manifest(body) for body in bodies)]
+        )
+        groups = plan_groups(files, expression, self._policy(options))
+        needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
+        residual = [name for name in types if name in needed and name not in columns]
+        return _Draft(
+            groups=groups,
+            body=self.codec.encode(groups),
+            columns=wire_columns(pa.schema([(name, types[name]) for name in columns])),
+            residual_columns=wire_columns(pa.schema([(name, types[name]) for name in residual])),
+            filter=to_tree(expression) if expression is not None else None,
+            options=options,
+        )
+
+    def _expression(self, request: PlanRequest, types: dict[str, pa.DataType]) -> Expression | None:
+        if request.filter is None:
+            return None
+        max_nodes, max_depth = self.limits.max_filter_nodes, self.limits.max_filter_depth
+        tree = (
+            parse_sql(request.filter, max_nodes=max_nodes, max_depth=max_depth)
+            if isinstance(request.filter, str)
+            else request.filter
+        )
+        return bind(tree, types, max_nodes=max_nodes, max_depth=max_depth)
+
+    def _policy(self, options: PlanOptions) -> Policy:
+        return Policy(
+            strategy=options.strategy,
+            max_split_size=options.max_split_size,
+            max_small_splits_grouped=options.max_small_splits_grouped,
+            open_file_cost=options.open_file_cost or 0,
+            parallelism=options.parallelism,
+            max_files=self.limits.max_plan_files,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    groups: GroupedSplits
+    body: bytes
+    columns: list[Column]
+    residual_columns: list[Column]
+    # A JSON tree; `Plan` makes nodes of it.
+    filter: Any
+    options: PlanOptions
+
+
+def _columns(asked: Sequence[str] | None, types: dict[str, pa.DataType]) -> list[str]:
+    """Resolve the columns asked for: exactly, else without regard to case."""
+    if asked is None:
+        return list(types)
+    folded: dict[str, list[str]] = {}
+    for name in types:
+        folded.setdefault(name.lower(), []).append(name)
+    found: list[str] = []
+    for name in asked:
+        matches = [name] if name in types else folded.get(name.lower(), [])
+        if len(matches) != 1:
+            known = ", ".join(matches or types)
+            raise InvalidColumnsError(f"no column {name!r}; the table has {known}")
+        if matches[0] in found:
+            raise InvalidColumnsError(f"column {name!r} is asked for twice: name it once")
+        found.append(matches[0])
+    return found
+
+
+def _summary(groups: GroupedSplits, options: PlanOptions, seconds: float) -> PlanSummary:
+    planned = np.unique(groups.splits.file)
+    counts = np.diff(groups.offsets)
+    rows = groups.files["row_count"].to_numpy()[planned]
+    return PlanSummary(
+        strategy=options.strategy,
+        files_total=len(groups.files),
+        files_planned=len(planned),
+        files_pruned_by_partition=groups.pruning.pruned_by_partition,
+        files_pruned_by_statistics=groups.pruning.pruned_by_statistics,
+        size_bytes=int(groups.splits.length.sum()),
+        row_count=int(rows.sum()),
+        group_count=len(groups),
+        split_count=len(groups.splits),
+        largest_group_bytes=int(groups.size_bytes.max(initial=0)),
+        smallest_group_bytes=int(groups.size_bytes.min()) if len(groups) else 0,
+        largest_group_splits=int(counts.max(initial=0)),
+        groups_with_hosts=int(np.count_nonzero(np.diff(groups.host_offsets))),
+        planning_seconds=round(seconds, 6),
+    )

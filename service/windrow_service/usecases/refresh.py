@@ -1,0 +1,96 @@
+"""Refresh a table: look at its files again and publish what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from windrow.models import RefreshProgress, SnapshotInfo
+from windrow_service.usecases.errors import TableNotRefreshedError
+from windrow_service.usecases.ports import (
+    Inventories,
+    Runner,
+    Snapshot,
+    SnapshotStore,
+    TableStore,
+    TakenInventory,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What a refresh did.
+
+    Attributes:
+        snapshot: The table's current snapshot now.
+        changed: Whether it is a new one.
+        files_added: New or changed files.
+        files_removed: Files that are gone or changed.
+        manifests_reused: Manifests that stayed as they were.
+    """
+
+    snapshot: SnapshotInfo
+    changed: bool
+    files_added: int
+    files_removed: int
+    manifests_reused: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshTable:
+    """List a table's location again; publish a snapshot if anything is new."""
+
+    tables: TableStore
+    snapshots: SnapshotStore
+    inventories: Inventories
+    runner: Runner
+
+    async def __call__(
+        self, name: str, on_progress: Callable[[RefreshProgress], None]
+    ) -> Refreshed:
+        """Refresh one table; nothing is published unless every file could be read.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            LocationNotAllowedError: The location is no longer under an allowed prefix.
+            TableChangedError: The table was changed while its files were read.
+            windrow_service.inventory.errors.InventoryError: The files are not a table.
+        """
+        table = await self.tables.get(name)
+        try:
+            previous = await self.snapshots.get(name, None)
+        except TableNotRefreshedError:
+            previous = None
+        bodies = await self.snapshots.bodies(
+            [entry.manifest_id for entry in previous.manifests] if previous else []
+        )
+        taken = await self.runner.run(
+            lambda: self.inventories.take(table.info.definition, previous, bodies, on_progress)
+        )
+        known = {entry.manifest_id for entry in previous.manifests} if previous else set()
+        reused = sum(entry.manifest_id in known for entry in taken.manifests)
+        if previous is not None and _same(previous, taken):
+            return Refreshed(
+                snapshot=previous.info,
+                changed=False,
+                files_added=0,
+                files_removed=0,
+                manifests_reused=reused,
+            )
+        on_progress(RefreshProgress(phase="publishing", files_found=taken.file_count))
+        return Refreshed(
+            snapshot=await self.snapshots.publish(table, taken),
+            changed=True,
+            files_added=taken.files_added,
+            files_removed=taken.files_removed,
+            manifests_reused=reused,
+        )
+
+
+def _same(previous: Snapshot, taken: TakenInventory) -> bool:
+    return (
+        previous.data_schema.equals(taken.data_schema)
+        and previous.partition_schema.equals(taken.partition_schema)
+        and [entry.manifest_id for entry in previous.manifests]
+        == [entry.manifest_id for entry in taken.manifests]
+    )

@@ -1,0 +1,65 @@
+"""Register a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from windrow.models import TableDefinition
+from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.usecases.errors import InvalidTableError
+from windrow_service.usecases.ports import Inventories, Runner, StoredTable, TableStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterTable:
+    """Register a table under its canonical location, or change its definition."""
+
+    tables: TableStore
+    inventories: Inventories
+    runner: Runner
+
+    async def __call__(
+        self, name: str, definition: TableDefinition, if_match: str | None
+    ) -> tuple[StoredTable, bool]:
+        """Return the table, and whether it is new.
+
+        Raises:
+            InvalidTableError: The definition contradicts itself.
+            LocationNotAllowedError: The location lies outside the allowed prefixes.
+            TableChangedError: The table is not at version `if_match`.
+        """
+        check_definition(definition)
+        location = await self.runner.run(lambda: self.inventories.locate(definition))
+        definition = definition.model_copy(update={"location": location})
+        return await self.tables.put(name, definition, if_match)
+
+
+def check_definition(definition: TableDefinition) -> None:
+    """Refuse a definition that contradicts itself.
+
+    Raises:
+        windrow_service.inventory.errors.UnknownTypeError: A type is not one of Spark SQL's.
+        InvalidTableError: A name stands twice, or a bucket or sort column is not a column.
+    """
+    for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
+        arrow_type(column.type)
+    data = [column.name for column in definition.columns or []]
+    partition = [column.name for column in definition.partition_columns or []]
+    sort = [column.name for column in definition.sort_columns]
+    bucket = definition.bucket_spec.columns if definition.bucket_spec else []
+    for what, names in (
+        ("column", data + partition),
+        ("sort column", sort),
+        ("bucket column", bucket),
+    ):
+        for name, count in Counter(name.lower() for name in names).items():
+            if count > 1:
+                raise InvalidTableError(f"{what} {name!r} stands {count} times: name it once")
+    if definition.columns is not None and definition.partition_columns is not None:
+        for what, names in (("sort column", sort), ("bucket column", bucket)):
+            for name in names:
+                if name not in data + partition:
+                    raise InvalidTableError(
+                        f"{what} {name!r} is not among the columns: {', '.join(data + partition)}"
+                    )

@@ -1,0 +1,13 @@
+"""Columns as callers see them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from windrow.models import Column
+from windrow_service.inventory.spark_types import spark_type
+
+
+def wire_columns(schema: pa.Schema) -> list[Column]:
+    """Return a schema as names and Spark SQL types."""
+    return [Column(name=field.name, type=spark_type(field.type)) for field in schema]

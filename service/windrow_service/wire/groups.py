@@ -1,0 +1,116 @@
+"""The groups of a plan as one Arrow IPC stream: what is stored, streamed and paged.
+
+One row is one group. A last batch of no rows carries the end marker in its metadata, so
+that a cut stream is never taken for a small plan.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow_service.filters.tree import to_tree
+from windrow_service.planner.plan import GroupedSplits
+from windrow_service.planner.splits import NO_BUCKET, Ints
+
+END_MARKER = b"windrow:end"
+# A batch holds whole groups up to about this many splits.
+SPLITS_PER_BATCH = 65_536
+
+_FILE_COLUMNS = ("size_bytes", "mtime_ns", "row_count", "partition")
+
+
+class ArrowGroups:
+    """`GroupCodec` as an Arrow IPC stream."""
+
+    def encode(self, groups: GroupedSplits) -> bytes:
+        """See `GroupCodec.encode`."""
+        return _encode(groups)
+
+    def read(
+        self, body: bytes, begin: int, max_groups: int, max_splits: int
+    ) -> list[dict[str, Any]]:
+        """See `GroupCodec.read`."""
+        return _read(body, begin, max_groups, max_splits)
+
+
+def _encode(plan: GroupedSplits) -> bytes:
+    table = _table_of(plan)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        begin = 0
+        for end in _batch_ends(plan.offsets):
+            stream.write_batch(table.slice(begin, end - begin))
+            begin = end
+        marker = {"groups": len(plan), "splits": len(plan.splits)}
+        stream.write_batch(
+            table.slice(0, 0), custom_metadata={END_MARKER: json.dumps(marker).encode()}
+        )
+    return bytes(sink.getvalue())
+
+
+def _read(body: bytes, begin: int, max_groups: int, max_splits: int) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = []
+    with pa.ipc.open_stream(body) as stream:
+        for batch in stream:
+            if begin >= len(batch):
+                begin -= len(batch)
+                continue
+            rows = batch.slice(begin, max_groups - len(groups))
+            begin = 0
+            held = np.cumsum(rows["splits"].value_lengths().to_numpy())
+            fitting = int(np.searchsorted(held, max_splits, side="right"))
+            full = fitting < len(rows)
+            groups += rows.slice(0, max(fitting, 0 if groups else 1)).to_pylist()
+            max_splits -= int(held[-1]) if len(held) else 0
+            if full or len(groups) >= max_groups:
+                break
+    for group in groups:
+        residual = group["residual_filter"]
+        group["residual_filter"] = json.loads(residual) if residual else None
+    return groups
+
+
+def _batch_ends(offsets: Ints) -> list[int]:
+    ends: list[int] = []
+    count = len(offsets) - 1
+    while (begin := ends[-1] if ends else 0) < count:
+        full = np.searchsorted(offsets, offsets[begin] + SPLITS_PER_BATCH, side="right") - 1
+        ends.append(int(max(full, begin + 1)))
+    return ends
+
+
+def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
+    files = plan.files.select(["path", *_FILE_COLUMNS]).take(pa.array(plan.splits.file))
+    columns = {
+        "path": files["path"],
+        "start": pa.array(plan.splits.start),
+        "length": pa.array(plan.splits.length),
+        **{name: files[name] for name in _FILE_COLUMNS},
+    }
+    splits = pa.StructArray.from_arrays(
+        [_one_array(column) for column in columns.values()], names=list(columns)
+    )
+    names = pa.array(plan.splits.hosts.names, pa.string())
+    texts = [json.dumps(to_tree(f)) if f is not None else None for f in plan.residual_filters]
+    bucket = plan.bucket
+    return pa.RecordBatch.from_pydict(
+        {
+            "group_id": pa.array(np.arange(len(plan)), pa.int32()),
+            "bucket": pa.array(bucket, pa.int32(), mask=bucket == NO_BUCKET),
+            "hosts": pa.ListArray.from_arrays(
+                pa.array(plan.host_offsets, pa.int32()), names.take(pa.array(plan.host_codes))
+            ),
+            "size_bytes": pa.array(plan.size_bytes),
+            "residual_filter": pa.array(texts, pa.string()).take(pa.array(plan.residual)),
+            "splits": pa.ListArray.from_arrays(pa.array(plan.offsets, pa.int32()), splits),
+        }
+    )
+
+
+def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
