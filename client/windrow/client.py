@@ -1,0 +1,258 @@
+"""The client: one method per thing a caller wants of a coordinator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from windrow.errors import RefreshFailedError
+from windrow.models import (
+    Plan,
+    PlanOptions,
+    PlanRequest,
+    Problem,
+    RefreshProgress,
+    RefreshStatus,
+    ServiceConfig,
+    SnapshotInfo,
+    SnapshotPage,
+    TableDefinition,
+    TableInfo,
+    TablePage,
+)
+from windrow.plans import SplitPlan, read_group_stream
+from windrow.transport import Transport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ARROW_STREAM = "application/vnd.apache.arrow.stream"
+_POLL_S = 0.1
+_MAX_POLL_S = 1.0
+
+Filter = str | Mapping[str, Any]
+
+
+class Client:
+    """Talks to one coordinator. Use it as a context manager, or call `close`.
+
+    Every method raises `windrow.errors.ProblemError` (or a class under it) when the
+    coordinator refuses, and `CoordinatorUnreachableError` when it does not answer.
+
+    Args:
+        transport: Carries the requests.
+        on_close: Called after the transport is closed.
+    """
+
+    def __init__(self, transport: Transport, *, on_close: Callable[[], None] | None = None) -> None:
+        self._transport = transport
+        self._on_close = on_close
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections, and the coordinator if it is embedded."""
+        self._transport.close()
+        if self._on_close is not None:
+            self._on_close()
+
+    def config(self) -> ServiceConfig:
+        """Return the coordinator's defaults and limits."""
+        return ServiceConfig.model_validate_json(self._transport.call("GET", "/config").content)
+
+    # --- tables ---------------------------------------------------------------
+
+    def register_table(
+        self,
+        name: str,
+        location: str,
+        format: str = "parquet",
+        *,
+        columns: Mapping[str, str] | None = None,
+        partition_columns: Mapping[str, str] | None = None,
+        bucket_spec: Mapping[str, Any] | None = None,
+        sort_columns: Sequence[str | Mapping[str, Any]] = (),
+    ) -> TableInfo:
+        """Register a table, or change its definition.
+
+        Args:
+            name: For example `sales.events`.
+            location: Folder of the table, as the coordinator sees it.
+            format: `parquet`.
+            columns: Names and Spark SQL types; taken from the files by default.
+            partition_columns: Names and types, in the order of the folders; inferred by default.
+            bucket_spec: `{"columns": [...], "count": n}` of a bucketed table.
+            sort_columns: What every file is sorted by: names, or
+                `{"name": …, "descending": …, "nulls_first": …}`.
+        """
+        definition = TableDefinition.model_validate(
+            {
+                "location": location,
+                "format": format,
+                "columns": _wire_columns(columns),
+                "partition_columns": _wire_columns(partition_columns),
+                "bucket_spec": bucket_spec,
+                "sort_columns": [
+                    {"name": column} if isinstance(column, str) else column
+                    for column in sort_columns
+                ],
+            }
+        )
+        answer = self._transport.call("PUT", f"/tables/{name}", body=definition.model_dump_json())
+        return TableInfo.model_validate_json(answer.content)
+
+    def table(self, name: str) -> TableInfo:
+        """Return one table with its current snapshot."""
+        return TableInfo.model_validate_json(self._transport.call("GET", f"/tables/{name}").content)
+
+    def tables(self) -> Iterator[TableInfo]:
+        """Yield the registered tables by name, a page at a time."""
+        params: dict[str, str | int] = {}
+        while True:
+            answer = self._transport.call("GET", "/tables", params=params)
+            page = TablePage.model_validate_json(answer.content)
+            yield from page.tables
+            if page.next_page_token is None:
+                return
+            params = {"page_token": page.next_page_token}
+
+    def snapshots(self, name: str) -> Iterator[SnapshotInfo]:
+        """Yield a table's snapshots, newest first, a page at a time."""
+        params: dict[str, str | int] = {}
+        while True:
+            answer = self._transport.call("GET", f"/tables/{name}/snapshots", params=params)
+            page = SnapshotPage.model_validate_json(answer.content)
+            yield from page.snapshots
+            if page.next_page_token is None:
+                return
+            params = {"page_token": page.next_page_token}
+
+    def delete_table(self, name: str) -> None:
+        """Forget a table; its files stay."""
+        self._transport.call("DELETE", f"/tables/{name}")
+
+    def refresh(
+        self, name: str, *, on_progress: Callable[[RefreshProgress], None] | None = None
+    ) -> RefreshStatus:
+        """List a table's files again, and wait until the new snapshot is published.
+
+        Args:
+            name: The table.
+            on_progress: Called several times a second while it runs.
+
+        Raises:
+            RefreshFailedError: The files are not a table that can be read; nothing was
+                published, and the previous snapshot is still there.
+        """
+        path = f"/tables/{name}/refresh"
+        headers = {"Prefer": "respond-async"}
+        status = _refresh_status(self._transport.call("POST", path, headers=headers).content)
+        poll_s = _POLL_S
+        while status.status == "running":
+            if on_progress is not None:
+                on_progress(status.progress)
+            time.sleep(poll_s)
+            poll_s = min(poll_s * 1.5, _MAX_POLL_S)
+            status = _refresh_status(self._transport.call("GET", path).content)
+        if on_progress is not None:
+            on_progress(status.progress)
+        if status.problem is not None:
+            raise RefreshFailedError(Problem.model_validate(status.problem))
+        return status
+
+    # --- plans ----------------------------------------------------------------
+
+    def plan(
+        self,
+        table: str,
+        *,
+        filter: Filter | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        **options: Any,
+    ) -> SplitPlan:
+        """Plan how to read a table.
+
+        Args:
+            table: Its name.
+            filter: SQL text such as `"ds >= '2026-11-01'"`, or a JSON tree.
+            columns: Columns to read, in this order; all by default.
+            snapshot_id: A version of the table; the current one by default.
+            **options: See `windrow.models.PlanOptions`, for example
+                `max_split_size="128MB"` or `parallelism=16`.
+
+        Raises:
+            IncompletePlanError: The groups did not arrive whole.
+        """
+        request = PlanRequest.model_validate(
+            {
+                "table": table,
+                "filter": filter,
+                "columns": columns,
+                "snapshot_id": snapshot_id,
+                "options": PlanOptions.model_validate(options),
+                # The groups follow as Arrow, all at once.
+                "page_size": 0,
+            }
+        )
+        answer = self._transport.call("POST", "/plans", body=request.model_dump_json())
+        info = Plan.model_validate_json(answer.content)
+        stream = self._transport.call(
+            "GET", f"/plans/{info.plan_id}/groups", headers={"Accept": _ARROW_STREAM}
+        )
+        return SplitPlan(info, read_group_stream(info.plan_id, stream.content))
+
+    def delete_plan(self, plan_id: str) -> None:
+        """Forget a plan before it expires."""
+        self._transport.call("DELETE", f"/plans/{plan_id}")
+
+    def read(
+        self,
+        spark: SparkSession,
+        table: str,
+        *,
+        filter: Filter | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        **options: Any,
+    ) -> DataFrame:
+        """Read a table on Spark, one task per split group.
+
+        The plan is made now; rows are read when the DataFrame is used. A file that has
+        changed since then fails the job with an error that names it.
+
+        Args:
+            spark: The session that runs the tasks.
+            table: Its name.
+            filter: Rows to keep, as in `plan`.
+            columns: Columns to read, in this order; all by default. Asking for few is what
+                makes it fast: Spark cannot take columns away from this reader afterwards.
+            snapshot_id: A version of the table; the current one by default.
+            **options: As in `plan`; `parallelism` is Spark's default parallelism if not given.
+        """
+        from windrow.spark import default_parallelism, read_plan
+
+        options.setdefault("parallelism", default_parallelism(spark))
+        plan = self.plan(table, filter=filter, columns=columns, snapshot_id=snapshot_id, **options)
+        return read_plan(spark, plan.info, plan.groups)
+
+
+def _refresh_status(content: bytes) -> RefreshStatus:
+    return RefreshStatus.model_validate_json(content)
+
+
+def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:
+    if columns is None:
+        return None
+    return [{"name": name, "type": type_} for name, type_ in columns.items()]

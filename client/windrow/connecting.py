@@ -1,0 +1,73 @@
+"""Get a client: of a coordinator elsewhere, or of one inside this process."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import httpx
+
+from windrow.client import Client
+from windrow.errors import WindrowError
+from windrow.transport import Transport
+
+# Planning a large table takes seconds; connecting takes none.
+_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+
+
+class ServiceNotInstalledError(WindrowError):
+    """The coordinator's own packages are missing here."""
+
+    def __str__(self) -> str:
+        return "the coordinator is not installed here: pip install 'windrow[service]'"
+
+
+def connect(url: str, *, timeout_s: float = 60.0, attempts: int = 4) -> Client:
+    """Return a client of the coordinator at `url`, for example `http://127.0.0.1:8080`.
+
+    Nothing is sent yet.
+
+    Args:
+        url: Where the coordinator is.
+        timeout_s: How long one answer may take.
+        attempts: How often a request is tried when the coordinator cannot be reached.
+    """
+    timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 5.0))
+    return Client(Transport(httpx.Client(base_url=url, timeout=timeout), attempts=attempts))
+
+
+def embedded(
+    state_dir: str | Path = ".windrow", *, allowed_locations: tuple[str, ...] = ("/",)
+) -> Client:
+    """Start a coordinator inside this process and return a client of it.
+
+    It is reached through a socket file that only this user can open, and stops when the
+    client is closed or the process ends.
+
+    Args:
+        state_dir: Folder of its database; kept for the next time.
+        allowed_locations: Folders that tables may lie under.
+
+    Raises:
+        ServiceNotInstalledError: The `[service]` extra is not installed.
+    """
+    require_service()
+    from windrow.embedding import EmbeddedCoordinator
+
+    coordinator = EmbeddedCoordinator(Path(state_dir), allowed_locations)
+    http = httpx.Client(
+        base_url="http://embedded",
+        transport=httpx.HTTPTransport(uds=str(coordinator.socket)),
+        timeout=_TIMEOUT,
+    )
+    return Client(Transport(http), on_close=coordinator.stop)
+
+
+def require_service() -> None:
+    """Make sure that the coordinator's packages are here.
+
+    Raises:
+        ServiceNotInstalledError: They are not.
+    """
+    if importlib.util.find_spec("fastapi") is None:
+        raise ServiceNotInstalledError

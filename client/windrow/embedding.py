@@ -1,0 +1,72 @@
+"""A coordinator in a thread of this process, behind a private socket file."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+import uvicorn
+
+from windrow.errors import WindrowError
+from windrow_service.bootstrap import build_app
+from windrow_service.settings import Settings
+
+_START_TIMEOUT_S = 30.0
+
+
+class EmbeddedStartError(WindrowError):
+    """The coordinator in this process did not start."""
+
+
+class EmbeddedCoordinator:
+    """Runs from construction until `stop`.
+
+    Attributes:
+        socket: The socket file that it listens on.
+
+    Raises:
+        EmbeddedStartError: It did not start.
+    """
+
+    def __init__(self, state_dir: Path, allowed_locations: tuple[str, ...]) -> None:
+        # A folder of mode 0700 keeps other users of this machine out.
+        self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
+        self.socket = self._folder / "socket"
+        settings = Settings(state_dir=state_dir, allowed_locations=allowed_locations)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                build_app(settings), uds=str(self.socket), log_level="warning", lifespan="on"
+            )
+        )
+        self._thread = threading.Thread(target=self._serve, name="windrow", daemon=True)
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._thread.start()
+        self._wait_until_started()
+
+    def stop(self) -> None:
+        """Stop serving, and wait until it has stopped."""
+        self._server.should_exit = True
+        self._thread.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._server.serve())
+        except BaseException as error:  # handed to the thread that waits for the start
+            self._error = error
+        finally:
+            self._ended.set()
+
+    def _wait_until_started(self) -> None:
+        waited_s = 0.0
+        while not self._server.started:
+            if self._ended.wait(0.01) or waited_s > _START_TIMEOUT_S:
+                self.stop()
+                raise EmbeddedStartError(
+                    f"the coordinator in this process did not start: {self._error or 'see the log'}"
+                )
+            waited_s += 0.01
