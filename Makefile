@@ -1,0 +1,52 @@
+# Everything runs from a virtual environment in .venv, made on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format openapi bench java chromium clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+setup: $(INSTALLED) ## Make the virtual environment
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Windrow needs Python 3.10 or newer")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[service,spark,demo,test]'
+	@touch $@
+
+java:
+	@command -v java >/dev/null || [ -n "$$JAVA_HOME" ] || { \
+	  echo "Spark needs Java 17 or newer, and there is none here: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2; exit 1; }
+
+chromium: # The one thing that no wheel brings; only tests/browser needs it.
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	  else echo "No Chromium here: tests/browser is left out. Install it with: apt-get install chromium" >&2; fi; }
+
+demo: $(INSTALLED) java ## Read 19,486 small files three ways and compare
+	@$(BIN)/windrow demo
+
+test: $(INSTALLED) java chromium ## Run all tests
+	$(BIN)/pytest
+
+check: $(INSTALLED) ## Lint, types, import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+openapi: $(INSTALLED) ## Write openapi.yaml anew
+	$(BIN)/python -m windrow_service.openapi > openapi.yaml
+
+bench: $(INSTALLED) java ## Compare the readers on generated tables
+	$(BIN)/python benchmarks/read_small_files.py
+
+clean: ## Remove what was built; data/ stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

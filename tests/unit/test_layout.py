@@ -1,0 +1,56 @@
+"""The repository keeps its shape."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE_ROOTS = {"service": "windrow_service", "client": "windrow", "spark_jobs": "windrow_jobs"}
+MAX_LINES = 400
+
+
+@pytest.mark.parametrize(("folder", "package"), SOURCE_ROOTS.items())
+def test_a_source_root_holds_its_package_and_nothing_else(folder: str, package: str) -> None:
+    # An __init__.py here would let every module be imported under two names.
+    assert {child.name for child in (ROOT / folder).iterdir()} == {package}
+
+
+@pytest.mark.parametrize("folder", SOURCE_ROOTS)
+def test_every_module_can_be_read_in_one_sitting(folder: str) -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := len(path.read_text().splitlines())) > MAX_LINES
+    }
+
+    assert long == {}
+
+
+@pytest.mark.parametrize("folder", SOURCE_ROOTS)
+def test_every_module_says_in_its_first_line_what_it_is_about(folder: str) -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / folder).rglob("*.py")
+        if not path.read_text().startswith('"""')
+    ]
+
+    assert silent == []
+
+
+def test_the_client_can_be_imported_without_service_and_spark() -> None:
+    # A fresh interpreter, in which the extras cannot be found.
+    code = (
+        "import sys\n"
+        "for name in ('fastapi', 'numpy', 'pyspark', 'sqlalchemy', 'sqlglot', 'uvicorn'):\n"
+        "    sys.modules[name] = None\n"
+        "import windrow\n"
+        "windrow.connect('http://127.0.0.1:1').close()\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
