@@ -1,16 +1,28 @@
 """Filters as the planner sees them: a small tree of typed nodes over columns.
 
 Literals are already of the column's own kind: `filters.bind` made them so.
+
+| column | literal |
+|---|---|
+| boolean | bool |
+| integers | int, within the type's range |
+| float, double | float; a float column is compared as double; NaN equals NaN and is the greatest |
+| decimal | Decimal, exactly representable in the column's type |
+| string | str, compared by its UTF-8 bytes |
+| date | date |
+| timestamp | datetime with the time zone UTC |
+| timestamp_ntz | datetime without a time zone |
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-Scalar: TypeAlias = bool | int | float | str | bytes | Decimal | date | datetime
+Scalar: TypeAlias = bool | int | float | str | Decimal | date | datetime
 Operator: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 
@@ -25,7 +37,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """`column IN (values)`; with `has_null`, a row that matches no value gives NULL."""
+    """`column IN (values)`; with `has_null`, a row that matches no value gives NULL.
+
+    Attributes:
+        values: At least one, distinct, ascending; NaN is last.
+        has_null: Whether NULL is in the list, too.
+    """
 
     column: str
     values: tuple[Scalar, ...]
@@ -69,3 +86,52 @@ class Or:
 
 
 Expression: TypeAlias = Comparison | In | IsNull | StartsWith | Not | And | Or
+
+
+def never(column: str) -> Expression:
+    """Return what is FALSE for every value of a column, and NULL for null.
+
+    It is what `x = 1.5` says of an integer column.
+    """
+    return And((IsNull(column), Comparison("eq", column, None)))
+
+
+def always(column: str) -> Expression:
+    """Return what is TRUE for every value of a column, and NULL for null."""
+    return Not(never(column))
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """Return the expressions that must all be TRUE for `expression` to be, in their order."""
+    found = []
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, And):
+            waiting.extend(reversed(node.args))
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+def all_of(expressions: Iterable[Expression]) -> Expression | None:
+    """Join expressions by AND; None when there is none. The reverse of `conjuncts`."""
+    joined = tuple(part for expression in expressions for part in conjuncts(expression))
+    if len(joined) < 2:
+        return joined[0] if joined else None
+    return And(joined)
+
+
+def columns_of(expression: Expression) -> tuple[str, ...]:
+    """Return the columns that an expression reads, each once, in order of appearance."""
+    found: dict[str, None] = {}
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (And, Or)):
+            waiting.extend(reversed(node.args))
+        elif isinstance(node, Not):
+            waiting.append(node.arg)
+        else:
+            found[node.column] = None
+    return tuple(found)

@@ -1,0 +1,182 @@
+"""Bind a filter to a table's columns: names resolved, literals of the columns' own types."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from windrow import models
+from windrow_service.filters.errors import InvalidFilterError, quote
+from windrow_service.filters.limits import MAX_DEPTH, MAX_NODES, check_size, too_deep
+from windrow_service.filters.parsed import ParsedFilter, Place, Value
+from windrow_service.filters.values import Fitted, checked_text, fit, is_text
+from windrow_service.planner.expressions import (
+    And,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Not,
+    Operator,
+    Or,
+    StartsWith,
+    always,
+    never,
+)
+
+_MAX_NAMES_SHOWN = 10
+
+
+def bind(
+    tree: models.FilterTree | ParsedFilter,
+    types: Mapping[str, pa.DataType],
+    *,
+    max_nodes: int = MAX_NODES,
+    max_depth: int = MAX_DEPTH,
+) -> Expression:
+    """Bind a filter to columns.
+
+    Names resolve exactly, else without regard to case where that leaves one column. A
+    literal that a type cannot hold makes the filter say the same in values that it can:
+    of an integer, `x > 1.5` is `x > 1`, and `x = 1.5` is never TRUE.
+
+    Args:
+        tree: The filter, from JSON or from `sql.parse_sql`.
+        types: The table's columns.
+        max_nodes: Most nodes of a filter from JSON.
+        max_depth: Most levels of a filter from JSON.
+
+    Raises:
+        InvalidFilterError: A column does not exist, a literal does not suit its column, or
+            the filter is too large. The message shows the place if there is a text.
+    """
+    try:
+        if isinstance(tree, ParsedFilter):
+            return _Binder(types, tree.text, tree.places).bind(tree.tree)
+        check_size(tree, max_nodes, max_depth)
+        return _Binder(types, None, ()).bind(tree)
+    except RecursionError:
+        raise InvalidFilterError(too_deep(max_depth)) from None
+
+
+class _Binder:
+    """One walk over one filter.
+
+    Args:
+        types: The table's columns.
+        text: The filter's text, if it has one.
+        places: Where the conditions stand in it, in the order of the walk.
+    """
+
+    def __init__(
+        self, types: Mapping[str, pa.DataType], text: str | None, places: Sequence[Place]
+    ) -> None:
+        self._types = types
+        self._text = text
+        self._places: Iterator[Place] = iter(places)
+        self._folded: dict[str, list[str]] = {}
+        for name in types:
+            self._folded.setdefault(name.lower(), []).append(name)
+
+    def bind(self, tree: models.FilterTree) -> Expression:
+        if isinstance(tree, models.Not):
+            return Not(self.bind(tree.arg))
+        if isinstance(tree, models.Junction):
+            return _join(tree.op, [self.bind(arg) for arg in tree.args])
+        place = next(self._places, None)
+        column = self._column(tree.column, place)
+        if isinstance(tree, models.IsNull):
+            is_null = IsNull(column)
+            return is_null if tree.op == "is_null" else Not(is_null)
+        if isinstance(tree, models.StartsWith):
+            return self._starts_with(column, tree.prefix, place)
+        if isinstance(tree, models.In):
+            return self._in(column, self._values(tree.values, place))
+        if isinstance(tree, models.Between):
+            low, high = self._values([tree.low, tree.high], place)
+            bounds = [self._compare("ge", column, low), self._compare("le", column, high)]
+            return _join("and", bounds)
+        (value,) = self._values([tree.value], place)
+        return self._compare(tree.op, column, value)
+
+    def _column(self, name: str, place: Place | None) -> str:
+        if name in self._types:
+            return name
+        matches = self._folded.get(name.lower(), [])
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            reason = (
+                f"column {quote(name)} may be {' or '.join(matches)}: write it in its exact case"
+            )
+        else:
+            near = difflib.get_close_matches(name.lower(), self._folded, n=3)
+            names = [known for folded in near for known in self._folded[folded]]
+            if names:
+                reason = f"no column {quote(name)}: did you mean {' or '.join(names)}?"
+            else:
+                known = list(self._types)
+                more = ", …" if len(known) > _MAX_NAMES_SHOWN else ""
+                reason = f"no column {quote(name)}: the table has {', '.join(known[:_MAX_NAMES_SHOWN])}{more}"
+        raise InvalidFilterError(reason, self._text, place.column if place else None)
+
+    def _values(self, values: Sequence[models.Scalar], place: Place | None) -> Sequence[Value]:
+        # A LIKE without a wildcard asks for another text than its pattern.
+        written = place.values if place is not None else ()
+        return [
+            Value(at.kind, value, at.offset)
+            for value, at in zip(values, written or map(Value.of, values), strict=True)
+        ]
+
+    def _fit(self, column: str, value: Value) -> Fitted:
+        try:
+            return fit(value, column, self._types[column])
+        except InvalidFilterError as error:
+            raise InvalidFilterError(error.reason, self._text, value.offset) from None
+
+    def _compare(self, op: Operator, column: str, value: Value) -> Expression:
+        if value.value is None:
+            return Comparison(op, column, None)
+        fitted = self._fit(column, value)
+        if fitted.value is None:
+            above = fitted.beyond > 0
+            holds = op in (("lt", "le", "ne") if above else ("gt", "ge", "ne"))
+            return always(column) if holds else never(column)
+        if fitted.exact:
+            return Comparison(op, column, fitted.value)
+        if op in ("eq", "ne"):
+            return never(column) if op == "eq" else always(column)
+        return Comparison("le" if op in ("lt", "le") else "gt", column, fitted.value)
+
+    def _in(self, column: str, values: Sequence[Value]) -> Expression:
+        has_null = any(value.value is None for value in values)
+        fitted = [self._fit(column, value) for value in values if value.value is not None]
+        distinct = {one.value: None for one in fitted if one.exact and one.value is not None}
+        if distinct:
+            # Values of one column have one type, so they have an order.
+            ordered = sorted(distinct, key=lambda value: (value != value, value))
+            return In(column, tuple(ordered), has_null)
+        return Comparison("eq", column, None) if has_null else never(column)
+
+    def _starts_with(self, column: str, prefix: str, place: Place | None) -> Expression:
+        offset = place.values[0].offset if place is not None else None
+        if not is_text(self._types[column]):
+            raise InvalidFilterError(
+                f"column {quote(column)} is {self._types[column]}: LIKE needs a string",
+                self._text,
+                offset,
+            )
+        try:
+            return StartsWith(column, checked_text(prefix))
+        except InvalidFilterError as error:
+            raise InvalidFilterError(error.reason, self._text, offset) from None
+
+
+def _join(op: Literal["and", "or"], args: Sequence[Expression]) -> Expression:
+    """Join by AND or OR; a junction inside one of its own kind becomes part of it."""
+    kind = And if op == "and" else Or
+    flat = [part for arg in args for part in (arg.args if isinstance(arg, kind) else (arg,))]
+    return flat[0] if len(flat) == 1 else kind(tuple(flat))

@@ -1,0 +1,72 @@
+"""Errors raised by the filters.
+
+* InvalidFilterError
+
+They know nothing of HTTP: `windrow_service.api.problems` decides what it looks like on
+the wire.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_EXCERPT_CHARACTERS = 100
+_QUOTED_CHARACTERS = 60
+
+
+def quote(text: str) -> str:
+    """Return text as a message quotes it: printable, and not too long."""
+    if len(text) > _QUOTED_CHARACTERS:
+        text = text[:_QUOTED_CHARACTERS] + "…"
+    return repr(text)
+
+
+class InvalidFilterError(Exception):
+    """A filter cannot be read, or cannot be planned.
+
+    Attributes:
+        reason: What is wrong, and what to do.
+        text: The filter as SQL text; None for one that came as a tree.
+        offset: Where in `text` it is wrong, in characters from its start.
+    """
+
+    def __init__(self, reason: str, text: str | None = None, offset: int | None = None) -> None:
+        super().__init__(reason, text, offset)
+        self.reason = reason
+        self.text = text
+        self.offset = offset
+
+    @property
+    def line(self) -> int | None:
+        """The line of the text, from 1."""
+        if self.text is None or self.offset is None:
+            return None
+        return self.text.count("\n", 0, self.offset) + 1
+
+    @property
+    def column(self) -> int | None:
+        """The character of the line, from 1."""
+        if self.text is None or self.offset is None:
+            return None
+        return self.offset - self.text.rfind("\n", 0, self.offset)
+
+    def __str__(self) -> str:
+        if self.text is None or self.offset is None:
+            return self.reason
+        begin = self.text.rfind("\n", 0, self.offset) + 1
+        end = self.text.find("\n", self.offset)
+        line = self.text[begin : end if end >= 0 else None]
+        at = self.offset - begin
+        first = max(0, at - _EXCERPT_CHARACTERS // 2)
+        excerpt = line[first : first + _EXCERPT_CHARACTERS]
+        before = "… " if first else ""
+        after = " …" if first + _EXCERPT_CHARACTERS < len(line) else ""
+        shown = "".join(c if c.isprintable() else " " for c in excerpt)
+        indent = sum(
+            2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in shown[: at - first]
+        )
+        return (
+            f"{self.reason}\nline {self.line}, column {self.column}:\n"
+            f"  {before}{shown}{after}\n"
+            f"  {' ' * (len(before) + indent)}^"
+        )

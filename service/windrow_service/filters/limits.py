@@ -1,0 +1,47 @@
+"""How large a filter may be."""
+
+from __future__ import annotations
+
+from windrow.models import FilterTree, Junction, Not
+from windrow_service.filters.errors import InvalidFilterError
+
+MAX_NODES = 10_000
+MAX_DEPTH = 100
+
+
+def too_many_nodes(max_nodes: int) -> str:
+    """Return the reason for refusing a filter with more nodes than that."""
+    return (
+        f"the filter has more than {max_nodes:,} conditions: "
+        "use IN for many values of one column, or a shorter filter and DataFrame.filter"
+    )
+
+
+def too_deep(max_depth: int) -> str:
+    """Return the reason for refusing a filter that is nested deeper than that."""
+    return f"the filter is nested more than {max_depth:,} levels deep: write it flatter"
+
+
+def check_size(tree: FilterTree, max_nodes: int, max_depth: int) -> None:
+    """Refuse a tree that is too large; a single condition has one node and depth 1.
+
+    Raises:
+        InvalidFilterError: It has more nodes, or more levels, than it may.
+    """
+    count = 0
+    level: list[FilterTree] = [tree]
+    depth = 0
+    while level:
+        depth += 1
+        count += len(level)
+        if count > max_nodes:
+            raise InvalidFilterError(too_many_nodes(max_nodes))
+        if depth > max_depth:
+            raise InvalidFilterError(too_deep(max_depth))
+        below: list[FilterTree] = []
+        for node in level:
+            if isinstance(node, Not):
+                below.append(node.arg)
+            elif isinstance(node, Junction):
+                below.extend(node.args)
+        level = below

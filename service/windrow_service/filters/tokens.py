@@ -1,0 +1,142 @@
+"""A cursor over the tokens of a filter's text; sqlglot's Spark dialect finds the tokens."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from sqlglot import Token, TokenType
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from windrow_service.filters.errors import InvalidFilterError, quote
+
+REST = "apply the rest with DataFrame.filter"
+
+# A quoted part or a comment, or else the character that opens one that is never closed.
+_QUOTED = re.compile(
+    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/|['"`]|/\*""", re.DOTALL
+)
+
+
+class Cursor:
+    """A place in a text, between two tokens.
+
+    Args:
+        text: The whole filter.
+
+    Raises:
+        InvalidFilterError: The text does not fall into tokens.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens = _tokens(text)
+        self._at = 0
+
+    @property
+    def token(self) -> Token | None:
+        """The next token; None after the last one."""
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    @property
+    def offset(self) -> int:
+        """Where the next token begins; the end of the text after the last one."""
+        token = self.token
+        return len(self.text.rstrip()) if token is None else token.start - 1
+
+    @property
+    def word(self) -> str:
+        """The next token in upper case if it is a name or a keyword without quotes, else ''."""
+        token = self.token
+        if token is None or token.token_type == TokenType.NUMBER:
+            return ""
+        # What stands in the text as it is has neither quotes nor a prefix.
+        is_word = re.fullmatch(r"\w+", token.text) and self._written(token) == token.text
+        return token.text.upper() if is_word else ""
+
+    @property
+    def name(self) -> str | None:
+        """The next token if it is a word, or what it says if it is a name in quotes."""
+        token = self.token
+        if token is None or not (self.word or token.token_type == TokenType.IDENTIFIER):
+            return None
+        return token.text
+
+    @property
+    def symbol(self) -> str:
+        """The next token in upper case unless it is a string or a name in quotes, else ''."""
+        token = self.token
+        if token is None or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            return ""
+        return token.text.upper()
+
+    @property
+    def string(self) -> str | None:
+        """What the next token says if it is a string."""
+        token = self.token
+        return token.text if token is not None and token.token_type == TokenType.STRING else None
+
+    @property
+    def number(self) -> str | None:
+        """The next token if it is a number."""
+        token = self.token
+        return token.text if token is not None and token.token_type == TokenType.NUMBER else None
+
+    def at_end(self) -> bool:
+        """Tell whether no token is left."""
+        return self.token is None
+
+    def precedes_string(self) -> bool:
+        """Tell whether the token after the next one is a string."""
+        following = self._tokens[self._at + 1 : self._at + 2]
+        return any(token.token_type == TokenType.STRING for token in following)
+
+    def precedes(self, symbol: str) -> bool:
+        """Tell whether the token after the next one is this one."""
+        return any(token.text == symbol for token in self._tokens[self._at + 1 : self._at + 2])
+
+    def step(self) -> None:
+        """Go past the next token."""
+        self._at += 1
+
+    def accept(self, symbol: str) -> bool:
+        """Go past the next token if it is this one, and tell whether it was."""
+        if self.symbol != symbol:
+            return False
+        self._at += 1
+        return True
+
+    def expect(self, symbol: str) -> None:
+        """Go past the next token, which must be this one."""
+        if not self.accept(symbol):
+            self.unexpected(f"expected {symbol}, found ")
+
+    def unexpected(self, before: str = "unexpected ") -> NoReturn:
+        """Refuse the next token."""
+        token = self.token
+        if token is None:
+            self.fail("the filter ends too early")
+        self.fail(
+            f"{before}{quote(self._written(token))}; comparisons of a column with a literal, IN, "
+            f"BETWEEN, IS [NOT] NULL and LIKE 'prefix%' can be planned: {REST}"
+        )
+
+    def fail(self, reason: str, offset: int | None = None) -> NoReturn:
+        """Refuse the filter for what stands at `offset`, by default at the next token."""
+        raise InvalidFilterError(reason, self.text, self.offset if offset is None else offset)
+
+    def _written(self, token: Token) -> str:
+        return self.text[token.start - 1 : token.end]
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        # The parenthesis keeps a column named `show` or `call` from being read as a command.
+        return Spark().tokenize(f"({text}")[1:]
+    except SqlglotError:
+        for match in _QUOTED.finditer(text):
+            if match[0] in {"'", '"', "`", "/*"}:
+                reason = f"the {match[0]} here is never closed"
+                raise InvalidFilterError(reason, text, match.start()) from None
+        raise InvalidFilterError("the filter is not SQL text", text, 0) from None

@@ -1,0 +1,73 @@
+"""Expressions as the JSON that callers see: the reverse of `filters.bind`."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from windrow_service.planner.expressions import (
+    And,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Not,
+    Scalar,
+    StartsWith,
+)
+
+# What one junction of `windrow.models` may hold; binding joins nested ones again.
+_MAX_ARGS = 10_000
+
+
+def to_tree(expression: Expression) -> dict[str, Any]:
+    """Return an expression as a JSON object of `windrow.models.FilterTree`'s form.
+
+    Binding it to the columns of the same table gives the same expression again. Dates and
+    timestamps are ISO 8601 (with `Z` where the column is adjusted to UTC), decimals are
+    text, and so are `NaN` and the infinities.
+    """
+    if isinstance(expression, Comparison):
+        return {
+            "op": expression.op,
+            "column": expression.column,
+            "value": _scalar(expression.value),
+        }
+    if isinstance(expression, In):
+        values = [_scalar(value) for value in expression.values]
+        if expression.has_null:
+            values.append(None)
+        return {"op": "in", "column": expression.column, "values": values}
+    if isinstance(expression, IsNull):
+        return {"op": "is_null", "column": expression.column}
+    if isinstance(expression, StartsWith):
+        return {"op": "starts_with", "column": expression.column, "prefix": expression.prefix}
+    if isinstance(expression, Not):
+        if isinstance(expression.arg, IsNull):
+            return {"op": "is_not_null", "column": expression.arg.column}
+        return {"op": "not", "arg": to_tree(expression.arg)}
+    op = "and" if isinstance(expression, And) else "or"
+    return _junction(op, [to_tree(arg) for arg in expression.args])
+
+
+def _junction(op: str, args: list[dict[str, Any]]) -> dict[str, Any]:
+    while len(args) > _MAX_ARGS:
+        args = [
+            {"op": op, "args": args[at : at + _MAX_ARGS]} for at in range(0, len(args), _MAX_ARGS)
+        ]
+    return {"op": op, "args": args}
+
+
+def _scalar(value: Scalar | None) -> bool | int | float | str | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat()
+        return text + "Z" if value.tzinfo is not None else text
+    if isinstance(value, date):
+        return value.isoformat()
+    return value

@@ -1,0 +1,255 @@
+"""Literals of a filter as values of a column's type."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow_service.filters.errors import InvalidFilterError, quote
+from windrow_service.filters.parsed import Value
+from windrow_service.planner.expressions import Scalar
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?)?"
+    r" ?(Z|UTC|[+-][0-9]{2}:[0-9]{2})?"
+)
+# Python reads no longer integers from text.
+_MAX_INTEGER_DIGITS = 4_000
+# Enough for every value of decimal256; what is longer is out of range before it is rounded.
+_WIDE = Context(prec=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A literal among the values of a type.
+
+    Attributes:
+        value: The literal, or the greatest value below it; None when it is out of range.
+        exact: Whether `value` is the literal itself.
+        beyond: 1 when it is above every value, -1 when it is below every one, else 0.
+    """
+
+    value: Scalar | None
+    exact: bool = True
+    beyond: int = 0
+
+
+def number(text: str) -> int | float | str | None:
+    """Return the number that SQL text stands for; None if it is no number.
+
+    What float cannot hold exactly as it is written stays text.
+    """
+    if not _NUMBER.fullmatch(text):
+        return None
+    if _INTEGER.fullmatch(text):
+        return int(text) if len(text) <= _MAX_INTEGER_DIGITS else text
+    value = float(text)
+    try:
+        exact = math.isfinite(value) and Decimal(repr(value)) == Decimal(text)
+    except InvalidOperation:
+        exact = False
+    return value if exact else text
+
+
+def fit(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    """Fit a literal that is not NULL to a column's type.
+
+    Raises:
+        InvalidFilterError: It is no literal for this type; the message has no place.
+    """
+    if pt.is_dictionary(type_):
+        type_ = type_.value_type
+    for matches, convert in _CONVERTERS:
+        if matches(type_):
+            return convert(value, column, type_)
+    raise InvalidFilterError(
+        f"column {quote(column)} is {type_}, which cannot be compared in a filter: only IS [NOT] NULL "
+        "can be planned; apply the rest with DataFrame.filter"
+    )
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Tell whether a type is a string type."""
+    if pt.is_dictionary(type_):
+        type_ = type_.value_type
+    return bool(pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_))
+
+
+def _shown(value: Value) -> str:
+    """Return a literal as a message shows it."""
+    if value.kind == "text":
+        return quote(str(value.value))
+    if value.kind in ("date", "timestamp"):
+        return f"{value.kind.upper()} {quote(str(value.value))}"
+    text = str(value.value)
+    return text.upper() if value.kind == "boolean" else text[:60]
+
+
+def _mismatch(value: Value, column: str, is_: str, remedy: str) -> InvalidFilterError:
+    return InvalidFilterError(
+        f"column {quote(column)} is {is_}, and {_shown(value)} is not: {remedy}"
+    )
+
+
+def _boolean(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    if value.kind == "boolean" and isinstance(value.value, bool):
+        return Fitted(value.value)
+    if value.kind == "text" and str(value.value).lower() in ("true", "false"):
+        return Fitted(str(value.value).lower() == "true")
+    raise _mismatch(value, column, "a boolean", "write TRUE or FALSE")
+
+
+def _integer(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    remedy = "write a number, without quotes"
+    exact = _decimal_of(value, column, "an integer", _INTEGER, remedy)
+    bits = type_.bit_width
+    low, high = (
+        (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if pt.is_signed_integer(type_)
+        else (0, 2**bits - 1)
+    )
+    fitted = _on_grid(exact, Decimal(low), Decimal(high), 0)
+    if fitted.value is None:
+        return fitted
+    return Fitted(int(str(fitted.value)), fitted.exact)
+
+
+def _decimal(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    exact = _decimal_of(value, column, "a decimal", _NUMBER, "write a number")
+    high = Decimal(10**type_.precision - 1).scaleb(-type_.scale, _WIDE)
+    return _on_grid(exact, -high, high, type_.scale)
+
+
+def _decimal_of(
+    value: Value, column: str, is_: str, pattern: re.Pattern[str], remedy: str
+) -> Decimal:
+    given = value.value
+    if value.kind == "number" and not (isinstance(given, float) and math.isnan(given)):
+        text = repr(given) if isinstance(given, float) else str(given)
+    elif value.kind == "text" and pattern.fullmatch(str(given)):
+        text = str(given)
+    else:
+        raise _mismatch(value, column, is_, remedy)
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise _mismatch(value, column, is_, "its exponent is out of range") from None
+
+
+def _on_grid(exact: Decimal, low: Decimal, high: Decimal, scale: int) -> Fitted:
+    if exact > high:
+        return Fitted(None, exact=False, beyond=1)
+    if exact < low:
+        return Fitted(None, exact=False, beyond=-1)
+    step = Decimal(1).scaleb(-scale, _WIDE)
+    # Adding zero makes -0 the one zero there is.
+    floor = exact.quantize(step, ROUND_FLOOR, _WIDE) + 0
+    return Fitted(floor, floor == exact)
+
+
+def _float(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    text = str(value.value)
+    readable = value.kind == "number" or (
+        value.kind == "text" and (_NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text))
+    )
+    if not readable:
+        raise _mismatch(value, column, "a floating-point number", "write a number")
+    result = float(text)
+    if math.isinf(result) and _NUMBER.fullmatch(text):
+        raise _mismatch(value, column, "a double", "it is out of range")
+    # One NaN and one zero, so that equal filters compare equal.
+    return Fitted(math.nan if math.isnan(result) else result + 0.0)
+
+
+def _string(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    if value.kind != "text":
+        plain = str(value.value).lower() if value.kind == "boolean" else str(value.value)
+        raise _mismatch(value, column, "a string", f"quote it: '{plain[:40]}'")
+    return Fitted(checked_text(str(value.value)))
+
+
+def checked_text(text: str) -> str:
+    """Return text that UTF-8 can hold.
+
+    Raises:
+        InvalidFilterError: It cannot.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidFilterError(f"{quote(text)} is not valid Unicode text") from None
+    return text
+
+
+def _date(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    text = str(value.value)
+    try:
+        if value.kind in ("text", "date") and _DATE.fullmatch(text):
+            return Fitted(date.fromisoformat(text))
+    except ValueError:
+        pass
+    raise _mismatch(value, column, "a date", "write an existing day as 'YYYY-MM-DD'")
+
+
+def _timestamp(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    adjusted = type_.tz is not None
+    match = (
+        _TIMESTAMP.fullmatch(str(value.value))
+        if value.kind in ("text", "timestamp") or (value.kind == "date" and not adjusted)
+        else None
+    )
+    day, hour, minute, second, fraction, offset = match.groups() if match else (None,) * 6
+    if match is None or (offset is not None and hour is None):
+        example = "'2026-01-31T12:00:00Z'" if adjusted else "'2026-01-31T12:00:00'"
+        raise _mismatch(value, column, "a timestamp", f"write it as {example}")
+    if adjusted and offset is None:
+        remedy = "it needs an offset from UTC, for example '2026-01-31T12:00:00Z'"
+        raise _mismatch(value, column, "a timestamp with time zone", remedy)
+    if not adjusted and offset is not None:
+        remedy = "leave out the offset from UTC"
+        raise _mismatch(value, column, "a timestamp without time zone", remedy)
+    micros = (fraction or "").rstrip("0")
+    if len(micros) > 6:
+        raise _mismatch(value, column, "a timestamp", "microseconds are the finest there is")
+    try:
+        at = datetime.fromisoformat(f"{day}T{hour or '00'}:{minute or '00'}:{second or '00'}")
+        at += timedelta(microseconds=int(micros.ljust(6, "0")))
+        if offset is not None:
+            at = (at - _offset(offset)).replace(tzinfo=timezone.utc)
+    except (ValueError, OverflowError):
+        raise _mismatch(value, column, "a timestamp", "there is no such time") from None
+    return Fitted(at)
+
+
+def _offset(text: str) -> timedelta:
+    if text in ("Z", "UTC"):
+        return timedelta()
+    hours, minutes = int(text[1:3]), int(text[4:6])
+    if hours > 18 or minutes > 59:
+        raise ValueError(text)
+    return timedelta(hours=hours, minutes=minutes) * (-1 if text[0] == "-" else 1)
+
+
+_CONVERTERS: tuple[
+    tuple[Callable[[pa.DataType], bool], Callable[[Value, str, pa.DataType], Fitted]], ...
+] = (
+    (pt.is_boolean, _boolean),
+    (pt.is_integer, _integer),
+    (pt.is_floating, _float),
+    (pt.is_decimal, _decimal),
+    (is_text, _string),
+    (pt.is_date, _date),
+    (pt.is_timestamp, _timestamp),
+)
