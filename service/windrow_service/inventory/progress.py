@@ -1,0 +1,83 @@
+"""How far an inventory is: what is told to the caller while it runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from windrow_service.inventory.errors import InventoryCancelledError
+
+_REPORT_INTERVAL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryProgress:
+    """What has been done so far. `footers_total` is 0 until the listing is complete."""
+
+    phase: Literal["listing", "reading footers"] = "listing"
+    folders_listed: int = 0
+    files_found: int = 0
+    footers_read: int = 0
+    footers_total: int = 0
+
+
+OnProgress: TypeAlias = Callable[[InventoryProgress], None]
+
+
+class ProgressMeter:
+    """Counts, tells the caller at most ten times a second, and stops when asked to.
+
+    Args:
+        on_progress: Called from whichever thread runs the inventory.
+        cancelled: Set by the caller, from any thread, to stop.
+    """
+
+    def __init__(
+        self,
+        on_progress: OnProgress | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> None:
+        self._on_progress = on_progress
+        self._cancelled = cancelled
+        self._told_at_s = float("-inf")
+        self.progress = InventoryProgress()
+
+    def add(self, *, folders_listed: int = 0, files_found: int = 0, footers_read: int = 0) -> None:
+        """Count on, and report if the last report is old enough.
+
+        Raises:
+            InventoryCancelledError: The caller asked to stop.
+        """
+        self.progress = replace(
+            self.progress,
+            folders_listed=self.progress.folders_listed + folders_listed,
+            files_found=self.progress.files_found + files_found,
+            footers_read=self.progress.footers_read + footers_read,
+        )
+        self.check_cancelled()
+        if time.monotonic() - self._told_at_s >= _REPORT_INTERVAL_S:
+            self.report()
+
+    def enter(self, **changes: Any) -> None:
+        """Set fields of the progress, such as the phase, and report at once."""
+        self.progress = replace(self.progress, **changes)
+        self.check_cancelled()
+        self.report()
+
+    def report(self) -> None:
+        """Tell the caller now, whenever the last report was."""
+        self._told_at_s = time.monotonic()
+        if self._on_progress is not None:
+            self._on_progress(self.progress)
+
+    def check_cancelled(self) -> None:
+        """Raise if the caller asked to stop.
+
+        Raises:
+            InventoryCancelledError: It did.
+        """
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise InventoryCancelledError
