@@ -1,0 +1,278 @@
+"""The columns of a table: what its files hold, and one schema that fits them all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow_service.inventory.errors import (
+    DuplicateColumnError,
+    SchemaConflictError,
+    UnknownTypeError,
+    UnsupportedTypeError,
+)
+from windrow_service.inventory.spark_types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileSchema:
+    """The columns of one or more data files, in the table's own types.
+
+    Attributes:
+        schema: A type that no table can have, such as time64, is left as the file has it.
+        path: A file that holds them, relative to the table's location.
+    """
+
+    schema: pa.Schema
+    path: str
+
+
+def file_schema(parquet: Any) -> pa.Schema:
+    """Return the columns of a Parquet footer in the types that a table has for them.
+
+    Unsigned integers widen, INT96 and every UTC-adjusted timestamp become Spark's
+    `timestamp`, others `timestamp_ntz`, all in microseconds; dictionaries and large or
+    viewed strings become plain ones, durations bigint.
+
+    Args:
+        parquet: A `pyarrow.parquet.ParquetSchema`.
+    """
+    leaves = iter(range(len(parquet.names)))
+    return pa.schema(
+        [
+            pa.field(field.name, _table_type(field.type, parquet, leaves))
+            for field in parquet.to_arrow_schema()
+        ]
+    )
+
+
+def leaf_count(type_: pa.DataType) -> int:
+    """Return how many Parquet columns hold a column of this type."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return leaf_count(type_.storage_type)
+    if pt.is_dictionary(type_):
+        return leaf_count(type_.value_type)
+    return sum(leaf_count(field.type) for field in _children(type_)) if pt.is_nested(type_) else 1
+
+
+def _children(type_: pa.DataType) -> list[pa.Field]:
+    if pt.is_map(type_):
+        return [type_.key_field, type_.item_field]
+    return [type_.field(index) for index in range(type_.num_fields)]
+
+
+def _table_type(type_: pa.DataType, parquet: Any, leaves: Iterator[int]) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _table_type(type_.storage_type, parquet, leaves)
+    if pt.is_struct(type_):
+        return pa.struct(
+            [pa.field(field.name, _table_type(field.type, parquet, leaves)) for field in type_]
+        )
+    if pt.is_map(type_):
+        return pa.map_(
+            _table_type(type_.key_type, parquet, leaves),
+            _table_type(type_.item_type, parquet, leaves),
+        )
+    if pt.is_nested(type_) and type_.num_fields == 1:
+        return pa.list_(_table_type(type_.field(0).type, parquet, leaves))
+    leaf = next(leaves)
+    if pt.is_timestamp(type_) and parquet.column(leaf).physical_type == "INT96":
+        return TIMESTAMP
+    return _scalar_type(type_)
+
+
+def _scalar_type(type_: pa.DataType) -> pa.DataType:
+    if pt.is_dictionary(type_):
+        return _scalar_type(type_.value_type)
+    if (signed := _UNSIGNED.get(type_)) is not None:
+        return signed
+    if pt.is_timestamp(type_):
+        return TIMESTAMP if type_.tz is not None else TIMESTAMP_NTZ
+    if pt.is_decimal(type_) and type_.precision <= 38:
+        return pa.decimal128(type_.precision, type_.scale)
+    tests = (
+        (pt.is_float16, pa.float32()),
+        (pt.is_date, pa.date32()),
+        (pt.is_duration, pa.int64()),
+        (pt.is_large_string, pa.string()),
+        (pt.is_string_view, pa.string()),
+        (pt.is_large_binary, pa.binary()),
+        (pt.is_binary_view, pa.binary()),
+        (pt.is_fixed_size_binary, pa.binary()),
+    )
+    return next((table_type for is_a, table_type in tests if is_a(type_)), type_)
+
+
+def widen(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the narrowest type as which Spark's Parquet reader reads both; None if none.
+
+    The order of the two does not matter. Structs are united field by field.
+    """
+    if one == other or pt.is_null(other):
+        return one
+    if pt.is_null(one):
+        return other
+    if pt.is_nested(one) or pt.is_nested(other):
+        return _widen_nested(one, other)
+    if one in _INTEGERS and other in _INTEGERS:
+        return max(one, other, key=_INTEGERS.index)
+    if pt.is_decimal(one) or pt.is_decimal(other):
+        return _widen_decimals(one, other)
+    # 64-bit integers do not fit a double, and Spark refuses to read them as one.
+    exact_as_double = {*_INTEGERS[:3], pa.float32(), pa.float64()}
+    if one in exact_as_double and other in exact_as_double:
+        return pa.float64()
+    if {one, other} == {pa.date32(), TIMESTAMP_NTZ}:
+        return TIMESTAMP_NTZ
+    return None
+
+
+def _widen_decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    digits = [_digits(one), _digits(other)]
+    if digits[0] is None or digits[1] is None:
+        return None
+    whole = max(digits[0][0], digits[1][0])
+    scale = max(digits[0][1], digits[1][1])
+    return pa.decimal128(whole + scale, scale) if whole + scale <= 38 else None
+
+
+def _digits(type_: pa.DataType) -> tuple[int, int] | None:
+    """Return the digits before and behind the point that Spark asks of a decimal."""
+    if pt.is_decimal(type_):
+        return type_.precision - type_.scale, type_.scale
+    if type_ in _INTEGERS:
+        return (20 if type_ == pa.int64() else 10), 0
+    return None
+
+
+def _widen_nested(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    if pt.is_list(one) and pt.is_list(other):
+        item = widen(one.value_type, other.value_type)
+        return None if item is None else pa.list_(item)
+    if pt.is_map(one) and pt.is_map(other):
+        key, item = widen(one.key_type, other.key_type), widen(one.item_type, other.item_type)
+        return None if key is None or item is None else pa.map_(key, item)
+    if not (pt.is_struct(one) and pt.is_struct(other)):
+        return None
+    fields = {field.name.lower(): field for field in one}
+    if len(fields) < one.num_fields or len({field.name.lower() for field in other}) < (
+        other.num_fields
+    ):
+        return None
+    for field in other:
+        known = fields.setdefault(field.name.lower(), field)
+        type_ = widen(known.type, field.type)
+        if type_ is None:
+            return None
+        fields[field.name.lower()] = known.with_type(type_)
+    return pa.struct(list(fields.values()))
+
+
+class ColumnNames:
+    """Finds columns by name: exactly, else without regard to case.
+
+    Args:
+        schema: Its names must differ by more than case.
+        path: Named in the error; empty where the columns are not a file's.
+
+    Raises:
+        DuplicateColumnError: They do not.
+    """
+
+    def __init__(self, schema: pa.Schema, path: str = "") -> None:
+        self._indices: dict[str, int] = {}
+        for index, name in enumerate(schema.names):
+            other = self._indices.setdefault(name.lower(), index)
+            if other != index:
+                raise DuplicateColumnError(schema.names[other], name, path)
+
+    def find(self, name: str) -> int | None:
+        """Return the index of the column, or None."""
+        return self._indices.get(name.lower())
+
+
+def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str]) -> pa.Schema:
+    """Unite the columns of files, in order of first appearance.
+
+    Names are matched without regard to case; the first spelling stays. A column that is
+    also a partition column is left out: the folder's value wins, as in Spark.
+
+    Raises:
+        DuplicateColumnError: One file holds two columns that differ by case only.
+        SchemaConflictError: Two files hold one column with types that nothing fits.
+        UnsupportedTypeError: A column has a type that Spark lacks.
+    """
+    partitions = {name.lower() for name in partition_names}
+    columns: dict[str, pa.Field] = {}
+    seen: dict[str, list[tuple[pa.DataType, str]]] = {}
+    for source in sources:
+        ColumnNames(source.schema, source.path)
+        for field in source.schema:
+            key = field.name.lower()
+            if key in partitions:
+                continue
+            _check_supported(field, source.path)
+            known = columns.setdefault(key, field)
+            type_ = widen(known.type, field.type)
+            if type_ is None:
+                raise _conflict(field, source.path, seen[key])
+            columns[key] = known.with_type(type_)
+            seen.setdefault(key, []).append((field.type, source.path))
+    return pa.schema(list(columns.values()))
+
+
+def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
+    """Check that every file can be read in the declared types; other columns do not matter.
+
+    Raises:
+        DuplicateColumnError: One file holds two columns that differ by case only.
+        SchemaConflictError: A file holds a declared column in a type that does not fit.
+    """
+    for source in sources:
+        names = ColumnNames(source.schema, source.path)
+        for field in declared:
+            index = names.find(field.name)
+            if index is None:
+                continue
+            held = source.schema.field(index).type
+            if widen(field.type, held) != field.type:
+                raise SchemaConflictError(
+                    field.name, _type_name(held), source.path, _type_name(field.type), ""
+                )
+
+
+def _check_supported(field: pa.Field, path: str) -> None:
+    try:
+        spark_type(field.type)
+    except UnknownTypeError as error:
+        raise UnsupportedTypeError(field.name, str(field.type), path) from error
+
+
+def _conflict(
+    field: pa.Field, path: str, seen: Sequence[tuple[pa.DataType, str]]
+) -> SchemaConflictError:
+    other_type, other_path = next(
+        (entry for entry in seen if widen(entry[0], field.type) is None), seen[0]
+    )
+    return SchemaConflictError(
+        field.name, _type_name(other_type), other_path, _type_name(field.type), path
+    )
+
+
+def _type_name(type_: pa.DataType) -> str:
+    try:
+        return spark_type(type_)
+    except UnknownTypeError:
+        return str(type_)
