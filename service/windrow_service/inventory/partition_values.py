@@ -1,0 +1,268 @@
+"""The texts in partition folders: decoded, and given a type as Spark gives them one.
+
+Where this differs from Spark, on purpose:
+
+| text | Spark 4.3 | here |
+|---|---|---|
+| `2024-01-01 10%3A00%3A00` | timestamp, in the session's time zone | string |
+| only `__HIVE_DEFAULT_PARTITION__` | void | string |
+| `0x1p3` (hexadecimal fractions) | double | string |
+| digits that are not ASCII | int | string |
+| `0000-01-01`, `-2024-01-01` | date | string |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timezone
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow_service.inventory.spark_types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# Java's Double.parseDouble: blanks around it and a type suffix are allowed.
+_FRACTION = re.compile(
+    rf"[\x00-\x20]*(?:({_NUMBER.pattern})[fFdD]?|([+-]?(?:NaN|Infinity)))[\x00-\x20]*"
+)
+_DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
+# Sure to fit 64 bits, and in a form that Arrow's own parser reads as we do.
+_SHORT_INTEGERS = r"^-?[0-9]{1,18}$"
+
+_INTEGER_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
+
+
+def unescape(text: str) -> str:
+    """Decode a folder's name as Hive and Spark do: %XX is a code point, all else stays."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "%" in text else text
+
+
+def infer_type(texts: pa.Array) -> pa.DataType:
+    """Return the type of a partition column as Spark infers it over all of its values.
+
+    Args:
+        texts: The distinct texts, still escaped; none of them null.
+
+    Returns:
+        int, bigint, decimal (of whole numbers too long for bigint), double, date or string;
+        string for no texts.
+    """
+    if len(texts) == 0:
+        return pa.string()
+    if pc.all(pc.match_substring_regex(texts, _SHORT_INTEGERS)).as_py():
+        bounds = pc.min_max(pc.cast(texts, pa.int64())).as_py()
+        fits_int = bounds["min"] >= -(2**31) and bounds["max"] < 2**31
+        return pa.int32() if fits_int else pa.int64()
+    kinds: set[pa.DataType] = set()
+    for text in texts.to_pylist():
+        kinds.add(_type_of(text))
+        if pa.string() in kinds:
+            return pa.string()
+    return _common_type(kinds)
+
+
+def _type_of(text: str) -> pa.DataType:
+    if _INTEGER.fullmatch(text):
+        value = _to_integer(text)
+        if -(2**31) <= value < 2**31:
+            return pa.int32()
+        if -(2**63) <= value < 2**63:
+            return pa.int64()
+    if _NUMBER.fullmatch(text) and (precision := _whole_digits(text)) is not None:
+        return pa.decimal128(precision, 0)
+    if _FRACTION.fullmatch(text):
+        return pa.float64()
+    if _ISO_DATE.fullmatch(text) and _is_valid(_to_date, text):
+        return pa.date32()
+    return pa.string()
+
+
+def _whole_digits(text: str) -> int | None:
+    """Return how many digits the whole number has, as Java's BigDecimal counts; else None."""
+    try:
+        _, digits, exponent = Decimal(text).as_tuple()
+    except InvalidOperation:
+        return None
+    if not isinstance(exponent, int) or exponent < 0:
+        return None
+    precision = len(digits) + exponent if any(digits) else 1
+    return precision if precision <= 38 else None
+
+
+def _common_type(kinds: set[pa.DataType]) -> pa.DataType:
+    if len(kinds) == 1:
+        return kinds.pop()
+    decimals = {kind for kind in kinds if pt.is_decimal(kind)}
+    if kinds <= {pa.int32(), pa.int64(), *decimals}:
+        if not decimals:
+            return pa.int64()
+        # Spark takes an int for 10 digits and a bigint for 20, whatever the values.
+        digits = [kind.precision for kind in decimals]
+        digits += [{pa.int32(): 10, pa.int64(): 20}[kind] for kind in kinds - decimals]
+        return pa.decimal128(max(digits), 0)
+    return pa.float64() if kinds == {pa.int32(), pa.float64()} else pa.string()
+
+
+def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Turn the texts of folders into values of a type.
+
+    Args:
+        texts: Still escaped; null for Hive's default partition.
+        type_: One for which `is_partition_type` holds.
+
+    Raises:
+        InvalidValueError: A text is no value of the type; it holds the index.
+    """
+    if pt.is_string(type_) and not pc.any(pc.match_substring(texts, "%")).as_py():
+        return texts
+    if type_ in (pa.int32(), pa.int64()):
+        is_short = pc.match_substring_regex(texts, _SHORT_INTEGERS)
+        if pc.all(is_short, min_count=0).as_py():
+            try:
+                return pc.cast(pc.cast(texts, pa.int64()), type_)
+            except pa.ArrowInvalid:
+                # Out of range somewhere: found below, where the text can be named.
+                pass
+    parse = _parser(type_)
+    values: list[Any] = []
+    for index, text in enumerate(texts.to_pylist()):
+        try:
+            values.append(None if text is None else parse(text))
+        except (ValueError, OverflowError) as error:
+            raise InvalidValueError(index) from error
+    return pa.array(values, type_)
+
+
+class InvalidValueError(Exception):
+    """A text is no value of the type asked for. Never leaves this package.
+
+    Attributes:
+        index: Which of the texts it is.
+    """
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+def is_partition_type(type_: pa.DataType) -> bool:
+    """Tell whether folder names can hold values of this type."""
+    return type_ in _PARSERS or bool(pt.is_decimal(type_))
+
+
+def _parser(type_: pa.DataType) -> Callable[[str], Any]:
+    if pt.is_decimal(type_):
+        return lambda text: _to_decimal(text, type_)
+    if (bits := _INTEGER_BITS.get(type_)) is not None:
+        return lambda text: _to_integer(text, bits)
+    return _PARSERS[type_]
+
+
+def _to_integer(text: str, bits: int | None = None) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(text)
+    # Longer than any number of 64 bits; Python itself refuses above 4,300 digits.
+    digits = text.lstrip("+-").lstrip("0")
+    value = 2**200 if len(digits) > 60 else int(digits or "0")
+    value = -value if text.startswith("-") else value
+    if bits is not None and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise ValueError(text)
+    return value
+
+
+def _to_float(text: str) -> float:
+    match = _FRACTION.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return float(match[1] or match[2])
+
+
+def _to_decimal(text: str, type_: pa.DataType) -> Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(text)
+    with localcontext() as context:
+        context.prec = 76
+        try:
+            value = Decimal(text)
+        except InvalidOperation as error:
+            raise ValueError(text) from error
+        if value and value.adjusted() >= type_.precision - type_.scale:
+            raise ValueError(text)
+        if value.is_zero():
+            return Decimal(0)
+        scaled = value.quantize(Decimal(1).scaleb(-type_.scale))
+    if scaled != value:
+        raise ValueError(text)
+    return scaled
+
+
+def _to_date(text: str) -> date:
+    match = _DATE.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return date(int(match[1]), int(match[2]), int(match[3]))
+
+
+def _to_datetime(text: str) -> datetime:
+    plain = unescape(text)
+    # Python 3.10 knows neither Z nor a fraction of any other length than 3 or 6.
+    plain = re.sub(r"[zZ]$", "+00:00", plain)
+    plain = re.sub(r"\.([0-9]{1,6})(?![0-9])", lambda match: f".{match[1]:0<6}", plain)
+    return datetime.fromisoformat(plain)
+
+
+def _to_timestamp(text: str) -> datetime:
+    value = _to_datetime(text)
+    if value.tzinfo is None:
+        # Which moment this is depends on the time zone of whoever wrote the folder.
+        raise ValueError(text)
+    return value.astimezone(timezone.utc)
+
+
+def _to_timestamp_ntz(text: str) -> datetime:
+    value = _to_datetime(text)
+    if value.tzinfo is not None:
+        raise ValueError(text)
+    return value
+
+
+def _to_bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_PARSERS: dict[pa.DataType, Callable[[str], Any]] = {
+    **dict.fromkeys(_INTEGER_BITS, _to_integer),
+    pa.float32(): _to_float,
+    pa.float64(): _to_float,
+    pa.bool_(): _to_bool,
+    pa.date32(): _to_date,
+    pa.string(): unescape,
+    pa.binary(): lambda text: unescape(text).encode(),
+    TIMESTAMP: _to_timestamp,
+    TIMESTAMP_NTZ: _to_timestamp_ntz,
+}
+
+
+def _is_valid(parse: Callable[[str], Any], text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def describe_type(type_: pa.DataType) -> str:
+    """Return the type's name for an error, with what its texts must hold where that is not plain."""
+    if type_ == TIMESTAMP:
+        return "timestamp with an offset (such as 2024-01-01T00:00:00Z)"
+    return spark_type(type_)
