@@ -1,0 +1,225 @@
+"""Column bounds from Parquet footers: raw statistics of row groups to typed columns of files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow_service.inventory.schema import leaf_count
+from windrow_service.planner.columns import has_order
+
+_NS_PER_UNIT = {"milliseconds": 1_000_000, "microseconds": 1_000, "nanoseconds": 1}
+_PARQUET_MR = re.compile(r"parquet-mr version ([0-9]+)\.([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedColumn:
+    """A top-level column whose statistics can be used.
+
+    Attributes:
+        name: As the file spells it.
+        type: The table's own type for what the file holds.
+        leaf: Which of the file's Parquet columns it is.
+        unsigned_bits: 32 or 64 where the raw values are unsigned integers of that width.
+        unit_ns: Length of one raw unit of a timestamp, in nanoseconds; else 0.
+        required: Whether the column cannot hold null.
+    """
+
+    name: str
+    type: pa.DataType
+    leaf: int
+    unsigned_bits: int
+    unit_ns: int
+    required: bool
+
+
+def bounded_columns(parquet: Any, schema: pa.Schema) -> list[BoundedColumn]:
+    """Return the columns of a file that have an order which its statistics follow.
+
+    Args:
+        parquet: A `pyarrow.parquet.ParquetSchema`.
+        schema: What `file_schema` makes of it.
+    """
+    columns = []
+    leaf = 0
+    for field in schema:
+        column = parquet.column(leaf)
+        # Writers disagree on the order of INT96 and of 16-bit floats.
+        is_ordered = has_order(field.type) and column.physical_type != "INT96"
+        if is_ordered and column.logical_type.type != "FLOAT16":
+            columns.append(_bounded_column(field, leaf, column))
+        leaf += leaf_count(field.type)
+    return columns
+
+
+def _bounded_column(field: pa.Field, leaf: int, column: Any) -> BoundedColumn:
+    logical = json.loads(column.logical_type.to_json())
+    unsigned_bits = 0
+    if logical.get("Type") == "Int" and not logical["isSigned"]:
+        unsigned_bits = 64 if column.physical_type == "INT64" else 32
+    unit_ns = _NS_PER_UNIT[logical["timeUnit"]] if logical.get("Type") == "Timestamp" else 0
+    return BoundedColumn(
+        field.name, field.type, leaf, unsigned_bits, unit_ns, column.max_definition_level == 0
+    )
+
+
+def writer_sees_nan(created_by: str | None) -> bool:
+    """Tell whether bounds that this writer states prove that no NaN is among the values.
+
+    parquet-mr 1.10 to 1.17 takes NaN for the largest value, so that it shows as a bound
+    (which then counts as unknown). Arrow and others pass over NaN. Later versions of
+    parquet-mr may count NaN apart, so they prove nothing until looked at.
+    """
+    match = _PARQUET_MR.match(created_by or "")
+    return match is not None and (1, 10) <= (int(match[1]), int(match[2])) <= (1, 17)
+
+
+def typed_bounds(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Array:
+    """Turn raw bounds into values of the column's type, never narrower; null where unknown.
+
+    Bounds that are no values of the type, as a broken writer leaves them, are unknown.
+
+    Args:
+        column: Whose bounds they are.
+        raw: As pyarrow gives them: bool, int, float or bytes, None where unknown.
+        upper: Whether they are upper bounds.
+    """
+    try:
+        return _typed(column, raw, upper=upper)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.nulls(len(raw), column.type)
+
+
+def _typed(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Array:
+    type_ = column.type
+    if pt.is_decimal(type_):
+        return _decimals([_unscaled(value, column) for value in raw], type_)
+    if pt.is_timestamp(type_):
+        return _timestamps(raw, column, upper=upper)
+    if pt.is_floating(type_):
+        # from_pandas: a bound that is NaN says nothing of the other values.
+        return pa.array(raw, type_, from_pandas=True)
+    if pt.is_string(type_):
+        return _strings(raw)
+    if column.unsigned_bits:
+        mask = 2**column.unsigned_bits - 1
+        raw = [None if value is None else value & mask for value in raw]
+    return pa.array(raw, pa.int32()).cast(type_) if pt.is_date(type_) else pa.array(raw, type_)
+
+
+def _unscaled(value: int | bytes | None, column: BoundedColumn) -> int | None:
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "big", signed=True)
+    if value is not None and column.unsigned_bits:
+        return value % (1 << column.unsigned_bits)
+    return value
+
+
+def _decimals(unscaled: Sequence[int | None], type_: pa.DataType) -> pa.Array:
+    limit = 10**type_.precision
+    is_known = np.array([value is not None and -limit < value < limit for value in unscaled], bool)
+    values = b"".join(
+        (value if known and value is not None else 0).to_bytes(16, "little", signed=True)
+        for value, known in zip(unscaled, is_known.tolist(), strict=True)
+    )
+    validity = pa.py_buffer(np.packbits(is_known, bitorder="little").tobytes())
+    return pa.Array.from_buffers(type_, len(unscaled), [validity, pa.py_buffer(values)])
+
+
+def _timestamps(raw: Sequence[int | None], column: BoundedColumn, *, upper: bool) -> pa.Array:
+    def to_us(value: int) -> int | None:
+        ns = value * column.unit_ns
+        us = -(-ns // 1_000) if upper else ns // 1_000
+        return us if -(2**63) <= us < 2**63 else None
+
+    return pa.array([None if value is None else to_us(value) for value in raw], pa.int64()).cast(
+        column.type
+    )
+
+
+def _strings(raw: Sequence[bytes | None]) -> pa.Array:
+    values = pa.array(raw, pa.binary())
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        # A writer cut a bound amid a character.
+        return pa.array([_text(value) for value in raw], pa.string())
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def merge_row_groups(
+    lower: pa.Array,
+    upper: pa.Array,
+    null_counts: pa.Array,
+    row_counts: npt.NDArray[np.int64],
+    files: npt.NDArray[np.int64],
+    file_count: int,
+) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Merge the statistics of m row groups into those of n files.
+
+    A bound that is unknown in one row group with values is unknown for the file; row groups
+    whose values are all null say nothing of bounds. A file without row groups has no nulls.
+
+    Args:
+        lower: m lower bounds, null where unknown.
+        upper: m upper bounds, null where unknown.
+        null_counts: m counts (int64), null where unknown.
+        row_counts: m counts.
+        files: m numbers of the files that the row groups belong to, ascending.
+        file_count: n.
+
+    Returns:
+        Lower bounds, upper bounds and null counts of n files.
+    """
+    empty = row_counts == 0
+    null_counts = pc.if_else(pa.array(empty), pa.scalar(0, pa.int64()), null_counts)
+    all_null = pc.fill_null(pc.equal(null_counts, pa.array(row_counts)), False)
+    unknown = pc.and_(pc.invert(all_null), pc.or_(pc.is_null(lower), pc.is_null(upper)))
+    nothing = pa.scalar(None, lower.type)
+    hidden = pc.or_(all_null, unknown)
+    lower, upper = pc.if_else(hidden, nothing, lower), pc.if_else(hidden, nothing, upper)
+    if len(files) == file_count and np.array_equal(files, np.arange(file_count)):
+        return lower, upper, null_counts
+    groups = pa.table(
+        {"file": files, "lower": lower, "upper": upper, "nulls": null_counts, "unknown": unknown}
+    )
+    merged = groups.group_by("file", use_threads=False).aggregate(
+        [
+            ("lower", "min"),
+            ("upper", "max"),
+            ("nulls", "sum", pc.ScalarAggregateOptions(skip_nulls=False)),
+            ("unknown", "any"),
+        ]
+    )
+    rows = pc.index_in(pa.array(np.arange(file_count)), merged["file"])
+    merged = merged.take(rows).combine_chunks()
+    hidden = pc.fill_null(merged["unknown_any"].combine_chunks(), True)
+    counts = merged["nulls_sum"].combine_chunks()
+    return (
+        pc.if_else(hidden, nothing, merged["lower_min"].combine_chunks()),
+        pc.if_else(hidden, nothing, merged["upper_max"].combine_chunks()),
+        pc.if_else(pc.is_null(rows), pa.scalar(0, pa.int64()), counts),
+    )
+
+
+def fit_bounds(bounds: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """Return bounds of a file's column in the wider type of the table; null if they do not fit."""
+    try:
+        return bounds.cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.chunked_array([pa.nulls(len(bounds), type_)])
