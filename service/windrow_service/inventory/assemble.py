@@ -1,0 +1,135 @@
+"""Footer columns of an inventory, from footers just read and from the previous inventory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow_service.inventory.bounds import fit_bounds
+from windrow_service.inventory.footers import FooterGroup
+from windrow_service.inventory.partitions import make_struct
+from windrow_service.inventory.schema import ColumnNames
+from windrow_service.planner.columns import has_order
+
+# What a footer says, apart from the statistics of columns.
+_FILE_COLUMNS = ("row_count", "row_group_offsets", "stats_see_nan")
+_STATS = ("min", "max", "null_count")
+
+
+def footer_columns(
+    groups: Iterable[FooterGroup],
+    kept: pa.Table | None,
+    kept_schema: pa.Schema,
+    data_schema: pa.Schema,
+) -> pa.Table:
+    """Put together what footers say of the n files of a table.
+
+    A column that a file lacks is all null there.
+
+    Args:
+        groups: Footers that were read.
+        kept: Rows of the previous inventory to carry over, with a column `row`.
+        kept_schema: Data columns of the previous inventory.
+        data_schema: Data columns of the table.
+
+    Returns:
+        `row_count`, `row_group_offsets`, `stats_see_nan` and `stats`, ordered by `row`.
+    """
+    fields = [field for field in data_schema if has_order(field.type)]
+    parts = [_from_group(group, fields) for group in groups]
+    if kept is not None:
+        parts.append(_from_previous(kept, kept_schema, fields))
+    table = pa.concat_tables(parts) if parts else _flat_schema(fields).empty_table()
+    rows = table["row"].to_numpy()
+    if not np.array_equal(rows, np.arange(len(rows))):
+        table = table.take(pa.array(np.argsort(rows, kind="stable")))
+    return _nested(table.combine_chunks(), fields)
+
+
+def _flat_schema(fields: list[pa.Field]) -> pa.Schema:
+    stats = [
+        pa.field(f"{index}.{name}", pa.int64() if name == "null_count" else field.type)
+        for index, field in enumerate(fields)
+        for name in _STATS
+    ]
+    return pa.schema(
+        [
+            pa.field("row", pa.int64()),
+            pa.field("row_count", pa.int64()),
+            pa.field("row_group_offsets", pa.list_(pa.int64())),
+            pa.field("stats_see_nan", pa.bool_()),
+            *stats,
+        ]
+    )
+
+
+def _from_group(group: FooterGroup, fields: list[pa.Field]) -> pa.Table:
+    table = group.table
+    columns = [table[name] for name in ("row", *_FILE_COLUMNS)]
+    held = ColumnNames(group.files.schema)
+    bounded = ColumnNames(group.bounded)
+    for field in fields:
+        index = bounded.find(field.name)
+        if index is not None:
+            columns += [fit_bounds(table[f"{index}.{end}"], field.type) for end in ("min", "max")]
+            columns.append(table[f"{index}.nulls"])
+        else:
+            at = held.find(field.name)
+            all_null = at is None or pt.is_null(group.files.schema.field(at).type)
+            columns += _without_bounds(table["row_count"], field.type, all_null=all_null)
+    return pa.table(columns, schema=_flat_schema(fields))
+
+
+def _from_previous(kept: pa.Table, schema: pa.Schema, fields: list[pa.Field]) -> pa.Table:
+    columns = [kept[name] for name in ("row", *_FILE_COLUMNS)]
+    stats = kept["stats"]
+    held = ColumnNames(schema)
+    for field in fields:
+        at = held.find(field.name)
+        if at is None or not has_order(schema.field(at).type):
+            all_null = at is None or pt.is_null(schema.field(at).type)
+            columns += _without_bounds(kept["row_count"], field.type, all_null=all_null)
+            continue
+        column = pc.struct_field(stats, [stats.type.get_field_index(schema.field(at).name)])
+        columns += [fit_bounds(pc.struct_field(column, [end]), field.type) for end in range(2)]
+        columns.append(pc.struct_field(column, [2]))
+    return pa.table(columns, schema=_flat_schema(fields))
+
+
+def _without_bounds(
+    row_counts: pa.ChunkedArray, type_: pa.DataType, *, all_null: bool
+) -> list[pa.Array | pa.ChunkedArray]:
+    nothing = pa.nulls(len(row_counts), type_)
+    return [
+        nothing,
+        nothing,
+        row_counts if all_null else pa.nulls(len(row_counts), pa.int64()),
+    ]
+
+
+def _nested(flat: pa.Table, fields: list[pa.Field]) -> pa.Table:
+    columns = []
+    for index, field in enumerate(fields):
+        types = (field.type, field.type, pa.int64())
+        columns.append(
+            pa.StructArray.from_arrays(
+                [_array(flat[f"{index}.{name}"]) for name in _STATS],
+                fields=[pa.field(*pair) for pair in zip(_STATS, types, strict=True)],
+            )
+        )
+    stats_fields = [
+        pa.field(field.name, column.type) for field, column in zip(fields, columns, strict=True)
+    ]
+    stats = make_struct(columns, stats_fields, flat.num_rows)
+    return pa.table(
+        [*(flat[name] for name in _FILE_COLUMNS), stats], names=[*_FILE_COLUMNS, "stats"]
+    )
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

@@ -1,0 +1,236 @@
+"""Take the inventory of a table: list its files, read the footers of those that are new."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_service.inventory.assemble import footer_columns
+from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
+from windrow_service.inventory.footers import read_with
+from windrow_service.inventory.listing import ScanFolder, list_with, scan_local_folder
+from windrow_service.inventory.partitions import Partitions, bucket_numbers, partition_columns
+from windrow_service.inventory.progress import OnProgress, ProgressMeter
+from windrow_service.inventory.schema import (
+    ColumnNames,
+    FileSchema,
+    check_declared,
+    merge_schemas,
+)
+from windrow_service.planner.columns import inventory_schema
+
+_NO_COLUMNS = pa.schema([])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """The files of a table at one moment.
+
+    Attributes:
+        files: `inventory_schema(data_schema, partition_schema)`, sorted by the bytes of the
+            path; `hosts` are empty.
+        data_schema: Columns that the files hold, or that were declared.
+        partition_schema: Partition columns, in the order of the folders.
+        added_count: Files that were not in the previous inventory, or have changed since.
+        removed_count: Files of the previous inventory that are gone, or have changed since.
+        folder_count: Folders that were listed.
+        footers_read: Files whose footer was read; the others were carried over.
+    """
+
+    files: pa.Table
+    data_schema: pa.Schema
+    partition_schema: pa.Schema
+    added_count: int
+    removed_count: int
+    folder_count: int
+    footers_read: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviousInventory:
+    """What an earlier inventory of the same table, under the same definition, found.
+
+    Attributes:
+        files: Sorted by path, as `Inventory.files` is.
+    """
+
+    files: pa.Table
+    data_schema: pa.Schema
+    partition_schema: pa.Schema
+
+
+def take_inventory(
+    location: str,
+    *,
+    columns: pa.Schema | None = None,
+    partition_types: pa.Schema | None = None,
+    bucket_count: int | None = None,
+    previous: PreviousInventory | None = None,
+    on_progress: OnProgress | None = None,
+    cancelled: threading.Event | None = None,
+    executor: Executor | None = None,
+    scan: ScanFolder = scan_local_folder,
+) -> Inventory:
+    """List a table's files and say of each what planning needs to know.
+
+    Files whose path, size and time of change are those of the previous inventory are not
+    opened: what their footers said is carried over. So a schema that is read off the files
+    only grows while any file stays. Give no previous inventory to read everything anew; that
+    is needed once when declared columns are taken back.
+
+    Args:
+        location: Absolute path of the table's folder.
+        columns: The table's declared columns, which every file must be readable as; read off
+            the files where None. They may include partition columns, to declare their types.
+        partition_types: All of the table's partition columns; read off the folders where None.
+        bucket_count: Of the table's bucket spec; None where it has none.
+        previous: To carry over from.
+        on_progress: Told about the progress, at a bounded rate.
+        cancelled: Set it to stop.
+        executor: Where footers are parsed; see `read_footers`.
+        scan: How one folder is read.
+
+    Returns:
+        An inventory; of no files for an empty folder, with the declared or previous schema.
+
+    Raises:
+        InventoryError: `windrow_service.inventory.errors` draws its kinds. It is raised rather
+            than leaving out a file.
+    """
+    meter = ProgressMeter(on_progress, cancelled)
+    listing = list_with(location, meter, scan)
+    files = listing.files.combine_chunks()
+    partitions = _partitions(files, columns, partition_types, previous)
+    buckets = bucket_numbers(files["path"], bucket_count)
+    kept_rows = _unchanged(files, previous)
+    kept_count = len(kept_rows) - kept_rows.null_count
+    reader = _FooterReader(location, files, columns, partitions.schema, meter, executor)
+    try:
+        data_schema, footers, read_count = reader.read(kept_rows, previous)
+    except SchemaConflictError:
+        if kept_count == 0:
+            raise
+        # The type in the way may be that of a file which is gone; and if it is not, only the
+        # files themselves tell which of them to name.
+        nothing_kept = pa.nulls(files.num_rows, kept_rows.type)
+        data_schema, footers, read_count = reader.read(nothing_kept, None)
+    no_hosts = pa.ListArray.from_arrays(
+        pa.array(np.zeros(files.num_rows + 1, np.int32)), pa.array([], pa.string())
+    )
+    schema = inventory_schema(data_schema, partitions.schema)
+    found = {
+        **{name: files[name] for name in files.column_names},
+        **{name: footers[name] for name in footers.column_names},
+        "bucket": buckets,
+        "hosts": no_hosts,
+        "partition": partitions.values,
+    }
+    return Inventory(
+        files=pa.table([found[name] for name in schema.names], schema=schema),
+        data_schema=data_schema,
+        partition_schema=partitions.schema,
+        added_count=files.num_rows - kept_count,
+        removed_count=(previous.files.num_rows if previous else 0) - kept_count,
+        folder_count=listing.folder_count,
+        footers_read=read_count,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _FooterReader:
+    """Gets at what the footers of listed files say, by reading as few as it may."""
+
+    location: str
+    files: pa.Table
+    declared: pa.Schema | None
+    partition_schema: pa.Schema
+    meter: ProgressMeter
+    executor: Executor | None
+
+    def read(
+        self, kept_rows: pa.Array, previous: PreviousInventory | None
+    ) -> tuple[pa.Schema, pa.Table, int]:
+        """Return the data columns, the footer columns and how many footers were read.
+
+        Args:
+            kept_rows: For each file its row in `previous`, null where it is to be read.
+            previous: To carry over from.
+        """
+        declared = self._declared_data()
+        if previous is not None and declared is not None and declared != previous.data_schema:
+            kept_rows = pa.nulls(len(kept_rows), kept_rows.type)
+        fresh = pc.indices_nonzero(pc.is_null(kept_rows))
+        groups = read_with(self.location, self.files.take(fresh), self.meter, self.executor)
+        groups = [group.at_rows(fresh) for group in groups]
+        sources = [group.files for group in groups]
+        # Once none of its files is left, an old schema binds nobody.
+        if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):
+            sources.insert(0, FileSchema(previous.data_schema, ""))
+        if declared is not None:
+            check_declared(declared, sources)
+            data_schema = declared
+        else:
+            data_schema = merge_schemas(sources, self.partition_schema.names)
+        kept = None
+        if previous is not None and len(fresh) < len(kept_rows):
+            kept = previous.files.take(pc.drop_null(kept_rows)).append_column(
+                "row", pc.cast(pc.indices_nonzero(pc.is_valid(kept_rows)), pa.int64())
+            )
+        kept_schema = previous.data_schema if previous is not None else _NO_COLUMNS
+        return data_schema, footer_columns(groups, kept, kept_schema, data_schema), len(fresh)
+
+    def _declared_data(self) -> pa.Schema | None:
+        if self.declared is None:
+            return None
+        partitions = ColumnNames(self.partition_schema)
+        ColumnNames(self.declared)
+        return pa.schema(
+            [(f.name, f.type) for f in self.declared if partitions.find(f.name) is None]
+        )
+
+
+def _partitions(
+    files: pa.Table,
+    columns: pa.Schema | None,
+    partition_types: pa.Schema | None,
+    previous: PreviousInventory | None,
+) -> Partitions:
+    if files.num_rows == 0:
+        schema = partition_types
+        if schema is None:
+            schema = previous.partition_schema if previous is not None else _NO_COLUMNS
+        return Partitions(schema=schema, values=pa.array([], pa.struct(list(schema))))
+    partitions = partition_columns(
+        files["path"], partition_types if partition_types is not None else columns
+    )
+    if partition_types is not None:
+        path = files["path"][0].as_py()
+        found, wanted = ColumnNames(partitions.schema), ColumnNames(partition_types)
+        for name in partition_types.names:
+            if found.find(name) is None:
+                reason = f"it lies in no folder {name}=…, although that is declared as a partition"
+                raise PartitionLayoutError(path, "", reason)
+        for name in partitions.schema.names:
+            if wanted.find(name) is None:
+                reason = f"it lies in a folder {name}=…, which is not declared as a partition"
+                raise PartitionLayoutError(path, "", reason)
+    return partitions
+
+
+def _unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:
+    """Return for each file its row in the previous inventory; null where new or changed."""
+    if previous is None or previous.files.num_rows == 0:
+        return pa.nulls(files.num_rows, pa.int32())
+    rows = pc.index_in(files["path"], previous.files["path"])
+    same = pc.is_valid(rows)
+    for name in ("size_bytes", "mtime_ns"):
+        same = pc.and_(
+            same, pc.fill_null(pc.equal(previous.files[name].take(rows), files[name]), False)
+        )
+    kept = pc.if_else(same, rows, pa.scalar(None, rows.type)).combine_chunks()
+    return kept if isinstance(kept, pa.Array) else pa.concat_arrays(kept.chunks)
