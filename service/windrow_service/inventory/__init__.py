@@ -1,1 +1,65 @@
 """Inventories: what files a table has, and what their footers say."""
+
+from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
+from windrow_service.inventory.errors import (
+    BucketNumberError,
+    ColumnTypeError,
+    CorruptManifestError,
+    DuplicateColumnError,
+    FileChangedError,
+    InventoryCancelledError,
+    InventoryError,
+    LocationError,
+    PartitionLayoutError,
+    PartitionValueError,
+    SchemaConflictError,
+    UnknownTypeError,
+    UnreadableFileError,
+    UnsupportedTypeError,
+)
+from windrow_service.inventory.footers import FooterGroup, read_footers
+from windrow_service.inventory.listing import Listing, list_files
+from windrow_service.inventory.manifests import (
+    Manifest,
+    PartitionRange,
+    PreviousManifest,
+    cut_manifests,
+    decode_manifest,
+    encode_manifest,
+)
+from windrow_service.inventory.progress import InventoryProgress, OnProgress
+from windrow_service.inventory.spark_types import arrow_type, spark_type
+
+__all__ = [
+    "BucketNumberError",
+    "ColumnTypeError",
+    "CorruptManifestError",
+    "DuplicateColumnError",
+    "FileChangedError",
+    "FooterGroup",
+    "Inventory",
+    "InventoryCancelledError",
+    "InventoryError",
+    "InventoryProgress",
+    "Listing",
+    "LocationError",
+    "Manifest",
+    "OnProgress",
+    "PartitionLayoutError",
+    "PartitionRange",
+    "PartitionValueError",
+    "PreviousInventory",
+    "PreviousManifest",
+    "SchemaConflictError",
+    "UnknownTypeError",
+    "UnreadableFileError",
+    "UnsupportedTypeError",
+    "arrow_type",
+    "cut_manifests",
+    "decode_manifest",
+    "encode_manifest",
+    "list_files",
+    "read_footers",
+    "spark_type",
+    "take_inventory",
+]

@@ -1,0 +1,251 @@
+"""An inventory cut into immutable manifests, named by their content."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow_service.inventory.errors import CorruptManifestError
+
+MANIFEST_FILES = 50_000
+
+_WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
+    metadata_version=pa.ipc.MetadataVersion.V5, compression=pa.Codec("zstd", compression_level=3)
+)
+
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRange:
+    """What values one partition column has in a manifest.
+
+    Attributes:
+        min: Smallest value; None where all are null.
+        max: Largest value, NaN counting as the largest of all; None where all are null.
+        null_count: Files whose value is null.
+    """
+
+    min: Any
+    max: Any
+    null_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A contiguous range of a table's files, by path.
+
+    Attributes:
+        manifest_id: SHA-256 of `data`, 64 lower-case hexadecimal digits.
+        first_path: Path of its first file.
+        file_count: At least 1.
+        partition_ranges: By partition column.
+        data: Its rows as an Arrow IPC stream; None where a manifest with this id was given.
+    """
+
+    manifest_id: str
+    first_path: str
+    file_count: int
+    partition_ranges: dict[str, PartitionRange]
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviousManifest:
+    """A manifest that is stored already, with its rows."""
+
+    manifest_id: str
+    first_path: str
+    files: pa.Table
+
+
+def cut_manifests(
+    files: pa.Table,
+    previous: Sequence[PreviousManifest] = (),
+    *,
+    manifest_files: int = MANIFEST_FILES,
+) -> list[Manifest]:
+    """Cut an inventory into manifests, and keep those whose range of paths is unchanged.
+
+    Each file stays in the range that it was in before, so one new file makes one new
+    manifest. A range that has grown beyond twice `manifest_files` is split evenly; ranges
+    side by side that have changed are joined while they stay within `manifest_files`.
+
+    Args:
+        files: n files, sorted by path.
+        previous: The manifests of the previous inventory, in any order.
+        manifest_files: How many files a new manifest should hold.
+
+    Returns:
+        Manifests in the order of paths that together hold exactly `files`; none for no files.
+    """
+    paths = files["path"]
+    known = sorted(previous, key=lambda manifest: manifest.first_path.encode())
+    # The first range reaches down to the first file, wherever that is.
+    starts = [0, *(_position(paths, manifest.first_path) for manifest in known[1:])]
+    manifests: list[Manifest] = []
+    changed: list[int] = []
+
+    def flush() -> None:
+        if changed:
+            manifests.extend(_cut_evenly(files, changed[0], changed[-1], known, manifest_files))
+            changed.clear()
+
+    for index, (start, end) in enumerate(zip(starts, [*starts[1:], files.num_rows], strict=True)):
+        if start == end:
+            continue
+        rows = files.slice(start, end - start)
+        if index < len(known) and rows.equals(known[index].files):
+            flush()
+            manifests.append(_manifest(rows, known[index].manifest_id, None))
+            continue
+        if changed and end - changed[0] > manifest_files:
+            flush()
+        changed[:] = [changed[0] if changed else start, end]
+    flush()
+    return manifests
+
+
+def encode_manifest(files: pa.Table) -> bytes:
+    """Return the rows as bytes that depend on their values and types alone."""
+    table = _canonical(files)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as writer:
+        for batch in table.to_batches():
+            writer.write_batch(batch)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
+
+
+def decode_manifest(data: bytes) -> pa.Table:
+    """Return the rows of a manifest.
+
+    Raises:
+        CorruptManifestError: The bytes are no manifest.
+    """
+    if not data.endswith(_END_OF_STREAM):
+        # Arrow takes a stream that stops between two messages for a complete one.
+        raise CorruptManifestError("its end is missing")
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            return reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptManifestError(str(error)) from error
+
+
+def _position(paths: pa.ChunkedArray, path: str) -> int:
+    key = path.encode()
+    return bisect_left(range(len(paths)), key, key=lambda row: paths[row].as_py().encode())
+
+
+def _cut_evenly(
+    files: pa.Table,
+    start: int,
+    end: int,
+    known: Sequence[PreviousManifest],
+    manifest_files: int,
+) -> list[Manifest]:
+    count = end - start
+    pieces = -(-count // manifest_files) if count > 2 * manifest_files else 1
+    edges = [start + count * piece // pieces for piece in range(pieces + 1)]
+    ids = {manifest.manifest_id for manifest in known}
+    manifests = []
+    for first, last in pairwise(edges):
+        rows = files.slice(first, last - first)
+        data = encode_manifest(rows)
+        manifest_id = hashlib.sha256(data).hexdigest()
+        # Equal after all: rows with NaN differ from themselves when they are compared.
+        manifests.append(_manifest(rows, manifest_id, None if manifest_id in ids else data))
+    return manifests
+
+
+def _manifest(rows: pa.Table, manifest_id: str, data: bytes | None) -> Manifest:
+    partition = rows["partition"]
+    ranges = {
+        field.name: _range(pc.struct_field(partition, [index]))
+        for index, field in enumerate(partition.type)
+    }
+    return Manifest(
+        manifest_id=manifest_id,
+        first_path=rows["path"][0].as_py(),
+        file_count=rows.num_rows,
+        partition_ranges=ranges,
+        data=data,
+    )
+
+
+def _range(values: pa.ChunkedArray) -> PartitionRange:
+    known = values
+    has_nan = False
+    if pt.is_floating(values.type):
+        is_nan = pc.is_nan(values)
+        has_nan = pc.any(is_nan).as_py() is True
+        known = values.filter(pc.invert(is_nan))
+    bounds = pc.min_max(known).as_py()
+    lower, upper = bounds["min"], bounds["max"]
+    if has_nan:
+        lower, upper = (float("nan") if lower is None else lower), float("nan")
+    return PartitionRange(lower, upper, values.null_count)
+
+
+def _canonical(table: pa.Table) -> pa.Table:
+    columns = [_canonical_array(_combined(column)) for column in table.columns]
+    fields = [pa.field(field.name, field.type, field.nullable) for field in table.schema]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.Array):
+        return combined
+    return pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], column.type)
+
+
+def _canonical_array(array: pa.Array) -> pa.Array:
+    """Return an equal array whose bytes hold nothing but its values.
+
+    What lies beneath a null, or before and behind a slice, is left to chance elsewhere.
+    """
+    if pt.is_struct(array.type):
+        children = [_canonical_array(child) for child in array.flatten()]
+        validity = _validity(array)
+        return pa.Array.from_buffers(
+            array.type, len(array), [validity], array.null_count, children=children
+        )
+    if pt.is_list(array.type):
+        lengths = pc.fill_null(pc.list_value_length(array), 0)
+        offsets = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False))])
+        buffers = [_validity(array), pa.py_buffer(offsets.astype(np.int32).tobytes())]
+        values = _canonical_array(array.flatten())
+        return pa.Array.from_buffers(
+            array.type, len(array), buffers, array.null_count, children=[values]
+        )
+    if array.null_count == 0 or pt.is_null(array.type):
+        return array
+    filled = pc.fill_null(array, _zero(array.type)).buffers()
+    return pa.Array.from_buffers(array.type, len(array), [_validity(array), *filled[1:]])
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    if array.null_count == 0:
+        return None
+    mask = pc.is_valid(array).to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(mask, bitorder="little").tobytes())
+
+
+def _zero(type_: pa.DataType) -> pa.Scalar:
+    if pt.is_string(type_) or pt.is_binary(type_):
+        return pa.scalar(b"", pa.binary()).cast(type_)
+    if pt.is_decimal(type_):
+        return pa.scalar(Decimal(0), type_)
+    return pa.scalar(0, pa.int32() if pt.is_date(type_) else pa.int64()).cast(type_)
