@@ -1,0 +1,195 @@
+"""Tables that are broken, or change while they are looked at, give one clear error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.inventory.files import touch, write
+from windrow_service.inventory import (
+    FileChangedError,
+    InventoryCancelledError,
+    InventoryProgress,
+    LocationError,
+    UnreadableFileError,
+    list_files,
+    read_footers,
+    take_inventory,
+)
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Path]:
+    """A folder that others may enter; the test runs as an ordinary user."""
+    # Not tmp_path: its parents are closed to others.
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    user = os.geteuid()
+    if user == 0:
+        os.chown(folder, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        yield folder
+    finally:
+        os.seteuid(user)
+        for child in folder.rglob("*"):
+            child.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def break_file(path: Path, how: str) -> None:
+    data = path.read_bytes()
+    damaged = {
+        "zero bytes": b"",
+        "one byte": b"P",
+        "only magic": b"PAR1PAR1",
+        "truncated": data[: len(data) // 2],
+        "no end": data[:-4],
+        "no start": data[len(data) // 2 :],
+        "text": b"id,name\n1,x\n" * 100,
+        "footer of noise": data[:-60] + b"\xff" * 52 + data[-8:],
+        "footer too long": data[:-8] + b"\xff\xff\xff\x7f" + b"PAR1",
+        "encrypted": data[:-4] + b"PARE",
+        "large text": b"id,name\n1,x\n" * 20_000,
+    }[how]
+    path.write_bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "zero bytes",
+        "one byte",
+        "only magic",
+        "truncated",
+        "no end",
+        "text",
+        "footer of noise",
+        "footer too long",
+        "encrypted",
+        "large text",
+    ],
+)
+def test_a_file_that_is_not_parquet_is_named(tmp_path: Path, how: str) -> None:
+    write(tmp_path, "k=1/good")
+    break_file(write(tmp_path, "k=2/bad"), how)
+
+    with pytest.raises(UnreadableFileError, match="'k=2/bad': ") as caught:
+        take_inventory(str(tmp_path))
+
+    ((path, reason),) = caught.value.files
+    assert (path, bool(reason)) == ("k=2/bad", True)
+
+
+def test_a_file_that_lost_its_start_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path, "bad", {"x": list(range(9_000))}, row_group_size=3_000)
+    data = file.read_bytes()
+    file.write_bytes(data[-2_000:])
+
+    with pytest.raises(UnreadableFileError, match="points behind its end"):
+        take_inventory(str(tmp_path))
+
+
+def test_ten_broken_files_are_named_in_one_error(tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"{number:02d}").write_bytes(b"")
+    write(tmp_path, "good")
+
+    with pytest.raises(UnreadableFileError) as caught:
+        take_inventory(str(tmp_path))
+
+    assert [path for path, _ in caught.value.files] == [f"{number:02d}" for number in range(10)]
+
+
+def test_a_file_that_vanishes_after_the_listing_says_to_refresh_again(tmp_path: Path) -> None:
+    write(tmp_path, "a")
+    gone = write(tmp_path, "b")
+    files = list_files(str(tmp_path)).files
+    gone.unlink()
+
+    with pytest.raises(FileChangedError, match="refresh again: 'b'"):
+        read_footers(str(tmp_path), files)
+
+
+@pytest.mark.parametrize("what", ["size", "time"])
+def test_a_file_that_changes_after_the_listing_says_to_refresh_again(
+    tmp_path: Path, what: str
+) -> None:
+    file = write(tmp_path, "a")
+    touch(file, 1_000)
+    files = list_files(str(tmp_path)).files
+    if what == "size":
+        write(tmp_path, "a", {"x": ["longer"] * 10})
+        touch(file, 1_000)
+    else:
+        touch(file, 2_000)
+
+    with pytest.raises(FileChangedError, match="refresh again: 'a'"):
+        read_footers(str(tmp_path), files)
+
+
+def test_a_file_that_becomes_a_folder_says_to_refresh_again(tmp_path: Path) -> None:
+    file = write(tmp_path, "a")
+    files = list_files(str(tmp_path)).files
+    file.unlink()
+    file.mkdir()
+
+    with pytest.raises(FileChangedError):
+        read_footers(str(tmp_path), files)
+
+
+def test_a_file_that_may_not_be_read_is_named(shared: Path) -> None:
+    write(shared, "a").chmod(0)
+
+    with pytest.raises(UnreadableFileError, match="'a': Permission denied"):
+        take_inventory(str(shared))
+
+
+def test_a_folder_that_may_not_be_listed_is_named(shared: Path) -> None:
+    write(shared, "k=1/a")
+    write(shared, "k=2/a")
+    (shared / "k=2").chmod(0)
+
+    with pytest.raises(LocationError, match="is not readable") as caught:
+        take_inventory(str(shared))
+
+    assert caught.value.folder == str(shared / "k=2")
+
+
+def test_a_folder_whose_files_may_not_be_looked_at_is_named(shared: Path) -> None:
+    write(shared, "k=1/a")
+    (shared / "k=1").chmod(0o444)
+
+    with pytest.raises(LocationError, match="is not readable"):
+        take_inventory(str(shared))
+
+
+def test_an_inventory_that_is_cancelled_amid_the_footers_stops(tmp_path: Path) -> None:
+    for number in range(600):
+        write(tmp_path, f"{number}", {"x": [number]})
+    cancelled = threading.Event()
+
+    def on_progress(progress: InventoryProgress) -> None:
+        if progress.phase == "reading footers":
+            cancelled.set()
+
+    with pytest.raises(InventoryCancelledError):
+        take_inventory(str(tmp_path), on_progress=on_progress, cancelled=cancelled)
+
+
+def test_an_error_in_the_callers_own_progress_report_is_not_hidden(tmp_path: Path) -> None:
+    write(tmp_path, "a")
+
+    def on_progress(progress: InventoryProgress) -> None:
+        raise RuntimeError("the caller's own")
+
+    with pytest.raises(RuntimeError, match="the caller's own"):
+        take_inventory(str(tmp_path), on_progress=on_progress)

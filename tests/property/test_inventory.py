@@ -1,0 +1,294 @@
+"""Laws of inventories: nothing is lost, nothing depends on how one got there."""
+
+from __future__ import annotations
+
+import string
+import tempfile
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.inventory.files import as_previous, paths_column, touch, write
+from windrow_service.inventory import (
+    Manifest,
+    PreviousManifest,
+    arrow_type,
+    cut_manifests,
+    decode_manifest,
+    encode_manifest,
+    spark_type,
+    take_inventory,
+)
+from windrow_service.inventory.partitions import partition_columns
+from windrow_service.inventory.schema import widen
+from windrow_service.planner.columns import inventory_schema
+
+NTZ = datetime(1970, 1, 1)  # noqa: DTZ001
+UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MICROSECONDS = st.integers(-(10**15), 10**15)
+
+VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.bool_(): st.booleans(),
+    pa.int8(): st.integers(-(2**7), 2**7 - 1),
+    pa.uint32(): st.integers(0, 2**32 - 1),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.float32(): st.floats(width=32),
+    pa.float64(): st.floats(),
+    pa.string(): st.text(max_size=5),
+    pa.binary(): st.binary(max_size=5),
+    pa.date32(): st.dates(),
+    pa.decimal128(38, 3): st.integers(-(10**38) + 1, 10**38 - 1).map(
+        lambda unscaled: Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -3))
+    ),
+    pa.timestamp("us"): MICROSECONDS.map(lambda us: NTZ + timedelta(microseconds=us)),
+    pa.timestamp("ms", "UTC"): MICROSECONDS.map(
+        lambda us: UTC + timedelta(milliseconds=us // 1000)
+    ),
+}
+
+SCALARS = [
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "void",
+    "decimal(5,2)",
+    "decimal(38,10)",
+]
+TYPES = st.recursive(
+    st.sampled_from(SCALARS).map(arrow_type),
+    lambda inner: st.one_of(
+        inner.map(pa.list_),
+        st.builds(pa.map_, inner.filter(lambda key: key != pa.null()), inner),
+        st.dictionaries(st.text(min_size=1, max_size=3), inner, min_size=1, max_size=3).map(
+            lambda fields: pa.struct(list(fields.items()))
+        ),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(st.data())
+def test_bounds_hold_every_value(data: st.DataObject) -> None:
+    type_ = data.draw(st.sampled_from(list(VALUES)))
+    values = data.draw(st.lists(st.none() | VALUES[type_], max_size=12))
+    row_group_size = data.draw(st.integers(1, 5))
+    column = pa.array(values, type_)
+
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), "f", {"c": column}, row_group_size=row_group_size)
+        (file,) = take_inventory(folder).files.to_pylist()
+
+    stats = file["stats"]["c"]
+    assert file["row_count"] == len(values)
+    assert len(file["row_group_offsets"]) == max(1, -(-len(values) // row_group_size))
+    assert stats["null_count"] in (None, values.count(None))
+    for value in column.to_pylist():
+        is_nan = value != value
+        if value is not None and stats["min"] is not None and not is_nan:
+            assert stats["min"] <= value <= stats["max"]
+        if is_nan and stats["min"] is not None:
+            assert not file["stats_see_nan"]
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "remove"]),
+        st.integers(0, 3),
+        st.sampled_from(["a", "b"]),
+        st.lists(st.none() | st.integers(-5, 5), min_size=1, max_size=4),
+    ),
+    max_size=6,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(CHANGES, st.lists(CHANGES, min_size=1, max_size=3))
+def test_an_inventory_from_the_one_before_is_the_one_from_scratch(
+    first: list[Any], rounds: list[list[Any]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        location = Path(folder)
+        # Every column is always in some file, as a schema does not shrink.
+        columns = {"x": pa.array([0], pa.int64()), "y": ["always"]}
+        write(location, "k=0/always", columns)
+        clock_ns = _apply(location, first, 1_000)
+        inventory = take_inventory(folder)
+        for changes in rounds:
+            clock_ns = _apply(location, changes, clock_ns)
+            before = set(_keys(inventory.files))
+
+            inventory = take_inventory(folder, previous=as_previous(inventory))
+
+            scratch = take_inventory(folder)
+            assert inventory.files.equals(scratch.files)
+            assert inventory.data_schema == scratch.data_schema
+            assert inventory.added_count == len(set(_keys(inventory.files)) - before)
+            assert inventory.removed_count == len(before - set(_keys(inventory.files)))
+            assert inventory.footers_read == inventory.added_count
+
+
+def _apply(location: Path, changes: list[Any], clock_ns: int) -> int:
+    for what, key, name, values in changes:
+        path = location / f"k={key}" / name
+        if what == "remove":
+            path.unlink(missing_ok=True)
+            continue
+        columns: dict[str, Any] = {"x": pa.array(values, pa.int32())}
+        if name == "b":
+            columns["y"] = [None if value is None else str(value) for value in values]
+        clock_ns += 1
+        touch(write(location, f"k={key}/{name}", columns), clock_ns)
+    return clock_ns
+
+
+def _keys(files: pa.Table) -> list[tuple[Any, ...]]:
+    return list(
+        zip(*(files[name].to_pylist() for name in ("path", "size_bytes", "mtime_ns")), strict=True)
+    )
+
+
+@st.composite
+def inventories(draw: st.DrawFn, max_size: int = 30) -> pa.Table:
+    paths = draw(
+        st.sets(st.text(string.ascii_letters + "é/", min_size=1, max_size=4), max_size=max_size)
+    )
+    partition = {"d": pa.float64(), "s": pa.string(), "n": pa.decimal128(5, 2)}
+    schema = inventory_schema(
+        pa.schema([("x", pa.int32()), ("t", pa.string())]), pa.schema(list(partition.items()))
+    )
+    rows = [
+        {
+            "path": path,
+            "size_bytes": draw(st.integers(0, 9)),
+            "mtime_ns": 1,
+            "row_count": 1,
+            "bucket": draw(st.none() | st.integers(0, 3)),
+            "hosts": [],
+            "row_group_offsets": draw(st.lists(st.integers(4, 9), max_size=2)),
+            "stats_see_nan": draw(st.booleans()),
+            "partition": {
+                "d": draw(st.none() | st.floats(allow_nan=False)),
+                "s": draw(st.none() | st.text(max_size=2)),
+                "n": draw(st.none() | st.decimals(-9, 9, places=2)),
+            },
+            "stats": {
+                "x": {"min": draw(st.none() | st.integers(0, 9)), "max": 9, "null_count": None},
+                "t": {"min": None, "max": draw(st.none() | st.text(max_size=2)), "null_count": 0},
+            },
+        }
+        for path in sorted(paths, key=str.encode)
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(inventories(), st.data())
+def test_a_manifest_holds_its_rows_and_depends_on_nothing_else(
+    files: pa.Table, data: st.DataObject
+) -> None:
+    encoded = encode_manifest(files)
+
+    assert decode_manifest(encoded).equals(files)
+    assert decode_manifest(encoded).schema == files.schema
+    cut = data.draw(st.integers(0, files.num_rows))
+    pieces = pa.concat_tables([files.slice(0, cut), files.slice(cut)])
+    padded = pa.concat_tables([files, files]).combine_chunks().slice(files.num_rows)
+    reread = decode_manifest(encoded)
+    assert [encode_manifest(same) for same in (pieces, padded, reread)] == [encoded] * 3
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.lists(inventories(), min_size=1, max_size=4), st.integers(1, 8))
+def test_manifests_hold_exactly_the_files_in_their_order(
+    versions: list[pa.Table], manifest_files: int
+) -> None:
+    known: list[PreviousManifest] = []
+    for files in versions:
+        manifests = cut_manifests(files, known, manifest_files=manifest_files)
+
+        known = _store(manifests, known)
+        tables = [manifest.files for manifest in known]
+        assert pa.concat_tables([files.schema.empty_table(), *tables]).equals(files)
+        assert all(0 < m.file_count <= 2 * manifest_files for m in manifests)
+        again = cut_manifests(files, known, manifest_files=manifest_files)
+        assert [m.manifest_id for m in again] == [m.manifest_id for m in manifests]
+        assert [m.data for m in again] == [None] * len(again)
+
+
+def _store(manifests: list[Manifest], known: list[PreviousManifest]) -> list[PreviousManifest]:
+    tables = {manifest.manifest_id: manifest.files for manifest in known}
+    return [
+        PreviousManifest(
+            manifest_id=manifest.manifest_id,
+            first_path=manifest.first_path,
+            files=tables[manifest.manifest_id]
+            if manifest.data is None
+            else decode_manifest(manifest.data),
+        )
+        for manifest in manifests
+    ]
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(TYPES)
+def test_every_type_goes_to_text_and_back(type_: pa.DataType) -> None:
+    assert arrow_type(spark_type(type_)) == type_
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(*[st.sampled_from(SCALARS).map(arrow_type)] * 2)
+def test_widening_has_no_order_and_loses_nothing(one: pa.DataType, other: pa.DataType) -> None:
+    wide = widen(one, other)
+
+    assert wide == widen(other, one)
+    if wide is not None:
+        assert widen(wide, one) == wide
+        assert widen(wide, other) == wide
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=5))
+def test_text_comes_back_from_its_folder(texts: list[str]) -> None:
+    # What Hive escapes is escaped here, and more, as far as one byte can say it.
+    def escape(text: str) -> str:
+        return "".join(f"%{ord(c):02X}" if ord(c) < 128 and not c.isalnum() else c for c in text)
+
+    paths = paths_column(*(f"s={escape(text)}/{number}" for number, text in enumerate(texts)))
+
+    found = partition_columns(paths, pa.schema([("s", pa.string())]))
+
+    assert found.values.field(0).to_pylist() == texts
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.lists(st.none() | st.integers(-(2**40), 2**40) | st.dates(), min_size=1, max_size=6))
+def test_inferred_values_read_as_they_were_written(values: list[int | date | None]) -> None:
+    paths = paths_column(
+        *(
+            f"v={'__HIVE_DEFAULT_PARTITION__' if value is None else value}/{number}"
+            for number, value in enumerate(values)
+        )
+    )
+
+    found = partition_columns(paths).values.field(0)
+
+    kinds = {type(value) for value in values if value is not None}
+    expected: list[Any] = list(values)
+    if len(kinds) == 2:
+        expected = [None if value is None else str(value) for value in values]
+    assert found.to_pylist() == expected
