@@ -268,7 +268,9 @@ def random_tree(random: Random, types: dict[str, pa.DataType], depth: int = 3) -
     def literal() -> Any:
         return None if random.random() < 0.08 else random.choice(kind.literals)
 
-    op = random.choice(["eq", "ne", "lt", "le", "gt", "ge", "in", "in", "between", "starts_with"])
+    if name[0] == "s" and random.random() < 0.4:
+        return {"op": "starts_with", "column": name, "prefix": random.choice(kind.literals)}
+    op = random.choice(["eq", "ne", "lt", "le", "gt", "ge", "in", "in", "between"])
     if op == "in":
         return {
             "op": op,
@@ -277,10 +279,6 @@ def random_tree(random: Random, types: dict[str, pa.DataType], depth: int = 3) -
         }
     if op == "between":
         return {"op": op, "column": name, "low": literal(), "high": literal()}
-    if op == "starts_with":
-        if name[0] != "s":
-            return {"op": "eq", "column": name, "value": literal()}
-        return {"op": op, "column": name, "prefix": random.choice(kind.literals)}
     return {"op": op, "column": name, "value": literal()}
 
 

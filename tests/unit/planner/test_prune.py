@@ -179,6 +179,8 @@ def test_bounds_settle_what_they_can(stats: dict[str, Any], text: str, expected:
         ((3.0, 7.0), "x IN (8)", "none"),
         ((3.0, 7.0), "x IN (8, 'NaN')", "some"),
         ((3.0, 3.0), "x = 3", "some"),
+        ((3.0, 3.0), "x IN (3)", "some"),
+        ((3.0, 3.0), "x IN (3, 'NaN')", "all"),
         ((None, None, ROWS), "x > 7", "none"),
     ],
 )
