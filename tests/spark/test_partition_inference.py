@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,17 @@ def make_folders(location: Path, values: list[str]) -> None:
         write(location, f"p={value}/{number}", {"x": [number]})
 
 
+@contextmanager
+def timestamps_as(spark: SparkSession, physical: str) -> Iterator[None]:
+    name = "spark.sql.parquet.outputTimestampType"
+    before = spark.conf.get(name)
+    spark.conf.set(name, physical)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
 def of_inventory(location: Path) -> tuple[str, list[Any]]:
     inventory = take_inventory(str(location))
     by_number = sorted(
@@ -137,14 +150,15 @@ def test_columns_that_spark_wrote_have_the_types_that_spark_reads(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     location = str(tmp_path / "t")
-    spark.sql(
-        """select true bo, cast(1 as tinyint) ti, cast(2 as smallint) sm, 3 i, 4L bi,
-            float(1.5) f, 2.5D d, 'å' st, binary('x') bn, date'2024-01-01' da,
-            timestamp'2024-01-01 00:00:00Z' ts, timestamp_ntz'2024-01-01 00:00:00' nt,
-            cast(-1.5 as decimal(5,2)) d5, cast(-1.5 as decimal(15,2)) d15,
-            cast(-1.5 as decimal(38,2)) d38, array(1) ar, map('k', array(1D)) ma,
-            struct(1 as x, struct('y' as z) as s) st2, cast(null as int) nu"""
-    ).coalesce(1).write.parquet(location)
+    with timestamps_as(spark, "TIMESTAMP_MICROS"):
+        spark.sql(
+            """select true bo, cast(1 as tinyint) ti, cast(2 as smallint) sm, 3 i, 4L bi,
+                float(1.5) f, 2.5D d, 'å' st, binary('x') bn, date'2024-01-01' da,
+                timestamp'2024-01-01 00:00:00Z' ts, timestamp_ntz'2024-01-01 00:00:00' nt,
+                cast(-1.5 as decimal(5,2)) d5, cast(-1.5 as decimal(15,2)) d15,
+                cast(-1.5 as decimal(38,2)) d38, array(1) ar, map('k', array(1D)) ma,
+                struct(1 as x, struct('y' as z) as s) st2, cast(null as int) nu"""
+        ).coalesce(1).write.parquet(location)
 
     inventory = take_inventory(location)
 
@@ -184,15 +198,10 @@ def test_int96_that_spark_wrote_is_a_timestamp_without_bounds(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     location = str(tmp_path / "t")
-    name = "spark.sql.parquet.outputTimestampType"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "INT96")
-    try:
+    with timestamps_as(spark, "INT96"):
         spark.sql(
             "select timestamp'2024-01-01 00:00:00Z' t, array(current_timestamp()) a"
         ).write.parquet(location)
-    finally:
-        spark.conf.set(name, before)
 
     inventory = take_inventory(location)
 
