@@ -1,1 +1,22 @@
 """What runs on Spark: the grouped reader."""
+
+from windrow.spark.errors import (
+    ReadError,
+    SparkConnectError,
+    TaskFailedError,
+    UnsupportedTypeError,
+)
+from windrow.spark.failures import plain_errors, task_failure
+from windrow.spark.placement import default_parallelism
+from windrow.spark.reader import read_plan
+
+__all__ = [
+    "ReadError",
+    "SparkConnectError",
+    "TaskFailedError",
+    "UnsupportedTypeError",
+    "default_parallelism",
+    "plain_errors",
+    "read_plan",
+    "task_failure",
+]

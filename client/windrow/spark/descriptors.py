@@ -1,0 +1,47 @@
+"""Descriptors: what the driver sends to a task about the group that it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.spark.executor.reading import RESIDUAL_KEY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descriptor:
+    """One group, ready to be sent.
+
+    Attributes:
+        content: Its splits as a compressed Arrow stream, with the residual filter beside.
+        hosts: Where its task should run, best first; empty for anywhere.
+    """
+
+    content: bytes
+    hosts: tuple[str, ...]
+
+
+def descriptors_of(groups: pa.Table) -> list[Descriptor]:
+    """Return one descriptor per group, in order.
+
+    Args:
+        groups: The groups of a plan, as the coordinator streams them.
+    """
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    descriptors = []
+    for hosts, residual, splits in zip(
+        groups["hosts"].to_pylist(),
+        groups["residual_filter"].to_pylist(),
+        groups["splits"],
+        strict=True,
+    ):
+        batch = pa.RecordBatch.from_struct_array(splits.values)
+        metadata = None if residual is None else {RESIDUAL_KEY: residual.encode()}
+        schema = batch.schema.with_metadata(metadata)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema, options=options) as writer:
+            writer.write_batch(batch.replace_schema_metadata(metadata))
+        content = sink.getvalue().to_pybytes()
+        descriptors.append(Descriptor(content=content, hosts=tuple(hosts or ())))
+    return descriptors

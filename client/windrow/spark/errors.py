@@ -1,0 +1,63 @@
+"""Errors of reading a plan on Spark, as the driver sees them.
+
+* WindrowError
+  + ReadError
+    - SparkConnectError         the session has no JVM within reach
+    - UnsupportedTypeError      a column's type cannot be read
+    - TaskFailedError           a task stopped; `kind` names an error of `executor.errors`
+"""
+
+from __future__ import annotations
+
+from windrow.errors import WindrowError
+
+
+class ReadError(WindrowError):
+    """Base of every error of reading a plan on Spark."""
+
+
+class SparkConnectError(ReadError):
+    """The session is one of Spark Connect, which gives no way to place tasks."""
+
+    def __str__(self) -> str:
+        return (
+            "reading a plan needs a classic Spark session: Spark Connect cannot place tasks;"
+            " start the session with `.master(...)` instead of `.remote(...)`"
+        )
+
+
+class UnsupportedTypeError(ReadError):
+    """A column has a type that cannot pass from Arrow to Spark.
+
+    Attributes:
+        column: The column.
+        type_name: Its type, as Spark SQL writes it.
+    """
+
+    def __init__(self, column: str, type_name: str) -> None:
+        super().__init__(column, type_name)
+        self.column = column
+        self.type_name = type_name
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} is {self.type_name}, which this reader cannot hand to Spark;"
+            " leave it out of the columns asked for"
+        )
+
+
+class TaskFailedError(ReadError):
+    """A task could not read its group.
+
+    Attributes:
+        kind: The error's class in `windrow.spark.executor.errors`, such as `StaleFileError`.
+        detail: What it said: the file, what is wrong with it and what to do.
+    """
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(kind, detail)
+        self.kind = kind
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return self.detail

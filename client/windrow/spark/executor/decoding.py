@@ -1,0 +1,286 @@
+"""Decoding the splits of a group: from files to tables of the columns wanted, bounded in memory.
+
+Files of at most a megabyte, of which a group may hold thousands, take the short way: one read,
+one open, one decode, and no work per file beyond. What is costly per call (casts, filters,
+partition columns) is done for many files at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.spark.executor.errors import StaleFileError
+from windrow.spark.executor.files import (
+    PARQUET_ERRORS,
+    open_buffer,
+    open_stream,
+    read_whole,
+    require_unchanged,
+    unreadable,
+)
+from windrow.spark.executor.layouts import Layout, find_layout
+from windrow.spark.executor.spec import KIB, ReadSpec
+
+# Rows that are decoded at first, to see how large rows are.
+_PROBE_ROWS = 1 * KIB
+_MIN_BATCH_ROWS = 16
+# Most files whose decoded tables wait to be joined, should they hold next to no rows.
+_MAX_JOINED_FILES = 16 * KIB
+# Below this, asking a decoded table for its size costs more than it tells.
+_NEGLIGIBLE_BYTES = 64 * KIB
+
+
+class Split(NamedTuple):
+    """A byte range of one data file.
+
+    Attributes:
+        ordinal: Place of the split in its group.
+        path: Absolute path of the file.
+        start: First byte of the range.
+        length: Bytes in the range.
+        size_bytes: Length of the file when the plan was made.
+        mtime_ns: Its last change, nanoseconds since 1970.
+        row_count: Its rows.
+    """
+
+    ordinal: int
+    path: str
+    start: int
+    length: int
+    size_bytes: int
+    mtime_ns: int
+    row_count: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the split is the whole file."""
+        return self.start == 0 and self.length >= self.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Decoded rows of one or more splits, in order.
+
+    Attributes:
+        table: The columns decoded, with the table's types.
+        splits: The splits the rows come from.
+        counts: How many of the rows come from each.
+    """
+
+    table: pa.Table
+    splits: Sequence[Split]
+    counts: Sequence[int]
+
+    def origins(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return for each row the ordinal of its split."""
+        return np.repeat(np.array([split.ordinal for split in self.splits], np.int64), self.counts)
+
+
+def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
+    """Turn the rows of a group's descriptor into splits."""
+    columns = [splits.column(name).to_pylist() for name in Split._fields[1:]]
+    prefix = spec.location.rstrip(os.sep) + os.sep
+    return [
+        Split(ordinal, prefix + path, *rest)
+        for ordinal, (path, *rest) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+class Decoder:
+    """Decodes files, and remembers the layouts it has seen."""
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self._spec = spec
+        self._wanted = spec.decoded
+        self._layouts: list[Layout] = []
+
+    def is_small(self, split: Split) -> bool:
+        """Tell whether a split is decoded in one go."""
+        limits = self._spec.limits
+        return (
+            split.is_whole
+            and split.size_bytes <= limits.max_decoded_at_once_bytes
+            and split.row_count <= limits.max_batch_rows
+        )
+
+    def decode(self, splits: Iterable[Split], max_rows: int, max_bytes: int) -> Iterator[Rows]:
+        """Decode splits one after the other.
+
+        Args:
+            splits: The splits to decode, in any order, which is kept.
+            max_rows: About how many rows to hold at a time.
+            max_bytes: About how many bytes.
+
+        Raises:
+            TaskReadError: A file is not as planned, cannot be read, or has other columns.
+        """
+        waiting: list[tuple[Split, int, pa.Table]] = []
+        layout: Layout | None = None
+        rows = size_bytes = 0
+        for split in splits:
+            if not self.is_small(split):
+                if waiting and layout:
+                    yield _join(layout, waiting)
+                    waiting, rows, size_bytes = [], 0, 0
+                yield from self._decode_large(split, max_rows, max_bytes)
+                continue
+            found, count, table = self._decode_small(split)
+            if (
+                waiting
+                and layout
+                and (
+                    found is not layout
+                    or rows + count > max_rows
+                    or size_bytes >= max_bytes
+                    or len(waiting) == _MAX_JOINED_FILES
+                )
+            ):
+                yield _join(layout, waiting)
+                waiting, rows, size_bytes = [], 0, 0
+            layout = found
+            waiting.append((split, count, table))
+            rows += count
+            size_bytes += split.size_bytes if split.size_bytes < _NEGLIGIBLE_BYTES else table.nbytes
+        if waiting and layout:
+            yield _join(layout, waiting)
+
+    def _decode_small(self, split: Split) -> tuple[Layout, int, pa.Table]:
+        if not self._wanted.names:
+            # Nothing to decode, and an unchanged file has as many rows as it had.
+            require_unchanged(split.path, split.size_bytes, split.mtime_ns)
+            return self._nothing(), split.row_count, pa.table({})
+        content = read_whole(split.path, split.size_bytes, split.mtime_ns)
+        reader = open_buffer(split.path, content)
+        layout = self._layout_of(split, reader)
+        try:
+            table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
+            count = table.num_rows if layout.leaf_indices else reader.metadata.num_rows
+            if not layout.fits(table.schema):
+                layout = self._layout_of(split, reader, table.schema)
+                table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
+        except PARQUET_ERRORS as error:
+            raise unreadable(split.path, error) from error
+        if count != split.row_count:
+            raise StaleFileError(split.path, "row count", split.row_count, count)
+        return layout, count, table
+
+    def _nothing(self) -> Layout:
+        if not self._layouts:
+            self._layouts.append(
+                Layout(
+                    wanted=self._wanted,
+                    leaf_paths=[],
+                    leaf_indices=[],
+                    parquet_schema=None,
+                    decoded=self._wanted,
+                    positions=(),
+                )
+            )
+        return self._layouts[0]
+
+    def _layout_of(self, split: Split, reader: Any, decoded: pa.Schema | None = None) -> Layout:
+        """Return the file's layout, which the last file is the most likely to share.
+
+        Args:
+            split: The split, for messages.
+            reader: Its file.
+            decoded: What decoding its columns gave, where that is known.
+        """
+        for at, layout in enumerate(self._layouts):
+            if layout.describes(reader) and (decoded is None or layout.fits(decoded)):
+                if at:
+                    self._layouts.insert(0, self._layouts.pop(at))
+                return layout
+        layout = find_layout(split.path, reader, self._wanted)
+        self._layouts.insert(0, layout)
+        return layout
+
+    def _decode_large(self, split: Split, max_rows: int, max_bytes: int) -> Iterator[Rows]:
+        if split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
+            content = read_whole(split.path, split.size_bytes, split.mtime_ns)
+            yield from self._stream(split, open_buffer(split.path, content), max_rows, max_bytes)
+            return
+        with open_stream(split.path, split.size_bytes, split.mtime_ns) as reader:
+            yield from self._stream(split, reader, max_rows, max_bytes)
+
+    def _stream(self, split: Split, reader: Any, max_rows: int, max_bytes: int) -> Iterator[Rows]:
+        layout = find_layout(split.path, reader, self._wanted)
+        count = 0
+        for table in _tables(split, reader, layout, max_rows, max_bytes):
+            count += table.num_rows
+            yield _join(layout, [(split, table.num_rows, table)])
+        if split.is_whole and count != split.row_count:
+            raise StaleFileError(split.path, "row count", split.row_count, count)
+
+
+def _join(layout: Layout, waiting: Sequence[tuple[Split, int, pa.Table]]) -> Rows:
+    splits, counts, tables = zip(*waiting, strict=True)
+    try:
+        return Rows(table=layout.apply(tables, sum(counts)), splits=splits, counts=counts)
+    except pa.ArrowInvalid as error:
+        if len(waiting) > 1:
+            for one in waiting:
+                _join(layout, [one])
+        raise unreadable(splits[0].path, error) from error
+
+
+def _tables(
+    split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
+) -> Iterator[pa.Table]:
+    """Decode the row groups that start in the split, as tables of bounded size."""
+    metadata = reader.metadata
+    batch_rows = min(_PROBE_ROWS, max_rows)
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        if not split.is_whole and not (
+            split.start <= row_group_start(row_group) < split.start + split.length
+        ):
+            continue
+        if not layout.leaf_indices:
+            for start in range(0, row_group.num_rows, max_rows):
+                yield _rows_only(min(max_rows, row_group.num_rows - start))
+            continue
+        done = 0
+        while done < row_group.num_rows:
+            # A reader's batch size is fixed. When rows turn out larger or smaller than thought,
+            # the row group is opened again with another size and the rows done are passed over.
+            skip, wish = done, batch_rows
+            try:
+                for batch in reader.iter_batches(
+                    batch_rows, [group], column_indices=layout.leaf_indices, use_threads=False
+                ):
+                    passed = min(skip, batch.num_rows)
+                    skip -= passed
+                    if passed == batch.num_rows:
+                        continue
+                    batch = batch.slice(passed)
+                    done += batch.num_rows
+                    fitting = max_bytes * batch.num_rows // max(batch.nbytes, 1)
+                    wish = max(_MIN_BATCH_ROWS, min(max_rows, fitting))
+                    yield pa.Table.from_batches([batch])
+                    # Larger only at the start: else sizes that alternate would cost a pass each.
+                    if wish * 2 < batch_rows or (wish > batch_rows * 2 and done <= _PROBE_ROWS):
+                        break
+            except PARQUET_ERRORS as error:
+                raise unreadable(split.path, error) from error
+            batch_rows = wish
+
+
+def _rows_only(row_count: int) -> pa.Table:
+    return pa.table({"": pa.nulls(row_count)})
+
+
+def row_group_start(row_group: Any) -> int:
+    """Return the offset of a row group's first page, as Parquet readers agree on it."""
+    column = row_group.column(0)
+    dictionary = column.dictionary_page_offset
+    # Some writers put 0 for "no dictionary".
+    if dictionary and 0 < dictionary < column.data_page_offset:
+        return int(dictionary)
+    return int(column.data_page_offset)

@@ -1,0 +1,179 @@
+"""Reading one split group: what a Spark task of a plan does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.spark.executor.batches import bounded
+from windrow.spark.executor.decoding import Decoder, Rows, Split, splits_of
+from windrow.spark.executor.errors import UnsortedFileError
+from windrow.spark.executor.filters import columns_of, matching
+from windrow.spark.executor.merging import merge, scratch_file, sorted_table, spilled
+from windrow.spark.executor.shipping import Task
+from windrow.spark.executor.sorting import KeyAt, Keys, keys_of
+from windrow.spark.executor.spec import KIB, ReadSpec
+
+RESIDUAL_KEY = b"windrow:residual"
+
+_MIN_BLOCK_BYTES = 256 * KIB
+
+
+def read_group(
+    spec: ReadSpec, splits: pa.RecordBatch, residual: Mapping[str, Any] | None
+) -> Iterator[pa.RecordBatch]:
+    """Read the splits of one group.
+
+    Args:
+        spec: What to read of the table.
+        splits: One row per split, with the columns of a plan's splits: `path`, `start`,
+            `length`, `size_bytes`, `mtime_ns`, `row_count`, `partition`.
+        residual: What is left of the filter, as a JSON filter tree.
+
+    Yields:
+        Batches of `spec.output_schema` within `spec.limits`, none empty. Rows come in the order
+        of the splits or, where the table has sort columns, sorted by them.
+
+    Raises:
+        TaskReadError: A file is not as planned, cannot be read, or does not have the columns.
+    """
+    group = _Group(spec, splits, residual)
+    tables = group.merged() if spec.sort else group.concatenated()
+    limits = spec.limits
+    yield from bounded(
+        (table.select(list(spec.output)) for table in tables),
+        limits.max_batch_rows,
+        limits.max_batch_bytes,
+    )
+
+
+def task_of(spec: ReadSpec) -> Task:
+    """Return what `mapInArrow` runs on the descriptors of a task's groups."""
+
+    def read(descriptors: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in descriptors:
+            for descriptor in batch.column(0):
+                with pa.ipc.open_stream(descriptor.as_buffer()) as stream:
+                    residual = (stream.schema.metadata or {}).get(RESIDUAL_KEY)
+                    splits = stream.read_next_batch()
+                yield from read_group(spec, splits, json.loads(residual) if residual else None)
+
+    return read
+
+
+class _Group:
+    """The splits of one group, and how they are read."""
+
+    def __init__(
+        self, spec: ReadSpec, splits: pa.RecordBatch, residual: Mapping[str, Any] | None
+    ) -> None:
+        self._spec = spec
+        self._splits = splits_of(spec, splits)
+        self._residual = residual
+        self._decoder = Decoder(spec)
+        needed = {*spec.output, *(key.name for key in spec.sort), *columns_of(residual)}
+        partition = splits.column("partition")
+        self._partition = {
+            field.name: partition.field(field.name).cast(field.type)
+            for field in spec.partition
+            if field.name in needed
+        }
+
+    def concatenated(self) -> Iterator[pa.Table]:
+        """Yield the splits' rows one after the other."""
+        limits = self._spec.limits
+        for rows in self._decode(self._splits, limits.max_batch_bytes):
+            yield self._finish(rows)[0]
+
+    def merged(self) -> Iterator[pa.Table]:
+        """Yield the splits' rows sorted by the table's sort columns.
+
+        Small files are sorted together in memory, in runs; large files are sorted as they are.
+        """
+        limits = self._spec.limits
+        small = [split for split in self._splits if self._decoder.is_small(split)]
+        large = [split for split in self._splits if not self._decoder.is_small(split)]
+        block_bytes = max(_MIN_BLOCK_BYTES, limits.max_run_bytes // max(len(large), 1))
+        sources = [self._large(split, block_bytes) for split in large]
+        with ExitStack() as files:
+            last_run: pa.Table | None = None
+            for run in self._runs(small):
+                if last_run is not None:
+                    file = files.enter_context(scratch_file())
+                    sources.append(spilled(last_run, file, limits.max_batch_rows, _MIN_BLOCK_BYTES))
+                last_run = run
+            if last_run is not None:
+                sources.append(iter([last_run]))
+            yield from merge(sources, self._spec.sort)
+
+    def _runs(self, splits: Sequence[Split]) -> Iterator[pa.Table]:
+        """Yield sorted tables of at most about `max_run_bytes`, from small files."""
+        limits = self._spec.limits
+        tables: list[pa.Table] = []
+        keys: list[Keys] = []
+        run_bytes = 0
+        for rows in self._decode(splits, limits.max_batch_bytes):
+            table, origin = self._finish(rows)
+            if not table.num_rows:
+                continue
+            tables.append(table)
+            keys.append(keys_of(table, self._spec.sort))
+            self._require_sorted(keys[-1], origin)
+            run_bytes += table.nbytes
+            if run_bytes > limits.max_run_bytes:
+                yield sorted_table(tables, keys)
+                tables, keys, run_bytes = [], [], 0
+        if tables:
+            yield sorted_table(tables, keys)
+
+    def _large(self, split: Split, block_bytes: int) -> Iterator[pa.Table]:
+        """Yield the rows of one split in blocks, and see that they are sorted."""
+        last: KeyAt | None = None
+        for rows in self._decode([split], block_bytes):
+            table, origin = self._finish(rows)
+            if not table.num_rows:
+                continue
+            keys = keys_of(table, self._spec.sort)
+            self._require_sorted(keys, origin)
+            if last is not None and keys.at(0) < last:
+                raise self._unsorted(split)
+            last = keys.at(table.num_rows - 1)
+            yield table
+
+    def _decode(self, splits: Sequence[Split], max_bytes: int) -> Iterator[Rows]:
+        return self._decoder.decode(splits, self._spec.limits.max_batch_rows, max_bytes)
+
+    def _finish(self, rows: Rows) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.int64]]]:
+        """Add the partition columns and apply the filter.
+
+        Returns:
+            The rows that are left, and for each the ordinal of its split.
+        """
+        origin = rows.origins()
+        table = rows.table
+        at = pa.array(origin)
+        for name, values in self._partition.items():
+            # A table without columns has no rows, so the first column makes a table of its own.
+            column = values.take(at)
+            table = (
+                table.append_column(name, column) if table.num_columns else pa.table({name: column})
+            )
+        if self._residual is not None:
+            mask = matching(self._residual, table)
+            table = table.filter(mask)
+            origin = origin[np.asarray(mask.fill_null(False))]
+        return table, origin
+
+    def _require_sorted(self, keys: Keys, origin: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        # From one file to the next the order may well fall: merging is there for that.
+        wrong = keys.falls() & (origin[1:] == origin[:-1])
+        if wrong.any():
+            raise self._unsorted(self._splits[int(origin[int(wrong.argmax())])])
+
+    def _unsorted(self, split: Split) -> UnsortedFileError:
+        return UnsortedFileError(split.path, tuple(key.name for key in self._spec.sort))

@@ -1,0 +1,81 @@
+"""What the tasks of one read have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+KIB = 2**10
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortKey:
+    """One column that every file is sorted by.
+
+    Attributes:
+        name: A column of the files, or a partition column.
+        descending: Whether large values come first.
+        nulls_first: Whether nulls come before every value.
+    """
+
+    name: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLimits:
+    """How much a task holds in memory, and when it works another way.
+
+    Attributes:
+        max_batch_rows: Most rows in a batch that a task hands to Spark.
+        max_batch_bytes: Most bytes in such a batch, unless it is a single row.
+        max_buffered_file_bytes: Largest file that is read whole into memory.
+        max_decoded_at_once_bytes: Largest file whose rows are decoded in one go.
+        max_run_bytes: Most decoded bytes that are sorted in memory; beyond, runs are spilled to
+            disk and merged from there.
+    """
+
+    max_batch_rows: int = 64 * KIB
+    max_batch_bytes: int = 16 * MIB
+    max_buffered_file_bytes: int = 8 * MIB
+    max_decoded_at_once_bytes: int = 1 * MIB
+    max_run_bytes: int = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSpec:
+    """What to read of a table; the same for each of its groups.
+
+    Attributes:
+        table: The table's name, for messages.
+        location: Absolute path of the folder that the splits' paths are relative to.
+        data: The columns to take from the files, with the table's types.
+        hidden: Further columns of the files, which only the filter or the order needs.
+        partition: The table's partition columns.
+        output: Names of the columns to return, in order; each from `data` or `partition`.
+        sort: What to merge the files by; empty to read them one after the other.
+        limits: Bounds on memory.
+    """
+
+    table: str
+    location: str
+    data: pa.Schema
+    hidden: pa.Schema
+    partition: pa.Schema
+    output: tuple[str, ...]
+    sort: tuple[SortKey, ...] = ()
+    limits: ReadLimits = ReadLimits()
+
+    @property
+    def decoded(self) -> pa.Schema:
+        """The columns to decode from each file."""
+        return pa.schema([*self.data, *self.hidden])
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the batches that a task returns."""
+        fields = {field.name: field for field in (*self.partition, *self.data)}
+        return pa.schema([fields[name].with_nullable(True) for name in self.output])

@@ -1,0 +1,42 @@
+"""What a failed task said, out of the traceback that Spark wraps it in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from windrow.spark import executor
+from windrow.spark.errors import TaskFailedError
+
+_RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
+
+
+def task_failure(error: BaseException) -> TaskFailedError | None:
+    """Return what the task that failed a Spark job said; None if it was not our reader's error."""
+    found = _RAISED.findall(str(error))
+    return TaskFailedError(*found[-1]) if found else None
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise the reader's own error, in one line, where a Spark job fails because of it.
+
+    ```python
+    with plain_errors():
+        df.count()
+    ```
+
+    Raises:
+        TaskFailedError: A file of the plan could not be read as planned.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        failure = task_failure(error)
+        if failure is None:
+            raise
+        raise failure from error

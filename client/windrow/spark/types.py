@@ -1,0 +1,99 @@
+"""Column types on the way from a plan to Spark and Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+    _parse_datatype_string,
+)
+
+from windrow.models import Column
+from windrow.spark.errors import UnsupportedTypeError
+
+_ARROW: dict[type[DataType], pa.DataType] = {
+    BinaryType: pa.binary(),
+    BooleanType: pa.bool_(),
+    ByteType: pa.int8(),
+    CharType: pa.string(),
+    DateType: pa.date32(),
+    DoubleType: pa.float64(),
+    FloatType: pa.float32(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    NullType: pa.null(),
+    ShortType: pa.int16(),
+    StringType: pa.string(),
+    TimestampNTZType: pa.timestamp("us"),
+    TimestampType: pa.timestamp("us", "UTC"),
+    VarcharType: pa.string(),
+}
+
+
+def spark_schema(columns: Sequence[Column]) -> StructType:
+    """Return columns as a Spark schema, all nullable.
+
+    A Spark session must be running: its parser reads the types.
+    """
+    if not columns:
+        return StructType([])
+    # One call for all, under names that need no quoting.
+    ddl = ", ".join(f"c{i} {column.type}" for i, column in enumerate(columns))
+    parsed = _parse_datatype_string(ddl)
+    return StructType(
+        [
+            StructField(column.name, _without_length(field.dataType))
+            for column, field in zip(columns, parsed, strict=True)
+        ]
+    )
+
+
+def _without_length(type_: DataType) -> DataType:
+    # A DataFrame knows char and varchar as strings.
+    return StringType() if isinstance(type_, (CharType, VarcharType)) else type_
+
+
+def arrow_schema(columns: StructType) -> pa.Schema:
+    """Return a Spark schema as Arrow, as `mapInArrow` takes it back.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that Spark does not take from Arrow.
+    """
+    return pa.schema([(field.name, _arrow_type(field.name, field.dataType)) for field in columns])
+
+
+def _arrow_type(column: str, type_: DataType) -> pa.DataType:
+    if isinstance(type_, DecimalType):
+        return pa.decimal128(type_.precision, type_.scale)
+    if isinstance(type_, ArrayType):
+        return pa.list_(pa.field("element", _arrow_type(column, type_.elementType)))
+    if isinstance(type_, MapType):
+        return pa.map_(_arrow_type(column, type_.keyType), _arrow_type(column, type_.valueType))
+    if isinstance(type_, StructType):
+        return pa.struct([(field.name, _arrow_type(column, field.dataType)) for field in type_])
+    try:
+        return _ARROW[type(type_)]
+    except KeyError as error:
+        raise UnsupportedTypeError(column, type_.simpleString()) from error
