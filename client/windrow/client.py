@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from windrow.errors import RefreshFailedError
 from windrow.models import (
@@ -23,7 +24,7 @@ from windrow.models import (
     TablePage,
 )
 from windrow.plans import SplitPlan, read_group_stream
-from windrow.transport import Transport
+from windrow.transport import Transport, read_answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +70,7 @@ class Client:
 
     def config(self) -> ServiceConfig:
         """Return the coordinator's defaults and limits."""
-        return ServiceConfig.model_validate_json(self._transport.call("GET", "/config").content)
+        return read_answer(ServiceConfig, self._transport.call("GET", "/config"))
 
     # --- tables ---------------------------------------------------------------
 
@@ -109,19 +110,19 @@ class Client:
                 ],
             }
         )
-        answer = self._transport.call("PUT", f"/tables/{name}", body=definition.model_dump_json())
-        return TableInfo.model_validate_json(answer.content)
+        answer = self._transport.call("PUT", _path_of(name), body=definition.model_dump_json())
+        return read_answer(TableInfo, answer)
 
     def table(self, name: str) -> TableInfo:
         """Return one table with its current snapshot."""
-        return TableInfo.model_validate_json(self._transport.call("GET", f"/tables/{name}").content)
+        return read_answer(TableInfo, self._transport.call("GET", _path_of(name)))
 
     def tables(self) -> Iterator[TableInfo]:
         """Yield the registered tables by name, a page at a time."""
         params: dict[str, str | int] = {}
         while True:
             answer = self._transport.call("GET", "/tables", params=params)
-            page = TablePage.model_validate_json(answer.content)
+            page = read_answer(TablePage, answer)
             yield from page.tables
             if page.next_page_token is None:
                 return
@@ -131,8 +132,8 @@ class Client:
         """Yield a table's snapshots, newest first, a page at a time."""
         params: dict[str, str | int] = {}
         while True:
-            answer = self._transport.call("GET", f"/tables/{name}/snapshots", params=params)
-            page = SnapshotPage.model_validate_json(answer.content)
+            answer = self._transport.call("GET", f"{_path_of(name)}/snapshots", params=params)
+            page = read_answer(SnapshotPage, answer)
             yield from page.snapshots
             if page.next_page_token is None:
                 return
@@ -140,7 +141,7 @@ class Client:
 
     def delete_table(self, name: str) -> None:
         """Forget a table; its files stay."""
-        self._transport.call("DELETE", f"/tables/{name}")
+        self._transport.call("DELETE", _path_of(name))
 
     def refresh(
         self, name: str, *, on_progress: Callable[[RefreshProgress], None] | None = None
@@ -155,16 +156,16 @@ class Client:
             RefreshFailedError: The files are not a table that can be read; nothing was
                 published, and the previous snapshot is still there.
         """
-        path = f"/tables/{name}/refresh"
+        path = f"{_path_of(name)}/refresh"
         headers = {"Prefer": "respond-async"}
-        status = _refresh_status(self._transport.call("POST", path, headers=headers).content)
+        status = read_answer(RefreshStatus, self._transport.call("POST", path, headers=headers))
         poll_s = _POLL_S
         while status.status == "running":
             if on_progress is not None:
                 on_progress(status.progress)
             time.sleep(poll_s)
             poll_s = min(poll_s * 1.5, _MAX_POLL_S)
-            status = _refresh_status(self._transport.call("GET", path).content)
+            status = read_answer(RefreshStatus, self._transport.call("GET", path))
         if on_progress is not None:
             on_progress(status.progress)
         if status.problem is not None:
@@ -207,7 +208,7 @@ class Client:
             }
         )
         answer = self._transport.call("POST", "/plans", body=request.model_dump_json())
-        info = Plan.model_validate_json(answer.content)
+        info = read_answer(Plan, answer)
         stream = self._transport.call(
             "GET", f"/plans/{info.plan_id}/groups", headers={"Accept": _ARROW_STREAM}
         )
@@ -215,7 +216,7 @@ class Client:
 
     def delete_plan(self, plan_id: str) -> None:
         """Forget a plan before it expires."""
-        self._transport.call("DELETE", f"/plans/{plan_id}")
+        self._transport.call("DELETE", f"/plans/{quote(plan_id, safe='')}")
 
     def read(
         self,
@@ -248,8 +249,9 @@ class Client:
         return read_plan(spark, plan.info, plan.groups)
 
 
-def _refresh_status(content: bytes) -> RefreshStatus:
-    return RefreshStatus.model_validate_json(content)
+def _path_of(table: str) -> str:
+    # The coordinator refuses a name that needs quoting; unquoted it could ask for another path.
+    return f"/tables/{quote(table, safe='')}"
 
 
 def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:

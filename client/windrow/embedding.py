@@ -15,6 +15,8 @@ from windrow_service.bootstrap import build_app
 from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 30.0
+# Requests that still run when it stops; a refresh is told to stop after them.
+_STOP_TIMEOUT_S = 3
 
 
 class EmbeddedStartError(WindrowError):
@@ -35,10 +37,17 @@ class EmbeddedCoordinator:
         # A folder of mode 0700 keeps other users of this machine out.
         self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
         self.socket = self._folder / "socket"
-        settings = Settings(state_dir=state_dir, allowed_locations=allowed_locations)
+        # The host is said since the environment may hold that of a coordinator elsewhere.
+        settings = Settings(
+            host="127.0.0.1", state_dir=state_dir, allowed_locations=allowed_locations
+        )
         self._server = uvicorn.Server(
             uvicorn.Config(
-                build_app(settings), uds=str(self.socket), log_level="warning", lifespan="on"
+                build_app(settings),
+                uds=str(self.socket),
+                log_level="warning",
+                lifespan="on",
+                timeout_graceful_shutdown=_STOP_TIMEOUT_S,
             )
         )
         self._thread = threading.Thread(target=self._serve, name="windrow", daemon=True)

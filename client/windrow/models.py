@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 TABLE_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,127}){0,2}$"
 
-_UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _UNITS |= {unit.replace("B", "IB"): factor for unit, factor in _UNITS.items() if len(unit) == 2}
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)\s*$", re.IGNORECASE)
 
@@ -30,10 +31,11 @@ def parse_size(value: object) -> object:
     if not isinstance(value, str):
         return value
     match = _SIZE.match(value)
-    unit = match[2].upper() if match else "?"
-    if match is None or (unit and not unit.endswith("B") and (unit := unit + "B") not in _UNITS):
+    unit = match[2].upper().removesuffix("B") + "B" if match else "?"
+    if match is None or unit not in _UNITS:
         raise ValueError(f"{value!r} is not a size: give bytes, or text such as '64MB'")
-    return int(float(match[1]) * _UNITS[unit])
+    # Decimal, since float turns 400 digits into infinity.
+    return int(Decimal(match[1]) * _UNITS[unit])
 
 
 ByteSize = Annotated[int, BeforeValidator(parse_size), Field(ge=1, le=2**50)]
@@ -252,12 +254,14 @@ class PlanRequest(Request):
     """A question for split groups."""
 
     table: TableName
-    snapshot_id: Annotated[int, Field(ge=1)] | None = None
+    snapshot_id: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     filter: Annotated[str, StringConstraints(max_length=65_536)] | FilterTree | None = None
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=10_000)] | None = None
     options: PlanOptions = PlanOptions()
-    page_size: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=1_000, description="Groups in the first page; 0 leaves them all for later."
+    page_size: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+        default=None,
+        description="Groups in the first page, 1,000 if the coordinator is not set up otherwise; "
+        "0 leaves them all for later.",
     )
 
 

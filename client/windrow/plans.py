@@ -54,7 +54,7 @@ def read_group_stream(plan_id: str, body: bytes) -> pa.Table:
             table = pa.Table.from_batches(batches, stream.schema)
     except StopIteration as error:
         raise IncompletePlanError(plan_id, "it has no end marker") from error
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise IncompletePlanError(plan_id, str(error)) from error
     splits = sum(len(chunk.flatten()) for chunk in table["splits"].chunks)
     if marker != {"groups": len(table), "splits": splits}:

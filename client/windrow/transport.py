@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from windrow.errors import (
     BusyError,
@@ -20,6 +20,10 @@ from windrow.models import Problem
 
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
+# A coordinator that asks for more patience than this is treated as one that refuses.
+_MAX_RETRY_AFTER_S = 30.0
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class Transport:
@@ -69,19 +73,42 @@ class Transport:
             try:
                 answer = self._http.request(method, path, content=body, params=params, headers=sent)
                 _raise_problem(answer)
-            except httpx.TransportError as error:
-                safe = method == "GET" or isinstance(error, httpx.ConnectError)
-                if last or not safe:
+            except httpx.RequestError as error:
+                if last or not _may_send_again(method, error):
                     reason = str(error) or type(error).__name__
                     raise CoordinatorUnreachableError(self.url, attempt, reason) from error
                 _sleep(attempt, 0.0)
             except BusyError as error:
-                if last:
+                if last or error.retry_after_s > _MAX_RETRY_AFTER_S:
                     raise
                 _sleep(attempt, error.retry_after_s)
             else:
                 return answer
         raise AssertionError("the last attempt returns or raises")
+
+
+def read_answer(model: type[M], answer: httpx.Response) -> M:
+    """Return the content of a successful answer.
+
+    Raises:
+        UnsupportedAnswerError: It is not what a coordinator of this version answers.
+    """
+    try:
+        return model.model_validate_json(answer.content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UnsupportedAnswerError(
+            f"{answer.request.method} {answer.request.url} answered with something that is not a "
+            f"{model.__name__} ({place + ': ' if place else ''}{first['msg']}): is this a Windrow "
+            "coordinator of this client's version?"
+        ) from error
+
+
+def _may_send_again(method: str, error: httpx.RequestError) -> bool:
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return False
+    return method == "GET" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
 
 
 def _sleep(attempt: int, at_least_s: float) -> None:
