@@ -7,11 +7,19 @@ import uvicorn
 from windrow_service.bootstrap import build_app
 from windrow_service.settings import Settings
 
+# How long requests that still run may take when it is told to stop.
+_STOP_TIMEOUT_S = 10
+
 
 def main() -> None:
     """Serve until stopped."""
     settings = Settings.model_validate({})
-    uvicorn.run(build_app(settings), host=settings.host, port=settings.port)
+    uvicorn.run(
+        build_app(settings),
+        host=settings.host,
+        port=settings.port,
+        timeout_graceful_shutdown=_STOP_TIMEOUT_S,
+    )
 
 
 if __name__ == "__main__":

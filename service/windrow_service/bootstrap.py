@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
 from importlib.metadata import version
 
+import structlog
 from fastapi import FastAPI
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from windrow.models import Limits, PlanOptions, ServiceConfig
 from windrow_service.api.app import create_app
@@ -22,10 +21,11 @@ from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.pool.threads import ThreadRunner
 from windrow_service.settings import Settings
-from windrow_service.store.engine import open_sqlite, signing_key
+from windrow_service.store.engine import open_sqlite, ping, signing_key
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
+from windrow_service.usecases.errors import StoreUnavailableError
 from windrow_service.usecases.plans import MakePlan, PlanLimits
 from windrow_service.usecases.ports import PlanStore
 from windrow_service.usecases.refresh import RefreshTable
@@ -33,6 +33,7 @@ from windrow_service.usecases.tables import RegisterTable
 from windrow_service.wire.groups import ArrowGroups
 
 _PURGE_EVERY_S = 60.0
+_log = structlog.get_logger(__name__)
 
 
 def build_app(settings: Settings) -> FastAPI:
@@ -83,7 +84,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             ),
             runner=runner,
             tokens=PageTokens(await signing_key(engine)),
-            ping=lambda: _ping(engine),
+            ping=lambda: ping(engine),
             clock=_now,
             config=_config(settings),
         )
@@ -93,14 +94,12 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-async def _ping(engine: AsyncEngine) -> None:
-    async with engine.connect() as connection:
-        await connection.execute(text("SELECT 1"))
-
-
 async def _purge_plans(plans: PlanStore) -> None:
     while True:
-        await plans.purge(_now())
+        try:
+            await plans.purge(_now())
+        except StoreUnavailableError as error:
+            _log.warning("expired plans are still there", reason=error.reason)
         await asyncio.sleep(_PURGE_EVERY_S)
 
 

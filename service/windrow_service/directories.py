@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -13,10 +14,11 @@ from windrow_service.inventory.build import PreviousInventory, take_inventory
 from windrow_service.inventory.manifests import PreviousManifest, cut_manifests, decode_manifest
 from windrow_service.inventory.progress import InventoryProgress
 from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.planner.columns import inventory_schema
 from windrow_service.usecases.errors import InvalidTableError, LocationNotAllowedError
 from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
 
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):/*")
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
 
 
 class DirectoryInventories:
@@ -39,6 +41,7 @@ class DirectoryInventories:
         previous: Snapshot | None,
         previous_bodies: Sequence[bytes],
         on_progress: Callable[[RefreshProgress], None],
+        cancelled: threading.Event,
     ) -> TakenInventory:
         """See `Inventories.take`."""
         location = self.locate(definition)
@@ -49,14 +52,9 @@ class DirectoryInventories:
             columns=_schema(definition.columns),
             partition_types=_schema(definition.partition_columns),
             bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
-            previous=PreviousInventory(
-                files=pa.concat_tables(decoded),
-                data_schema=previous.data_schema,
-                partition_schema=previous.partition_schema,
-            )
-            if previous and decoded
-            else None,
+            previous=_previous_inventory(previous, decoded) if previous else None,
             on_progress=lambda progress: on_progress(_wire_progress(progress)),
+            cancelled=cancelled,
         )
         manifests = cut_manifests(
             taken.files,
@@ -102,13 +100,30 @@ def canonical_location(location: str, allowed: tuple[str, ...]) -> str:
         raise InvalidTableError(
             f"location {location!r}: {scheme[1]}: is not supported, only absolute local paths"
         )
-    path = "/" + location[scheme.end() :] if scheme else location
-    if not path.startswith("/") or "\0" in path:
+    if scheme and scheme[2] not in (None, "", "localhost"):
+        raise InvalidTableError(
+            f"location {location!r} lies on machine {scheme[2]!r}: only local paths are supported; "
+            "begin it with '/', or with 'file:///'"
+        )
+    path = location[scheme.end() :] if scheme else location
+    if not path.startswith("/"):
         raise InvalidTableError(f"location {location!r} is not absolute: begin it with '/'")
+    if "\0" in path:
+        raise InvalidTableError(f"location {location!r} holds a null character: leave it out")
     real = os.path.realpath(path)
     if not any(_is_under(real, os.path.realpath(prefix)) for prefix in allowed):
         raise LocationNotAllowedError(location, allowed)
     return real
+
+
+def _previous_inventory(snapshot: Snapshot, manifests: Sequence[pa.Table]) -> PreviousInventory:
+    # A table that has become empty has no manifests, and still its columns.
+    schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
+    return PreviousInventory(
+        files=pa.concat_tables([schema.empty_table(), *manifests]),
+        data_schema=snapshot.data_schema,
+        partition_schema=snapshot.partition_schema,
+    )
 
 
 def _is_under(path: str, prefix: str) -> bool:

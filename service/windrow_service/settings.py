@@ -23,7 +23,18 @@ class LimitSettings(BaseModel):
     max_page_groups: Annotated[int, Field(ge=1, le=10_000)] = 10_000
     default_page_groups: Annotated[int, Field(ge=1)] = 1_000
     max_page_splits: Annotated[int, Field(ge=1)] = 100_000
-    plan_ttl: timedelta = timedelta(hours=1)
+    plan_ttl: Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(days=365))] = (
+        timedelta(hours=1)
+    )
+
+    @model_validator(mode="after")
+    def _fit_pages(self) -> LimitSettings:
+        if self.default_page_groups > self.max_page_groups:
+            raise ValueError(
+                f"default_page_groups ({self.default_page_groups}) is above max_page_groups "
+                f"({self.max_page_groups}): lower it"
+            )
+        return self
 
 
 class Settings(BaseSettings):

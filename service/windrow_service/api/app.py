@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
@@ -45,6 +45,7 @@ def create_app(
     )
     app.add_middleware(BoundedBodies, max_bytes=max_body_bytes)
     problems.install(app)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     for module in (tables, plans, operations):
         app.include_router(module.router)
 
@@ -53,3 +54,9 @@ def create_app(
         return RedirectResponse("/docs")
 
     return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = FastAPI.openapi(app)
+    problems.add_problem_schema(document)
+    return document

@@ -1,4 +1,4 @@
-"""Bound the size of request bodies."""
+"""Bound the size of request bodies, whether they say their size beforehand or not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ class BoundedBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         seen = 0
+        announced = _content_length(scope)
 
         async def bounded() -> Message:
             nonlocal seen
+            if announced > self._max_bytes:
+                raise BodyTooLargeError(self._max_bytes)
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self._max_bytes:
@@ -27,3 +30,8 @@ class BoundedBodies:
             return message
 
         await self._app(scope, bounded if scope["type"] == "http" else receive, send)
+
+
+def _content_length(scope: Scope) -> int:
+    value = dict(scope.get("headers", ())).get(b"content-length", b"")
+    return int(value) if value.isdigit() else 0

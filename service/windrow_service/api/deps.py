@@ -56,7 +56,7 @@ PreferHeader = Annotated[
 
 
 def version_of(if_match: str | None) -> str | None:
-    """Return the version in an If-Match header; None for no condition, as for `*`."""
-    if if_match is None or if_match.strip() == "*":
+    """Return the version in an If-Match header: `*` for any; None for no condition."""
+    if if_match is None:
         return None
     return if_match.strip().removeprefix("W/").strip('"')

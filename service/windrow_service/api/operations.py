@@ -11,7 +11,7 @@ from windrow_service.api.problems import problem_responses
 router = APIRouter(tags=["operations"])
 
 
-@router.get("/health/live", operation_id="live")
+@router.get("/health/live", operation_id="live", responses=problem_responses())
 async def live() -> Health:
     """Answer while the process can answer at all; asks nothing else."""
     return Health(status="ok")
@@ -24,7 +24,7 @@ async def ready(services: ServicesDep) -> Health:
     return Health(status="ok")
 
 
-@router.get("/config", operation_id="config")
+@router.get("/config", operation_id="config", responses=problem_responses())
 async def config(services: ServicesDep) -> ServiceConfig:
     """Return the defaults and limits that this coordinator works under."""
     return services.config

@@ -27,7 +27,7 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
     "/plans",
     operation_id="make_plan",
     response_model=Plan,
-    responses=problem_responses(404, 409, 413, 422, 503),
+    responses=problem_responses(400, 404, 409, 413, 422, 503),
 )
 async def make_plan(request: PlanRequest, services: ServicesDep) -> Response:
     """Plan how to read a table: its surviving files in split groups, one group per task."""
@@ -86,7 +86,7 @@ async def get_groups(
     "/plans/{plan_id}",
     operation_id="delete_plan",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=problem_responses(404, 422),
+    responses=problem_responses(404, 422, 503),
 )
 async def delete_plan(plan_id: PlanIdPath, services: ServicesDep) -> None:
     """Forget a plan before it expires."""
@@ -101,7 +101,7 @@ async def _plan_response(services: Services, page: PageOfGroups) -> Response:
 
 async def _json(services: Services, fields: dict[str, object]) -> Response:
     # A page may hold 100,000 splits: encoding it here would hold up every other request.
-    body = await services.runner.run(lambda: to_json(fields))
+    body = await services.runner.run(lambda: to_json(fields, inf_nan_mode="strings"))
     return Response(body, media_type="application/json")
 
 

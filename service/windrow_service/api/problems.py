@@ -51,7 +51,7 @@ class BodyTooLargeError(HTTPException):
 
 
 NOT_FOUND, CONFLICT = HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT
-INVALID = HTTPStatus.UNPROCESSABLE_ENTITY
+INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 
 KINDS: Mapping[type[Exception], Kind] = {
     usecases.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
@@ -70,8 +70,9 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
     usecases.InvalidTableError: Kind(INVALID, "invalid-table", "Table definition is not valid"),
     usecases.InvalidColumnsError: Kind(INVALID, "invalid-columns", "Columns are not valid"),
-    usecases.BusyError: Kind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Coordinator has too much to do"
+    usecases.BusyError: Kind(UNAVAILABLE, "busy", "Coordinator has too much to do"),
+    usecases.StoreUnavailableError: Kind(
+        UNAVAILABLE, "store-unavailable", "Coordinator's database cannot be used"
     ),
     inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
     inventory.PartitionLayoutError: Kind(
@@ -93,7 +94,9 @@ KINDS: Mapping[type[Exception], Kind] = {
         CONFLICT, "unreadable-file", "File cannot be read as Parquet"
     ),
     inventory.FileChangedError: Kind(CONFLICT, "file-changed", "File changed during the refresh"),
-    inventory.InventoryCancelledError: Kind(CONFLICT, "refresh-cancelled", "Refresh was cancelled"),
+    inventory.InventoryCancelledError: Kind(
+        UNAVAILABLE, "refresh-cancelled", "Refresh was stopped, as the coordinator is"
+    ),
     inventory.CorruptManifestError: Kind(
         HTTPStatus.INTERNAL_SERVER_ERROR, "corrupt-manifest", "Stored manifest is damaged"
     ),
@@ -124,14 +127,14 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
         "type": _PREFIX + kind.slug,
         "title": kind.title,
         "status": int(kind.status),
-        "detail": _detail(error)
+        "detail": _encodable(_detail(error))
         if kind is not _UNKNOWN
         else "something went wrong here; the coordinator's log says what",
     }
     if instance is not None:
         body["instance"] = instance
     headers = {}
-    if isinstance(error, usecases.BusyError):
+    if isinstance(error, (usecases.BusyError, usecases.StoreUnavailableError)):
         headers["Retry-After"] = str(error.retry_after_s)
     return Answer(body, headers)
 
@@ -144,15 +147,22 @@ def install(app: FastAPI) -> None:
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI entries for problems of these statuses."""
-    schema = Problem.model_json_schema()
+    """Return the OpenAPI entries for problems of these statuses, and of 500.
+
+    They refer to a schema that `add_problem_schema` adds to the document.
+    """
     return {
         status: {
             "description": HTTPStatus(status).phrase,
-            "content": {MEDIA_TYPE: {"schema": schema}},
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
-        for status in statuses
+        for status in (*statuses, 500)
     }
+
+
+def add_problem_schema(document: dict[str, Any]) -> None:
+    """Add what `problem_responses` refers to."""
+    document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
 
 
 async def _answer(request: Request, error: Exception) -> JSONResponse:
@@ -175,6 +185,11 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
         "instance": request.url.path,
     }
     return JSONResponse(body, error.status_code, headers=error.headers, media_type=MEDIA_TYPE)
+
+
+def _encodable(text: str) -> str:
+    # JSON may hold half of a surrogate pair, and a message may quote it.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _detail(error: Exception) -> str:

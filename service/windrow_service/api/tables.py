@@ -31,7 +31,7 @@ _NO_SNAPSHOT_YET = 2**31 - 1
 @router.put(
     "/tables/{name}",
     operation_id="register_table",
-    responses={201: {"model": TableInfo}, **problem_responses(403, 412, 413, 422)},
+    responses={201: {"model": TableInfo}, **problem_responses(400, 403, 412, 413, 422, 503)},
 )
 async def register_table(
     name: TableNamePath,
@@ -47,7 +47,7 @@ async def register_table(
     return table.info
 
 
-@router.get("/tables", operation_id="list_tables", responses=problem_responses(404, 422))
+@router.get("/tables", operation_id="list_tables", responses=problem_responses(404, 422, 503))
 async def list_tables(
     services: ServicesDep, page_token: PageTokenQuery = None, page_size: PageSizeQuery = None
 ) -> TablePage:
@@ -63,7 +63,7 @@ async def list_tables(
     )
 
 
-@router.get("/tables/{name}", operation_id="get_table", responses=problem_responses(404, 422))
+@router.get("/tables/{name}", operation_id="get_table", responses=problem_responses(404, 422, 503))
 async def get_table(name: TableNamePath, services: ServicesDep, response: Response) -> TableInfo:
     """Return a table with its current snapshot."""
     table = await services.tables.get(name)
@@ -75,17 +75,20 @@ async def get_table(name: TableNamePath, services: ServicesDep, response: Respon
     "/tables/{name}",
     operation_id="delete_table",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=problem_responses(404, 412, 422),
+    responses=problem_responses(404, 412, 422, 503),
 )
 async def delete_table(
     name: TableNamePath, services: ServicesDep, if_match: IfMatchHeader = None
 ) -> None:
     """Forget a table and its snapshots. Its files stay where they are."""
     await services.tables.delete(name, version_of(if_match))
+    services.refreshes.forget(name)
 
 
 @router.get(
-    "/tables/{name}/snapshots", operation_id="list_snapshots", responses=problem_responses(404, 422)
+    "/tables/{name}/snapshots",
+    operation_id="list_snapshots",
+    responses=problem_responses(404, 422, 503),
 )
 async def list_snapshots(
     name: TableNamePath,
@@ -110,7 +113,7 @@ async def list_snapshots(
 @router.post(
     "/tables/{name}/refresh",
     operation_id="refresh_table",
-    responses={202: {"model": RefreshStatus}, **problem_responses(403, 404, 409, 412, 422)},
+    responses={202: {"model": RefreshStatus}, **problem_responses(403, 404, 409, 412, 422, 503)},
 )
 async def refresh_table(
     name: TableNamePath, services: ServicesDep, response: Response, prefer: PreferHeader = None
@@ -132,10 +135,11 @@ async def refresh_table(
 
 
 @router.get(
-    "/tables/{name}/refresh", operation_id="get_refresh", responses=problem_responses(404, 422)
+    "/tables/{name}/refresh", operation_id="get_refresh", responses=problem_responses(404, 422, 503)
 )
 async def get_refresh(name: TableNamePath, services: ServicesDep) -> RefreshStatus:
     """Tell how far the running refresh is, or how the last one ended."""
+    await services.tables.get(name)
     return _status_of(services.refreshes.latest(name))
 
 

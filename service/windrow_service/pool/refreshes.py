@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -38,6 +38,7 @@ class RefreshRun:
     error: Exception | None = None
     _began: float = field(default_factory=time.monotonic)
     _task: asyncio.Task[None] | None = None
+    _cancelled: threading.Event = field(default_factory=threading.Event)
 
     @property
     def elapsed_s(self) -> float:
@@ -56,25 +57,31 @@ class RefreshRun:
         assert self.result is not None
         return self.result
 
-    def begin(self, work: Callable[[RefreshRun], Awaitable[Refreshed]]) -> None:
+    def begin(self, refresh: RefreshTable) -> None:
         """Start the work as a task of the running event loop."""
-        self._task = asyncio.create_task(self._run(work))
+        self._task = asyncio.create_task(self._run(refresh))
 
-    async def stop(self) -> None:
-        """Cancel the work and wait until it has ended."""
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
+    def cancel(self) -> None:
+        """Ask the work to stop; it ends soon, with an error."""
+        self._cancelled.set()
+
+    async def ended(self) -> None:
+        """Wait until the work has ended, however it does."""
+        if self._task is not None:
             await asyncio.wait([self._task])
 
-    async def _run(self, work: Callable[[RefreshRun], Awaitable[Refreshed]]) -> None:
+    async def _run(self, refresh: RefreshTable) -> None:
         try:
-            self.result = await work(self)
+            self.result = await refresh(self.table, self._follow, self._cancelled)
         except Exception as error:  # kept for whoever asks how the refresh ended
             self.error = error
         else:
             self.progress = self.progress.model_copy(update={"phase": "done"})
         finally:
             self.seconds = time.monotonic() - self._began
+
+    def _follow(self, progress: RefreshProgress) -> None:
+        self.progress = progress
 
 
 class Refreshes:
@@ -94,7 +101,7 @@ class Refreshes:
         self._runs.pop(table, None)
         self._runs[table] = run
         self._forget_oldest()
-        run.begin(self._work)
+        run.begin(self._refresh)
         return run
 
     def latest(self, table: str) -> RefreshRun:
@@ -108,16 +115,19 @@ class Refreshes:
             raise RefreshNotFoundError(table)
         return run
 
+    def forget(self, table: str) -> None:
+        """Forget how the last refresh of a table ended, unless it still runs."""
+        run = self._runs.get(table)
+        if run is not None and run.seconds is not None:
+            del self._runs[table]
+
     async def aclose(self) -> None:
         """Stop what still runs; nothing of it is published."""
-        for run in list(self._runs.values()):
-            await run.stop()
-
-    async def _work(self, run: RefreshRun) -> Refreshed:
-        def follow(progress: RefreshProgress) -> None:
-            run.progress = progress
-
-        return await self._refresh(run.table, follow)
+        runs = list(self._runs.values())
+        for run in runs:
+            run.cancel()
+        for run in runs:
+            await run.ended()
 
     def _forget_oldest(self) -> None:
         ended = [table for table, run in self._runs.items() if run.seconds is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets as tokens
+import sqlite3
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -10,9 +11,11 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from windrow_service.store import schema
+from windrow_service.usecases.errors import StoreUnavailableError
 
 # Writers wait for each other this long before SQLite gives up.
 SQLITE_BUSY_MS = 30_000
+_RETRY_AFTER_S = 5
 
 
 async def open_sqlite(path: Path) -> AsyncEngine:
@@ -30,9 +33,26 @@ async def open_sqlite(path: Path) -> AsyncEngine:
         cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
         cursor.close()
 
+    @sa.event.listens_for(engine.sync_engine, "handle_error")
+    def name_trouble(context: sa.engine.ExceptionContext) -> None:
+        trouble = context.original_exception
+        # Disk full, locked, damaged; what is left over are mistakes of this code.
+        if isinstance(trouble, sqlite3.OperationalError) or type(trouble) is sqlite3.DatabaseError:
+            raise StoreUnavailableError(str(trouble), _RETRY_AFTER_S) from trouble
+
     async with engine.begin() as connection:
         await connection.run_sync(schema.metadata.create_all)
     return engine
+
+
+async def ping(engine: AsyncEngine) -> None:
+    """Make sure that the database answers, and from its file.
+
+    Raises:
+        StoreUnavailableError: It does not.
+    """
+    async with engine.connect() as connection:
+        await connection.scalar(sa.select(schema.secrets.c.name).limit(1))
 
 
 async def signing_key(engine: AsyncEngine) -> str:

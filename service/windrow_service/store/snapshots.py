@@ -84,8 +84,9 @@ class SqlSnapshotStore:
             )
             return [SnapshotInfo.model_validate_json(info) for (info,) in rows]
 
-    async def bodies(self, manifest_ids: Sequence[str]) -> list[bytes]:
+    async def bodies(self, table: str, snapshot: Snapshot) -> list[bytes]:
         """See `SnapshotStore.bodies`."""
+        manifest_ids = [entry.manifest_id for entry in snapshot.manifests]
         found: dict[str, bytes] = {}
         async with self._engine.connect() as connection:
             for begin in range(0, len(manifest_ids), _BODIES_PER_QUERY):
@@ -95,6 +96,8 @@ class SqlSnapshotStore:
                     query.where(schema.manifests.c.manifest_id.in_(wanted))
                 )
                 found.update((manifest_id, body) for manifest_id, body in rows)
+        if not found.keys() >= set(manifest_ids):
+            raise SnapshotNotFoundError(table, snapshot.info.snapshot_id)
         return [found[manifest_id] for manifest_id in manifest_ids]
 
     async def publish(self, table: StoredTable, inventory: TakenInventory) -> SnapshotInfo:

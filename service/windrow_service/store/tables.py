@@ -34,11 +34,12 @@ class SqlTableStore:
         self, name: str, definition: TableDefinition, if_match: str | None
     ) -> tuple[StoredTable, bool]:
         """See `TableStore.put`."""
-        try:
-            return await self._put(name, definition, if_match)
-        except IntegrityError:
-            # Another caller has just registered the same name: this is a change of it.
-            return await self._put(name, definition, if_match)
+        while True:
+            try:
+                return await self._put(name, definition, if_match)
+            except (IntegrityError, _OvertakenError):
+                # Another caller has just registered or changed the same name: look again.
+                continue
 
     async def _put(
         self, name: str, definition: TableDefinition, if_match: str | None
@@ -46,8 +47,7 @@ class SqlTableStore:
         now = self._clock()
         async with self._engine.begin() as connection:
             row = await find_row(connection, name)
-            if if_match is not None and (row is None or row.version != if_match):
-                raise TableChangedError(name, if_match, row.version if row else "no version")
+            _check_version(name, row, if_match)
             if row is None:
                 await connection.execute(
                     sa.insert(schema.tables).values(
@@ -64,19 +64,27 @@ class SqlTableStore:
                     "version": new_version(),
                     "updated_at": now,
                 }
-                if _reads_files_differently(before, definition):
+                drops_snapshots = _reads_files_differently(before, definition)
+                if drops_snapshots:
                     changes["current_snapshot_id"] = None
+                # First of all, since it takes the lock and finds out whether `row` still holds.
+                moved = await connection.execute(
+                    sa.update(schema.tables)
+                    .where(
+                        schema.tables.c.table_id == row.table_id,
+                        schema.tables.c.version == row.version,
+                    )
+                    .values(changes)
+                )
+                if moved.rowcount != 1:
+                    raise _OvertakenError
+                if drops_snapshots:
                     await connection.execute(
                         sa.delete(schema.snapshots).where(
                             schema.snapshots.c.table_id == row.table_id
                         )
                     )
                     await drop_unused_manifests(connection)
-                await connection.execute(
-                    sa.update(schema.tables)
-                    .where(schema.tables.c.table_id == row.table_id)
-                    .values(changes)
-                )
             stored = await find_row(connection, name)
             return _stored(stored), row is None
 
@@ -93,14 +101,19 @@ class SqlTableStore:
 
     async def delete(self, name: str, if_match: str | None) -> None:
         """See `TableStore.delete`."""
-        async with self._engine.begin() as connection:
-            row = await require_row(connection, name)
-            if if_match is not None and row.version != if_match:
-                raise TableChangedError(name, if_match, row.version)
-            await connection.execute(
-                sa.delete(schema.tables).where(schema.tables.c.table_id == row.table_id)
-            )
-            await drop_unused_manifests(connection)
+        while True:
+            async with self._engine.begin() as connection:
+                row = await require_row(connection, name)
+                _check_version(name, row, if_match)
+                gone = await connection.execute(
+                    sa.delete(schema.tables).where(
+                        schema.tables.c.table_id == row.table_id,
+                        schema.tables.c.version == row.version,
+                    )
+                )
+                if gone.rowcount == 1:
+                    await drop_unused_manifests(connection)
+                    return
 
 
 async def find_row(connection: AsyncConnection, name: str) -> Any:
@@ -131,6 +144,17 @@ async def drop_unused_manifests(connection: AsyncConnection) -> None:
 def new_version() -> str:
     """Return a version that was never used, so that a table made anew has another one."""
     return secrets.token_hex(8)
+
+
+class _OvertakenError(Exception):
+    """The row has changed since it was read."""
+
+
+def _check_version(name: str, row: Any, if_match: str | None) -> None:
+    version = row.version if row is not None else "no version"
+    holds = if_match in (None, version) or (if_match == "*" and row is not None)
+    if if_match is not None and not holds:
+        raise TableChangedError(name, if_match, version)
 
 
 def _reads_files_differently(before: TableDefinition, after: TableDefinition) -> bool:

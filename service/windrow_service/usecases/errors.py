@@ -13,6 +13,7 @@
   + InvalidTableError
   + InvalidColumnsError
   + BusyError
+  + StoreUnavailableError
 
 They know nothing of HTTP: `windrow_service.api.problems` decides what each looks like
 on the wire.
@@ -99,7 +100,7 @@ class TableChangedError(UseCaseError):
 
     def __str__(self) -> str:
         return (
-            f"table {self.table!r} has changed: If-Match says {self.expected}, it is at "
+            f"table {self.table!r} has changed: it was expected at {self.expected} and is at "
             f"{self.actual}; GET /tables/{self.table} and decide again"
         )
 
@@ -149,3 +150,18 @@ class BusyError(UseCaseError):
 
     def __str__(self) -> str:
         return f"{self.pending} requests are waiting already: try again in {self.retry_after_s} s"
+
+
+class StoreUnavailableError(UseCaseError):
+    """The metadata database does not answer, or refuses to be written to."""
+
+    def __init__(self, reason: str, retry_after_s: int) -> None:
+        super().__init__(reason, retry_after_s)
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return (
+            f"the coordinator's database cannot be used ({self.reason}); nothing was changed: "
+            "look after its disk and its file, then try again"
+        )

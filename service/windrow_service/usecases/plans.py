@@ -93,7 +93,7 @@ class MakePlan:
         """
         table = await self.tables.get(request.table)
         snapshot = await self.snapshots.get(request.table, request.snapshot_id)
-        bodies = await self.snapshots.bodies([entry.manifest_id for entry in snapshot.manifests])
+        bodies = await self.snapshots.bodies(request.table, snapshot)
         started = time.perf_counter()
         drafted = await self.runner.run(lambda: self._draft(snapshot, bodies, request))
         now = self.clock()
@@ -117,7 +117,7 @@ class MakePlan:
         )
         plan = StoredPlan(info=info, body=drafted.body)
         await self.plans.put(plan)
-        return await self._page(plan, 0, request.page_size)
+        return await self._page(plan, 0, self._page_size(request.page_size))
 
     async def page(self, plan_id: str, begin: int, max_groups: int | None) -> PageOfGroups:
         """Return groups of a stored plan, from group `begin` on.
@@ -126,7 +126,11 @@ class MakePlan:
             PlanNotFoundError: No plan has this id, or it has expired.
         """
         plan = await self.plans.get(plan_id, self.clock())
-        return await self._page(plan, begin, max_groups or self.limits.default_page_groups)
+        return await self._page(plan, begin, self._page_size(max_groups))
+
+    def _page_size(self, asked: int | None) -> int:
+        wanted = self.limits.default_page_groups if asked is None else asked
+        return min(wanted, self.limits.max_page_groups)
 
     async def _page(self, plan: StoredPlan, begin: int, max_groups: int) -> PageOfGroups:
         groups = await self.runner.run(

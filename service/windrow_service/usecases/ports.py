@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -97,7 +98,7 @@ class TableStore(Protocol):
         drops the table's snapshots, since they hold what the files said under the old one.
 
         Raises:
-            TableChangedError: The table is not at version `if_match`.
+            TableChangedError: The table is not at version `if_match`; `*` is any version.
         """
 
     async def get(self, name: str) -> StoredTable:
@@ -138,8 +139,12 @@ class SnapshotStore(Protocol):
             TableNotFoundError: No table has this name.
         """
 
-    async def bodies(self, manifest_ids: Sequence[str]) -> list[bytes]:
-        """Return the encoded rows of manifests, in the order asked for."""
+    async def bodies(self, table: str, snapshot: Snapshot) -> list[bytes]:
+        """Return the encoded rows of a snapshot's manifests, in their order.
+
+        Raises:
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+        """
 
     async def publish(self, table: StoredTable, inventory: TakenInventory) -> SnapshotInfo:
         """Make an inventory the table's current snapshot, wholly or not at all.
@@ -200,8 +205,11 @@ class Inventories(Protocol):
         previous: Snapshot | None,
         previous_bodies: Sequence[bytes],
         on_progress: Callable[[RefreshProgress], None],
+        cancelled: threading.Event,
     ) -> TakenInventory:
         """List a table's files and read the footers of those that changed.
+
+        `cancelled` may be set from another thread, to stop.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that

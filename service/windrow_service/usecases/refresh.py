@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from windrow.models import RefreshProgress, SnapshotInfo
-from windrow_service.usecases.errors import TableNotRefreshedError
+from windrow_service.usecases.errors import (
+    SnapshotNotFoundError,
+    TableChangedError,
+    TableNotRefreshedError,
+)
 from windrow_service.usecases.ports import (
     Inventories,
     Runner,
@@ -15,6 +20,10 @@ from windrow_service.usecases.ports import (
     TableStore,
     TakenInventory,
 )
+
+# Another coordinator may publish the same table meanwhile. Looking again is cheap then: the
+# footers that it has read are carried over.
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,26 +55,49 @@ class RefreshTable:
     runner: Runner
 
     async def __call__(
-        self, name: str, on_progress: Callable[[RefreshProgress], None]
+        self,
+        name: str,
+        on_progress: Callable[[RefreshProgress], None],
+        cancelled: threading.Event,
     ) -> Refreshed:
         """Refresh one table; nothing is published unless every file could be read.
+
+        Args:
+            name: The table.
+            on_progress: Called from another thread while the files are read.
+            cancelled: Set it to stop.
 
         Raises:
             TableNotFoundError: No table has this name.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
-            TableChangedError: The table was changed while its files were read.
+            TableChangedError: The table was changed again and again while its files were read.
             windrow_service.inventory.errors.InventoryError: The files are not a table.
         """
+        attempt = 1
+        while True:
+            try:
+                return await self._refresh(name, on_progress, cancelled)
+            except (TableChangedError, SnapshotNotFoundError):
+                if attempt == _ATTEMPTS:
+                    raise
+                attempt += 1
+
+    async def _refresh(
+        self,
+        name: str,
+        on_progress: Callable[[RefreshProgress], None],
+        cancelled: threading.Event,
+    ) -> Refreshed:
         table = await self.tables.get(name)
         try:
             previous = await self.snapshots.get(name, None)
         except TableNotRefreshedError:
             previous = None
-        bodies = await self.snapshots.bodies(
-            [entry.manifest_id for entry in previous.manifests] if previous else []
-        )
+        bodies = await self.snapshots.bodies(name, previous) if previous else []
         taken = await self.runner.run(
-            lambda: self.inventories.take(table.info.definition, previous, bodies, on_progress)
+            lambda: self.inventories.take(
+                table.info.definition, previous, bodies, on_progress, cancelled
+            )
         )
         known = {entry.manifest_id for entry in previous.manifests} if previous else set()
         reused = sum(entry.manifest_id in known for entry in taken.manifests)
