@@ -1,0 +1,69 @@
+"""A coordinator for all contract tests, and a folder of its own for each test's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support import hive
+from tests.support.servers import running
+from windrow_service.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def tables_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one folder that tables may lie under."""
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="session")
+def url(tables_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    settings = Settings(
+        state_dir=tmp_path_factory.mktemp("state"), allowed_locations=(str(tables_folder),)
+    )
+    with running(settings) as url:
+        yield url
+
+
+@pytest.fixture
+def http(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A table name that no other test uses."""
+    return "t_" + f"{abs(hash(request.node.nodeid)):x}"
+
+
+@pytest.fixture
+def location(tables_folder: Path, name: str) -> Path:
+    """Where this test's table may lie; not there yet."""
+    return tables_folder / name
+
+
+@pytest.fixture
+def events(http: httpx.Client, name: str, location: Path) -> str:
+    """The name of a registered and refreshed table of three days, two files each."""
+    hive.write_events(location)
+    http.put(f"/tables/{name}", json={"location": str(location)}).raise_for_status()
+    http.post(f"/tables/{name}/refresh").raise_for_status()
+    return name
+
+
+@pytest.fixture
+def make_plan(http: httpx.Client) -> Callable[..., dict[str, Any]]:
+    """Post a plan request that must succeed, and return the plan."""
+
+    def post(table: str, **fields: Any) -> dict[str, Any]:
+        answer = http.post("/plans", json={"table": table, **fields})
+        assert answer.status_code == 200, answer.text
+        plan: dict[str, Any] = answer.json()
+        return plan
+
+    return post

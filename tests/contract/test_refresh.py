@@ -1,0 +1,336 @@
+"""`POST /tables/{name}/refresh`: what is published, what is reused, what is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support import hive
+from tests.support.problems import problem_of
+
+MakePlan = Callable[..., dict[str, Any]]
+
+
+def refresh(http: httpx.Client, table: str) -> dict[str, Any]:
+    answer = http.post(f"/tables/{table}/refresh")
+    assert answer.status_code == 200, answer.text
+    status: dict[str, Any] = answer.json()
+    return status
+
+
+def planned_paths(plan: dict[str, Any]) -> list[str]:
+    return sorted(split["path"] for group in plan["groups"] for split in group["splits"])
+
+
+def register(http: httpx.Client, name: str, location: Path, **fields: Any) -> None:
+    http.put(f"/tables/{name}", json={"location": str(location), **fields}).raise_for_status()
+
+
+def test_a_first_refresh_publishes_what_is_there(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    hive.write_events(location)
+    register(http, name, location)
+
+    status = refresh(http, name)
+
+    assert (status["status"], status["changed"], status["problem"]) == ("done", True, None)
+    assert (status["files_added"], status["files_removed"]) == (6, 0)
+    snapshot = status["snapshot"]
+    assert (snapshot["snapshot_id"], snapshot["file_count"], snapshot["row_count"]) == (1, 6, 60)
+    assert snapshot["size_bytes"] == sum(
+        path.stat().st_size for path in location.rglob("*.parquet")
+    )
+    assert snapshot["columns"] == [
+        {"name": "id", "type": "bigint"},
+        {"name": "name", "type": "string"},
+    ]
+    assert snapshot["partition_columns"] == [{"name": "ds", "type": "date"}]
+    assert http.get(f"/tables/{name}").json()["current_snapshot"] == snapshot
+    assert http.get(f"/tables/{name}/refresh").json()["snapshot"] == snapshot
+
+
+def test_a_refresh_that_finds_nothing_new_makes_no_snapshot(
+    http: httpx.Client, events: str
+) -> None:
+    before = http.get(f"/tables/{events}")
+
+    status = refresh(http, events)
+
+    assert (status["changed"], status["files_added"], status["manifests_reused"]) == (False, 0, 1)
+    after = http.get(f"/tables/{events}")
+    assert after.json() == before.json()
+    assert after.headers["ETag"] == before.headers["ETag"]
+
+
+def test_a_new_file_a_removed_one_and_one_written_anew_are_each_noticed(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan
+) -> None:
+    hive.write_file(location / "ds=2026-11-04" / "new.parquet", range(5))
+    assert refresh(http, events)["files_added"] == 1
+
+    (location / "ds=2026-11-01" / "part-00000.parquet").unlink()
+    assert refresh(http, events)["files_removed"] == 1
+
+    hive.write_file(location / "ds=2026-11-04" / "new.parquet", range(7))
+    overwritten = refresh(http, events)
+
+    assert (overwritten["files_added"], overwritten["files_removed"]) == (1, 1)
+    assert overwritten["snapshot"]["row_count"] == 50 + 7
+    assert planned_paths(make_plan(events)) == hive.data_files(location)
+    ids = [s["snapshot_id"] for s in http.get(f"/tables/{events}/snapshots").json()["snapshots"]]
+    assert ids == [4, 3, 2, 1]
+
+
+def test_snapshots_are_listed_newest_first_a_page_at_a_time(
+    http: httpx.Client, events: str, location: Path
+) -> None:
+    for number in range(3):
+        hive.write_file(location / "ds=2026-11-04" / f"{number}.parquet", [number])
+        refresh(http, events)
+
+    ids: list[int] = []
+    params: dict[str, Any] = {"page_size": 3}
+    while True:
+        page = http.get(f"/tables/{events}/snapshots", params=params).json()
+        ids += [snapshot["snapshot_id"] for snapshot in page["snapshots"]]
+        if page["next_page_token"] is None:
+            break
+        params["page_token"] = page["next_page_token"]
+
+    assert ids == [4, 3, 2, 1]
+
+
+def test_a_table_that_has_become_empty_keeps_its_columns_and_stays_as_it_is(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan
+) -> None:
+    columns = http.get(f"/tables/{events}").json()["current_snapshot"]["columns"]
+    for path in location.rglob("*.parquet"):
+        path.unlink()
+
+    emptied = refresh(http, events)
+    again = refresh(http, events)
+
+    assert (emptied["changed"], emptied["snapshot"]["file_count"]) == (True, 0)
+    assert again["changed"] is False
+    assert again["snapshot"]["columns"] == columns
+    assert [column["name"] for column in make_plan(events)["columns"]] == ["id", "name", "ds"]
+
+
+def test_an_empty_folder_is_a_table_of_no_files_with_the_declared_columns(
+    http: httpx.Client, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    location.mkdir()
+    register(
+        http,
+        name,
+        location,
+        columns=[{"name": "id", "type": "bigint"}, {"name": "at", "type": "timestamp"}],
+        partition_columns=[{"name": "ds", "type": "date"}],
+    )
+
+    status = refresh(http, name)
+    plan = make_plan(name, filter="ds >= '2026-11-01' AND id > 3")
+
+    assert (status["changed"], status["snapshot"]["file_count"]) == (True, 0)
+    assert (plan["groups"], plan["next_page_token"]) == ([], None)
+    assert plan["summary"]["group_count"] == 0
+    assert [(c["name"], c["type"]) for c in plan["columns"]] == [
+        ("id", "bigint"),
+        ("at", "timestamp"),
+        ("ds", "date"),
+    ]
+
+
+def test_a_changed_definition_drops_the_snapshots_but_no_snapshot_id_comes_back(
+    http: httpx.Client, events: str, location: Path
+) -> None:
+    register(http, events, location, partition_columns=[{"name": "ds", "type": "string"}])
+
+    dropped = http.get(f"/tables/{events}").json()["current_snapshot"]
+    status = refresh(http, events)
+
+    assert dropped is None
+    assert status["snapshot"]["snapshot_id"] == 2
+    assert status["snapshot"]["partition_columns"] == [{"name": "ds", "type": "string"}]
+
+
+def test_a_caller_that_does_not_wait_is_told_the_progress_and_then_the_outcome(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    hive.write_events(location)
+    register(http, name, location)
+
+    started = http.post(f"/tables/{name}/refresh", headers={"Prefer": "respond-async"})
+
+    assert started.status_code == 202
+    assert started.headers["Location"] == f"/tables/{name}/refresh"
+    assert int(started.headers["Retry-After"]) >= 1
+    status = started.json()
+    while status["status"] == "running":
+        assert status["changed"] is None
+        time.sleep(0.01)
+        status = http.get(started.headers["Location"]).json()
+    assert (status["status"], status["progress"]["phase"]) == ("done", "done")
+    assert status["snapshot"]["file_count"] == 6
+
+
+def test_a_caller_that_does_not_wait_is_told_why_it_failed(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    register(http, name, location)
+
+    status = http.post(f"/tables/{name}/refresh", headers={"Prefer": "respond-async"}).json()
+    while status["status"] == "running":
+        time.sleep(0.01)
+        status = http.get(f"/tables/{name}/refresh").json()
+
+    assert status["status"] == "failed"
+    assert status["problem"]["type"] == "urn:windrow:problem:location-unreadable"
+    assert str(location) in status["problem"]["detail"]
+
+
+def test_a_second_caller_joins_the_refresh_that_runs(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    hive.write_events(location, files_per_day=50)
+    register(http, name, location)
+    background = {"Prefer": "respond-async"}
+
+    first = http.post(f"/tables/{name}/refresh", headers=background).json()
+    second = http.post(f"/tables/{name}/refresh").json()
+
+    # Joined if the first one still ran, and else a refresh that found nothing new.
+    joined = second["started_at"] == first["started_at"]
+    assert second["changed"] is joined
+    assert len(http.get(f"/tables/{name}/snapshots").json()["snapshots"]) == 1
+
+
+def test_an_unknown_table_cannot_be_refreshed(http: httpx.Client, name: str) -> None:
+    problem_of(http.post(f"/tables/{name}/refresh"), 404, "table-not-found")
+    problem_of(http.get(f"/tables/{name}/refresh"), 404, "table-not-found")
+
+
+def test_a_table_that_was_never_refreshed_has_no_refresh_to_tell_of(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    register(http, name, location)
+
+    problem_of(http.get(f"/tables/{name}/refresh"), 404, "refresh-not-found")
+
+
+def test_a_location_that_is_missing_is_named(http: httpx.Client, name: str, location: Path) -> None:
+    register(http, name, location)
+
+    detail = problem_of(http.post(f"/tables/{name}/refresh"), 409, "location-unreadable")["detail"]
+
+    assert str(location) in detail
+    assert "does not exist" in detail
+
+
+def _truncate(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def _corrupt_footer(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-40:-8] = b"\xff" * 32
+    path.write_bytes(bytes(data))
+
+
+def _text(path: Path) -> None:
+    path.write_text("id,name\n1,a\n")
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _other_type(path: Path) -> None:
+    pq.write_table(pa.table({"id": [[1]], "name": ["a"]}), path)
+
+
+@pytest.mark.parametrize(
+    ("break_file", "slug"),
+    [
+        (_truncate, "unreadable-file"),
+        (_corrupt_footer, "unreadable-file"),
+        (_text, "unreadable-file"),
+        (_empty, "unreadable-file"),
+        (_other_type, "schema-conflict"),
+    ],
+)
+def test_a_broken_file_is_named_nothing_is_published_and_mending_it_is_enough(
+    http: httpx.Client,
+    events: str,
+    location: Path,
+    make_plan: MakePlan,
+    break_file: Callable[[Path], None],
+    slug: str,
+) -> None:
+    path = location / "ds=2026-11-02" / "part-00001.parquet"
+    good = path.read_bytes()
+    before = http.get(f"/tables/{events}").json()
+    break_file(path)
+    hive.write_file(location / "ds=2026-11-04" / "good.parquet", [1])
+
+    refused = http.post(f"/tables/{events}/refresh")
+
+    assert "ds=2026-11-02/part-00001.parquet" in problem_of(refused, 409, slug)["detail"]
+    assert http.get(f"/tables/{events}").json() == before
+    assert len(planned_paths(make_plan(events))) == 6
+
+    path.write_bytes(good)
+
+    assert refresh(http, events)["snapshot"]["file_count"] == 7
+
+
+def test_folders_of_unequal_depth_are_named_and_mending_them_is_enough(
+    http: httpx.Client, events: str, location: Path
+) -> None:
+    stray = hive.write_file(location / "ds=2026-11-01" / "hour=3" / "x.parquet", [1])
+
+    refused = http.post(f"/tables/{events}/refresh")
+
+    assert "hour=3" in problem_of(refused, 409, "partition-layout")["detail"]
+
+    stray.unlink()
+
+    assert refresh(http, events)["changed"] is False
+
+
+def test_a_folder_that_does_not_fit_its_declared_type_is_named(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    hive.write_events(location, days=("2026-11-01", "yesterday"))
+    register(http, name, location, partition_columns=[{"name": "ds", "type": "date"}])
+
+    refused = http.post(f"/tables/{name}/refresh")
+
+    assert "yesterday" in problem_of(refused, 409, "partition-value")["detail"]
+
+
+def test_a_file_outside_its_bucket_spec_is_named(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    hive.write_file(location / "part-00000-x_00009.c000.parquet", [1])
+    register(http, name, location, bucket_spec={"columns": ["id"], "count": 4})
+
+    refused = http.post(f"/tables/{name}/refresh")
+
+    assert "00009" in problem_of(refused, 409, "bucket-number")["detail"]
+
+
+def test_hidden_files_are_passed_over(http: httpx.Client, events: str, location: Path) -> None:
+    (location / "_SUCCESS").write_bytes(b"")
+    (location / "ds=2026-11-01" / ".part.crc").write_bytes(b"")
+
+    assert refresh(http, events)["changed"] is False

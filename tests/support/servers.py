@@ -1,0 +1,134 @@
+"""Real coordinators for tests: in a thread of this process, or in a process of their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from windrow_service.bootstrap import build_app
+from windrow_service.settings import Settings
+
+_START_TIMEOUT_S = 60.0
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[str]:
+    """Serve a coordinator in a thread, on a free port of loopback; yield its URL."""
+    with serving(build_app(settings)) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """Serve an application in a thread, on a free port of loopback; yield its URL."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                lifespan="on",
+                # A test that keeps a connection open must not keep the server up.
+                timeout_graceful_shutdown=1,
+            )
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            _wait_until(lambda: server.started or not thread.is_alive())
+            assert server.started, "the coordinator did not start: see the captured log"
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorProcess:
+    """A coordinator in a process of its own: `python -m windrow_service`."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def kill(self) -> None:
+        """End it as a crash would: at once, with no chance to tidy up."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Ask it to end, as an operator would, and return its exit code."""
+        self.process.terminate()
+        return self.process.wait(_START_TIMEOUT_S)
+
+
+@contextmanager
+def coordinator_process(
+    state_dir: Path, allowed: Path, *, prefix: tuple[str, ...] = (), **environment: str
+) -> Iterator[CoordinatorProcess]:
+    """Start a coordinator process and wait until it is ready; kill it at the end.
+
+    Args:
+        state_dir: Folder of its database; its log lies beside it.
+        allowed: Folder that tables may lie under.
+        prefix: Command that runs it, such as `("prlimit", "--fsize=1000000")`.
+        **environment: More settings, such as `WINDROW_PLANNER_THREADS="1"`.
+    """
+    port = free_port()
+    log = state_dir.with_name(f"{state_dir.name}-{port}.log")
+    inherited = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "windrow_service"],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=inherited
+            | {
+                "WINDROW_PORT": str(port),
+                "WINDROW_STATE_DIR": str(state_dir),
+                "WINDROW_ALLOWED_LOCATIONS": str(allowed),
+            }
+            | environment,
+        )
+    started = CoordinatorProcess(f"http://127.0.0.1:{port}", process, log)
+    try:
+        _wait_until(lambda: process.poll() is not None or _is_ready(started.url))
+        assert process.poll() is None, f"the coordinator did not start: {log.read_text()}"
+        yield started
+    finally:
+        started.kill()
+
+
+def free_port() -> int:
+    """Return a port of loopback that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health/ready").is_success
+    except httpx.TransportError:
+        return False
+
+
+def _wait_until(holds: object) -> None:
+    assert callable(holds)
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline, "the coordinator did not start in time"
+        time.sleep(0.02)
