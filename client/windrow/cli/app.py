@@ -1,0 +1,101 @@
+"""The `windrow` command: its parts, and how errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from windrow.cli import demo, plans, serve, tables
+from windrow.errors import WindrowError
+
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+# typer brings its own copy of click, or uses click itself, depending on its version.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(
+    name="windrow",
+    help="Split grouping plans for tables of many small files, read on Spark.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("serve")(serve.serve)
+app.command("demo")(demo.demo)
+app.add_typer(tables.app, name="table")
+app.command("plan")(plans.plan)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from windrow import __version__
+
+        typer.echo(f"windrow {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code: 0, 1 failed, 2 usage, 130 interrupted."""
+    try:
+        code = app(list(arguments), prog_name="windrow", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("stopped", _INTERRUPTED)
+    except _USAGE_ERROR as error:
+        return _fail(_usage_message(error), _USAGE)
+    except ValidationError as error:
+        return _fail(_validation_message(error), _FAILED)
+    except WindrowError as error:
+        return _fail(str(error), _FAILED)
+    except BrokenPipeError:
+        # Whoever read our output has left, as in `windrow table list | head -1`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _FAILED
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """Run the command that the process was started with, and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal without Unicode shows '?' in place of a bar.
+            stream.reconfigure(errors="replace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def _fail(message: str, code: int) -> int:
+    typer.echo(f"windrow: {message}", err=True)
+    return code
+
+
+def _usage_message(error: Exception) -> str:
+    message = getattr(error, "format_message", error.__str__)()
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "windrow"
+    return f"{' '.join(str(message).split()).rstrip('.')} (see `{command} --help`)"
+
+
+def _validation_message(error: ValidationError) -> str:
+    issues = [
+        ": ".join(filter(None, [".".join(map(str, issue["loc"])), issue["msg"]]))
+        for issue in error.errors()
+    ]
+    return "; ".join(issues).replace("\n", " ")

@@ -1,0 +1,97 @@
+"""Options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from windrow.models import TABLE_NAME_PATTERN, parse_size
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+def table_name(text: str) -> str:
+    """Return a table name.
+
+    Raises:
+        typer.BadParameter: It is not one.
+    """
+    if not re.fullmatch(TABLE_NAME_PATTERN, text):
+        raise typer.BadParameter(
+            f"{text!r} is not a table name: use letters, digits, '_' and '-', with up to two dots, "
+            "such as sales.events"
+        )
+    return text
+
+
+def byte_size(text: str) -> int:
+    """Return the bytes of a size such as `64MB`.
+
+    Raises:
+        typer.BadParameter: It is not a size.
+    """
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    assert isinstance(size, int)
+    return size
+
+
+def column_types(texts: list[str]) -> dict[str, str] | None:
+    """Return names and types from `name:type` texts; None when there are none.
+
+    Raises:
+        typer.BadParameter: A text has no name or no type.
+    """
+    columns: dict[str, str] = {}
+    for text in texts:
+        name, _, type_ = text.partition(":")
+        if not name.strip() or not type_.strip():
+            raise typer.BadParameter(f"{text!r} is not NAME:TYPE, such as ds:date")
+        columns[name.strip()] = type_.strip()
+    return columns or None
+
+
+def sort_column(text: str) -> dict[str, Any]:
+    """Return a sort column from `name[:asc|desc][:nulls-first|nulls-last]`.
+
+    Raises:
+        typer.BadParameter: It says something else.
+    """
+    name, *words = (part.strip() for part in text.split(":"))
+    column: dict[str, Any] = {"name": name}
+    for word in words:
+        if word in ("asc", "desc") and "descending" not in column:
+            column["descending"] = word == "desc"
+        elif word in ("nulls-first", "nulls-last") and "nulls_first" not in column:
+            column["nulls_first"] = word == "nulls-first"
+        else:
+            column = {}
+            break
+    if not column.get("name"):
+        raise typer.BadParameter(
+            f"{text!r} is not NAME[:asc|desc][:nulls-first|nulls-last], such as ts:desc"
+        )
+    return column
+
+
+def names(text: str | None) -> list[str] | None:
+    """Return the names in a text such as `a,b`; None stays None."""
+    if text is None:
+        return None
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+Url = Annotated[
+    str,
+    typer.Option("--url", envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")
+]
+TableName = Annotated[
+    str, typer.Argument(parser=table_name, metavar="NAME", help="Name of the table.")
+]

@@ -1,0 +1,68 @@
+"""Progress of long work, on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import TimeElapsedColumn as Elapsed
+
+from windrow.models import RefreshProgress
+
+
+class Counter:
+    """A bar that counts up to a number that may become known later."""
+
+    def __init__(self, progress: Progress, what: str, total: int | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task(what, total=total)
+
+    def expect(self, total: int) -> None:
+        """Say how many there will be."""
+        self._progress.update(self._task, total=total)
+
+    def advance(self, count: int = 1) -> None:
+        """Count on."""
+        self._progress.advance(self._task, count)
+
+
+@contextmanager
+def counting(console: Console, what: str, total: int | None = None) -> Iterator[Counter]:
+    """Show a bar while the body runs; the body gets what to count with."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        yield Counter(progress, what, total)
+
+
+@contextmanager
+def refreshing(console: Console, table: str) -> Iterator[Callable[[RefreshProgress], None]]:
+    """Show how far a refresh is; the body gets the function that `Client.refresh` calls."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    with Progress(
+        *columns, Elapsed(), console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(f"{table}: listing", total=None)
+
+        def update(now: RefreshProgress) -> None:
+            reading = now.phase == "reading footers" and now.footers_total > 0
+            progress.update(
+                task,
+                description=f"{table}: {describe_refresh(now)}",
+                total=now.footers_total if reading else None,
+                completed=now.footers_read if reading else 0,
+            )
+
+        yield update
+
+
+def describe_refresh(now: RefreshProgress) -> str:
+    """Say in a few words how far a refresh is."""
+    if now.phase == "listing":
+        return f"listing, {now.files_found:,} files in {now.folders_listed:,} folders"
+    if now.phase == "reading footers":
+        return f"reading footers, {now.footers_read:,} of {now.footers_total:,}"
+    return now.phase

@@ -1,0 +1,97 @@
+"""`windrow serve`: run the coordinator in this process until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.consoles import show
+from windrow.cli.render import serving
+from windrow.connecting import require_service
+from windrow.errors import WindrowError
+
+
+class ServeError(WindrowError):
+    """The coordinator cannot be started as asked."""
+
+
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; 127.0.0.1 by default.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on; 8080 by default, 0 takes a free one.")
+    ] = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the embedded database; .windrow by default.", metavar="DIR"),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Folder that tables may lie under; repeatable; the current one by default.",
+            metavar="DIR",
+        ),
+    ] = None,
+) -> None:
+    """Serve plans over HTTP until stopped.
+
+    Every option can be set in the environment too, for example WINDROW_PORT=8081.
+    """
+    require_service()
+    from windrow_service.settings import Settings
+
+    given: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "state_dir": state_dir,
+        "allowed_locations": tuple(os.path.abspath(folder) for folder in allow) if allow else None,
+    }
+    settings = Settings.model_validate(
+        {name: value for name, value in given.items() if value is not None}
+    )
+    if not settings.allowed_locations:
+        settings = settings.model_copy(update={"allowed_locations": (str(Path.cwd()),)})
+    _make_writable(settings.state_dir)
+    with _listen(settings.host, settings.port) as listening:
+        # Only now, so that whoever made a mistake need not wait for these.
+        import uvicorn
+
+        from windrow_service.bootstrap import build_app
+
+        server = uvicorn.Server(uvicorn.Config(build_app(settings), log_level="info"))
+        name = f"[{settings.host}]" if ":" in settings.host else settings.host
+        url = f"http://{name}:{listening.getsockname()[1]}"
+        show(serving(url, str(settings.state_dir.resolve()), settings.allowed_locations))
+        server.run(sockets=[listening])
+    if not server.started:
+        raise ServeError("the coordinator did not start: its log above says why")
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServeError(
+            f"state folder {folder} cannot be made ({error.strerror}): choose another with "
+            "--state-dir"
+        ) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ServeError(
+            f"state folder {folder} cannot be written to: choose another with --state-dir"
+        )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ServeError(
+            f"cannot listen on {host} port {port} ({error.strerror or error}): choose others with "
+            "--host and --port"
+        ) from error

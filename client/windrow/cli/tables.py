@@ -1,0 +1,139 @@
+"""`windrow table …`: register, look up, refresh and forget tables."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.consoles import error_console, show, show_json
+from windrow.cli.options import (
+    DEFAULT_URL,
+    AsJson,
+    TableName,
+    Url,
+    column_types,
+    names,
+    sort_column,
+)
+from windrow.cli.progress import refreshing
+from windrow.cli.render import message, refresh_outcome, table_details, table_list
+from windrow.connecting import connect
+
+app = typer.Typer(
+    help="Register tables and look after their inventories.",
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def register(
+    name: TableName,
+    location: Annotated[str, typer.Argument(help="Folder of the table.", metavar="LOCATION")],
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Partition column and its type, in the order of the folders, such as ds:date; "
+            "repeatable; found and typed from the folders by default.",
+            metavar="NAME:TYPE",
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column and its type; repeatable; taken from the files by default.",
+            metavar="NAME:TYPE",
+        ),
+    ] = None,
+    bucket_columns: Annotated[
+        str | None, typer.Option(help="Columns that rows were bucketed by.", metavar="NAME,…")
+    ] = None,
+    buckets: Annotated[int | None, typer.Option(help="How many buckets.", min=1)] = None,
+    sort: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column that every file is sorted by, such as ts:desc; repeatable.",
+            metavar="NAME[:desc][:nulls-last]",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Register a table, or change its definition."""
+    if (bucket_columns is None) != (buckets is None):
+        raise typer.BadParameter("--bucket-columns and --buckets go together: give both")
+    bucket_spec: dict[str, Any] | None = None
+    if bucket_columns is not None:
+        bucket_spec = {"columns": names(bucket_columns), "count": buckets}
+    with connect(url) as client:
+        info = client.register_table(
+            name,
+            location if ":/" in location else os.path.abspath(location),
+            columns=column_types(column or []),
+            partition_columns=column_types(partition or []),
+            bucket_spec=bucket_spec,
+            sort_columns=[sort_column(text) for text in sort or []],
+        )
+    if as_json:
+        show_json(info)
+    else:
+        show(
+            message(
+                f"{info.name} is registered at {info.definition.location}",
+                None
+                if info.current_snapshot
+                else f"`windrow table refresh {info.name}` lists its files",
+            )
+        )
+
+
+@app.command("list")
+def list_tables(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List the registered tables."""
+    with connect(url) as client:
+        found = list(client.tables())
+    if as_json:
+        show_json({"tables": [info.model_dump(mode="json") for info in found]})
+    else:
+        show(table_list(found))
+
+
+@app.command("show")
+def show_table(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Show one table: its definition, and its current snapshot."""
+    with connect(url) as client:
+        info = client.table(name)
+    if as_json:
+        show_json(info)
+    else:
+        show(table_details(info))
+
+
+@app.command()
+def refresh(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List a table's files again and publish a new snapshot if something changed."""
+    with connect(url) as client, refreshing(error_console(), name) as on_progress:
+        status = client.refresh(name, on_progress=on_progress)
+    if as_json:
+        show_json(status)
+    else:
+        show(refresh_outcome(status))
+
+
+@app.command()
+def delete(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Forget a table; its files stay."""
+    with connect(url) as client:
+        client.delete_table(name)
+    if as_json:
+        show_json({"deleted": name})
+    else:
+        show(message(f"{name} is forgotten; its files stay"))

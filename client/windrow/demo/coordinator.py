@@ -1,0 +1,75 @@
+"""A coordinator in a process of its own, on a free loopback port."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from windrow.connecting import require_service
+from windrow.demo.errors import CoordinatorStartError
+
+_START_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 10.0
+_POLL_S = 0.05
+_URL = re.compile(rb"http://127\.0\.0\.1:[1-9]\d*")
+
+
+@contextmanager
+def running_coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> Iterator[str]:
+    """Run `windrow serve` until the body ends; yields its URL once it is ready.
+
+    Args:
+        state_dir: Folder of its database.
+        allowed: Folders that tables may lie under.
+        log: File that takes what it prints.
+
+    Raises:
+        ServiceNotInstalledError: The `[service]` extra is not installed.
+        CoordinatorStartError: It ended, or was not ready in time.
+    """
+    require_service()
+    command = [sys.executable, "-m", "windrow.cli", "serve", "--host", "127.0.0.1", "--port", "0"]
+    command += ["--state-dir", str(state_dir)]
+    for folder in allowed:
+        command += ["--allow", str(folder)]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        yield _wait_until_ready(process, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> str:
+    give_up_at = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < give_up_at:
+        if process.poll() is not None:
+            lines = log.read_text(errors="replace").strip().splitlines()
+            raise CoordinatorStartError(lines[-1] if lines else "it printed nothing", log)
+        found = _URL.search(log.read_bytes())
+        if found is not None and _is_ready(url := found[0].decode()):
+            return url
+        time.sleep(_POLL_S)
+    raise CoordinatorStartError(f"it was not ready after {_START_TIMEOUT_S:.0f} s", log)
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health/ready", timeout=5.0).is_success
+    except httpx.TransportError:
+        return False

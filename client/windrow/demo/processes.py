@@ -1,0 +1,38 @@
+"""Counted work on all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
+
+
+def run_in_processes(
+    work: Callable[..., int], arguments: Sequence[tuple[Any, ...]], on_done: Callable[[int], None]
+) -> None:
+    """Call `work` once per entry of `arguments`, spread over processes.
+
+    Args:
+        work: A function of a module; returns how much it did.
+        arguments: What it is called with.
+        on_done: Called in this process with what each call returned, as they end.
+    """
+    # spawn, not fork: the parent may run threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(_core_count(), mp_context=context) as pool:
+        calls = [pool.submit(work, *entry) for entry in arguments]
+        try:
+            for call in as_completed(calls):
+                on_done(call.result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _core_count() -> int:
+    # A container may be allowed fewer cores than the machine has.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,105 @@
+"""A Spark session of this machine alone, without noise on the console."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.demo.errors import MissingJavaError, MissingPackageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OLDEST_JAVA = 17
+_CONF = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@contextmanager
+def local_session(
+    app_name: str,
+    log: Path,
+    *,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """Start Spark in this process's JVM, and stop it at the end.
+
+    Everything about how Spark reads and shuffles is left at its defaults.
+
+    Args:
+        app_name: Name of the application.
+        log: File that takes what the JVM and the Python workers print.
+        master: Where Spark runs.
+        conf: Further settings.
+
+    Raises:
+        MissingPackageError: PySpark is not installed.
+        MissingJavaError: There is no Java 17 or newer.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingPackageError("pyspark", "spark") from error
+    require_java()
+    # Without it Spark's workers run whatever `python3` is on the PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in {**_CONF, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    with _output_to(log):
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def require_java() -> None:
+    """Make sure that there is a Java that Spark runs on.
+
+    Raises:
+        MissingJavaError: There is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        raise MissingJavaError(f"there is none in JAVA_HOME ({home})" if home else "none is here")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if answer.returncode or version is None:
+        raise MissingJavaError(f"{java} does not run")
+    if int(version[1]) < _OLDEST_JAVA:
+        raise MissingJavaError(f"{java} is Java {version[1]}")
+
+
+@contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    """Let child processes that are started in the body print to `log`, for as long as they live."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    kept = {number: os.dup(number) for number in (1, 2)}
+    with log.open("ab") as file:
+        for number in kept:
+            os.dup2(file.fileno(), number)
+    try:
+        yield
+    finally:
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)

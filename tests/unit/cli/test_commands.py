@@ -1,0 +1,243 @@
+"""The commands, against a real coordinator process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Command, Said
+
+
+@pytest.fixture
+def refreshed(windrow: Command, sales: Path) -> str:
+    windrow("table", "register", "sales.events", str(sales))
+    assert windrow("table", "refresh", "sales.events").code == 0
+    return "sales.events"
+
+
+def _json(said: Said) -> Any:
+    assert (said.code, said.err) == (0, "")
+    return json.loads(said.out)
+
+
+def _one_line(said: Said) -> str:
+    assert said.out == ""
+    assert said.err.startswith("windrow: ")
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_register_says_where_the_table_lies_and_what_comes_next(
+    windrow: Command, sales: Path
+) -> None:
+    said = windrow("table", "register", "fresh.events", str(sales))
+
+    assert said.code == 0
+    assert str(sales) in said.out.replace("\n", "")
+    assert "windrow table refresh fresh.events" in said.out
+
+
+def test_register_passes_types_buckets_and_order_on(windrow: Command, sales: Path) -> None:
+    said = windrow(
+        *("table", "register", "typed.events", str(sales), "--json"),
+        *("--partition", "ds:date", "--column", "id:bigint", "--column", "amount:bigint"),
+        *("--bucket-columns", "id", "--buckets", "8"),
+        *("--sort", "amount:desc:nulls-first", "--sort", "id"),
+    )
+
+    definition = _json(said)["definition"]
+    assert definition["partition_columns"] == [{"name": "ds", "type": "date"}]
+    assert [column["name"] for column in definition["columns"]] == ["id", "amount"]
+    assert definition["bucket_spec"] == {"columns": ["id"], "count": 8}
+    assert definition["sort_columns"] == [
+        {"name": "amount", "descending": True, "nulls_first": True},
+        {"name": "id", "descending": False, "nulls_first": None},
+    ]
+
+
+def test_register_takes_a_relative_location_from_the_current_folder(
+    windrow: Command, sales: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sales.parent)
+
+    said = windrow("table", "register", "relative.events", "sales", "--json")
+
+    assert _json(said)["definition"]["location"] == str(sales.resolve())
+
+
+def test_list_shows_every_table(windrow: Command, refreshed: str) -> None:
+    said = windrow("table", "list")
+
+    row = next(line for line in said.out.splitlines() if line.lstrip().startswith(refreshed))
+    assert "60" in row
+    assert refreshed in {
+        table["name"] for table in _json(windrow("table", "list", "--json"))["tables"]
+    }
+
+
+def test_show_names_columns_and_snapshot(windrow: Command, refreshed: str) -> None:
+    said = windrow("table", "show", refreshed)
+
+    assert "6 files, 60 rows" in said.out
+    assert "id bigint, amount bigint" in said.out
+    assert "ds date" in said.out
+    assert _json(windrow("table", "show", refreshed, "--json"))["name"] == refreshed
+
+
+def test_show_of_a_table_without_a_snapshot_says_how_to_make_one(
+    windrow: Command, sales: Path
+) -> None:
+    windrow("table", "register", "unseen.events", str(sales))
+
+    assert "windrow table refresh unseen.events" in windrow("table", "show", "unseen.events").out
+
+
+def test_refresh_says_what_is_new_and_then_that_nothing_is(windrow: Command, sales: Path) -> None:
+    windrow("table", "register", "again.events", str(sales))
+
+    first = windrow("table", "refresh", "again.events")
+    second = windrow("table", "refresh", "again.events")
+
+    assert "6 files added, 0 removed" in first.out
+    assert "nothing new" in second.out
+    status = _json(windrow("table", "refresh", "again.events", "--json"))
+    assert (status["status"], status["changed"]) == ("done", False)
+
+
+def test_refresh_of_what_cannot_be_read_names_the_file(windrow: Command, tables_root: Path) -> None:
+    folder = tables_root / "broken"
+    folder.mkdir(exist_ok=True)
+    (folder / "part-0.parquet").write_text("not Parquet")
+    windrow("table", "register", "broken.events", str(folder))
+
+    said = windrow("table", "refresh", "broken.events")
+
+    assert said.code == 1
+    assert said.err.startswith("windrow: ")
+    assert "part-0.parquet" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_delete_forgets_the_table_and_keeps_its_files(windrow: Command, sales: Path) -> None:
+    windrow("table", "register", "gone.events", str(sales))
+    windrow("table", "register", "gone.too", str(sales))
+
+    assert windrow("table", "delete", "gone.events").code == 0
+    assert _json(windrow("table", "delete", "gone.too", "--json")) == {"deleted": "gone.too"}
+
+    assert windrow("table", "show", "gone.events").code == 1
+    assert len(list(sales.rglob("*.parquet"))) == 6
+
+
+def test_plan_shows_figures_and_the_picture(windrow: Command, refreshed: str) -> None:
+    said = windrow("plan", refreshed, "--filter", "ds >= '2026-11-02'", "--columns", "id")
+
+    assert said.code == 0
+    assert "4 of 6 (pruned: 2 by partition, 0 by statistics)" in said.out
+    assert "Files before: 4 files" in said.out
+    assert "Groups after: 1 group" in said.out
+    assert "█" in said.out
+
+
+def test_plan_as_json_has_the_summary_and_its_groups_in_figures(
+    windrow: Command, refreshed: str
+) -> None:
+    plan = _json(windrow("plan", refreshed, "--parallelism", "3", "--json"))
+
+    assert plan["summary"]["files_planned"] == 6
+    assert [group["split_count"] for group in plan["groups"]] == [2, 2, 2]
+    assert "splits" not in plan["groups"][0]
+
+
+def test_plan_passes_strategy_and_size_on(windrow: Command, refreshed: str) -> None:
+    said = windrow(
+        "plan", refreshed, "--strategy", "openlookeng", "--max-split-size", "2KB", "--json"
+    )
+
+    options = _json(said)["options"]
+    assert (options["strategy"], options["max_split_size"]) == ("openlookeng", 2048)
+
+
+def test_a_plan_of_no_files_has_no_picture(windrow: Command, refreshed: str) -> None:
+    said = windrow("plan", refreshed, "--filter", "ds = '2030-01-01'")
+
+    assert said.code == 0
+    assert "Groups after: none" in said.out
+
+
+def test_a_filter_error_keeps_its_lines_and_its_caret(windrow: Command, refreshed: str) -> None:
+    said = windrow("plan", refreshed, "--filter", "amount ~ 5")
+
+    assert said.code == 1
+    lines = said.err.splitlines()
+    assert lines[0].startswith("windrow: ")
+    caret = next(line for line in lines if line.strip() == "^")
+    text = lines[lines.index(caret) - 1]
+    assert text[caret.index("^")] == "~"
+
+
+def test_an_unknown_table_is_one_line(windrow: Command) -> None:
+    said = windrow("plan", "no.such")
+
+    assert said.code == 1
+    assert "no.such" in _one_line(said)
+
+
+def test_a_location_outside_the_allowed_folders_is_one_line(windrow: Command) -> None:
+    said = windrow("table", "register", "etc.etc", "/etc")
+
+    assert said.code == 1
+    assert "/etc" in _one_line(said)
+
+
+def test_an_unknown_strategy_is_one_line(windrow: Command, refreshed: str) -> None:
+    said = windrow("plan", refreshed, "--strategy", "magic")
+
+    assert said.code == 1
+    assert "strategy" in _one_line(said)
+
+
+def test_a_coordinator_that_does_not_answer_is_one_line(windrow: Command) -> None:
+    said = windrow("table", "list", "--url", "http://127.0.0.1:1")
+
+    assert said.code == 1
+    assert "http://127.0.0.1:1" in _one_line(said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["plan"], "NAME"),
+        (["plan", "a/b"], "'a/b' is not a table name"),
+        (["plan", "a", "--max-split-size", "3Q"], "'3Q' is not a size"),
+        (["plan", "a", "--parallelism", "0"], "--parallelism"),
+        (["plan", "a", "--frobnicate"], "--frobnicate"),
+        (["frobnicate"], "frobnicate"),
+        (["table", "register", "a", "/a", "--partition", "ds"], "'ds' is not NAME:TYPE"),
+        (["table", "register", "a", "/a", "--sort", "ts:up"], "'ts:up' is not NAME"),
+        (["table", "register", "a", "/a", "--buckets", "8"], "--bucket-columns"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_usage_error_is_one_line_and_exits_with_2(
+    windrow: Command, arguments: list[str], what: str
+) -> None:
+    said = windrow(*arguments)
+
+    assert said.code == 2
+    assert what in _one_line(said)
+
+
+@pytest.mark.parametrize("arguments", [[], ["table"], ["--help"], ["plan", "--help"]], ids=str)
+def test_help_is_a_success(windrow: Command, arguments: list[str]) -> None:
+    said = windrow(*arguments)
+
+    assert (said.code, said.err) == (0, "")
+    assert "Usage: windrow" in said.out
+
+
+def test_the_version_is_shown(windrow: Command) -> None:
+    assert windrow("--version").out.startswith("windrow ")

@@ -1,0 +1,124 @@
+"""The command line as a process: `windrow serve`, signals and pipes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+
+COMMAND = [sys.executable, "-m", "windrow.cli"]
+
+
+def _finished(
+    *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _one_line(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("windrow: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0"],
+            cwd=tmp_path,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        give_up_at = time.monotonic() + 60
+        while (found := re.search(r"http://\S+:\d+", log.read_text())) is None:
+            assert time.monotonic() < give_up_at
+            assert process.poll() is None
+            time.sleep(0.05)
+        while not _answers(found[0]):
+            assert time.monotonic() < give_up_at
+            time.sleep(0.05)
+        docs = httpx.get(f"{found[0]}/docs")
+        config = httpx.get(f"{found[0]}/config").json()
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait(30)
+
+    assert docs.is_success
+    assert config["allowed_locations"] == [str(tmp_path)]
+    assert (tmp_path / ".windrow").is_dir()
+    said = log.read_text()
+    assert f"{found[0]}/docs" in said
+    assert "Traceback" not in said
+    assert code == 130
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health/ready").is_success
+    except httpx.TransportError:
+        return False
+
+
+def test_serve_on_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        done = _finished("serve", "--port", str(port), cwd=tmp_path)
+
+    assert f"port {port}" in _one_line(done)
+
+
+def test_serve_refuses_an_address_that_others_reach(tmp_path: Path) -> None:
+    done = _finished("serve", "--host", "0.0.0.0", "--port", "0", cwd=tmp_path)
+
+    assert "0.0.0.0 can be reached from other machines" in _one_line(done)
+
+
+def test_serve_names_a_setting_that_is_wrong(tmp_path: Path) -> None:
+    done = _finished("serve", cwd=tmp_path, environment={"WINDROW_PORT": "many"})
+
+    assert "port" in _one_line(done)
+
+
+def test_serve_names_a_state_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = _finished("serve", "--port", "0", "--state-dir", "file/state", cwd=tmp_path)
+
+    assert "file/state" in _one_line(done)
+
+
+@pytest.mark.parametrize("java", ["", "exit 1", "echo 'openjdk version \"11.0.2\"' >&2"])
+def test_the_demo_without_a_fit_java_says_how_to_get_one(tmp_path: Path, java: str) -> None:
+    folder = tmp_path / "home" / "bin"
+    folder.mkdir(parents=True)
+    if java:
+        program = folder / "java"
+        program.write_text(f"#!/bin/sh\n{java}\n")
+        program.chmod(0o755)
+
+    done = _finished("demo", cwd=tmp_path, environment={"JAVA_HOME": str(tmp_path / "home")})
+
+    assert "Spark needs Java 17 or newer" in _one_line(done)
+    assert not (tmp_path / "data").exists()
