@@ -1,0 +1,75 @@
+"""`/health`, `/config` and the pages for people."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.problems import problem_of
+from tests.support.servers import running
+from windrow_service.settings import Settings
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "windrow.db"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[httpx.Client]:
+    """A coordinator whose database a test may ruin."""
+    settings = Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))
+    with running(settings) as url, httpx.Client(base_url=url) as http:
+        yield http
+
+
+def test_a_coordinator_that_works_is_live_and_ready(own: httpx.Client) -> None:
+    assert own.get("/health/live").json() == {"status": "ok"}
+    assert own.get("/health/ready").json() == {"status": "ok"}
+
+
+def test_a_coordinator_without_its_database_is_live_and_not_ready(
+    own: httpx.Client, database: Path
+) -> None:
+    with closing(sqlite3.connect(database)) as other:
+        for (table,) in other.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+            other.execute(f"ALTER TABLE {table} RENAME TO gone_{table}")
+
+    live, ready = own.get("/health/live"), own.get("/health/ready")
+
+    assert live.status_code == 200
+    problem_of(ready, 503, "store-unavailable")
+    assert int(ready.headers["Retry-After"]) >= 1
+    problem_of(own.get("/tables"), 503, "store-unavailable")
+
+
+def test_a_database_that_comes_back_makes_the_coordinator_ready_again(
+    own: httpx.Client, database: Path
+) -> None:
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("ALTER TABLE secrets RENAME TO gone")
+        problem_of(own.get("/health/ready"), 503, "store-unavailable")
+        other.execute("ALTER TABLE gone RENAME TO secrets")
+
+    assert own.get("/health/ready").is_success
+
+
+def test_the_database_is_readable_by_its_owner_alone(own: httpx.Client, database: Path) -> None:
+    assert own.get("/health/ready").is_success
+    assert {
+        path.name: path.stat().st_mode & 0o077 for path in database.parent.glob("windrow.db*")
+    } == dict.fromkeys((path.name for path in database.parent.glob("windrow.db*")), 0)
+
+
+def test_the_front_page_leads_to_the_documentation(own: httpx.Client) -> None:
+    answer = own.get("/")
+
+    assert (answer.status_code, answer.headers["Location"]) == (307, "/docs")
+    page = own.get("/docs")
+    assert page.is_success
+    assert "https://" not in page.text

@@ -1,0 +1,218 @@
+"""What the coordinator enforces, under settings that make the limits easy to hit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import Request
+
+from tests.support import hive
+from tests.support.problems import problem_of
+from tests.support.servers import running, serving
+from windrow_service.bootstrap import build_app
+from windrow_service.settings import LimitSettings, Settings
+
+ALONE = {"max_split_size": 1}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    hive.write_events(tmp_path / "events", files_per_day=4)
+    return tmp_path
+
+
+def settings_of(folder: Path, **limits: object) -> Settings:
+    return Settings(
+        state_dir=folder / "state",
+        allowed_locations=(str(folder),),
+        limits=LimitSettings.model_validate(limits),
+    )
+
+
+@contextmanager
+def refreshed(url: str, folder: Path) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=60) as http:
+        http.put("/tables/events", json={"location": str(folder / "events")}).raise_for_status()
+        http.post("/tables/events/refresh").raise_for_status()
+        yield http
+
+
+@pytest.fixture
+def tight(folder: Path) -> Iterator[httpx.Client]:
+    limits = {
+        "max_body_bytes": 2_000,
+        "max_filter_nodes": 5,
+        "max_filter_depth": 3,
+        "max_plan_files": 8,
+        "default_page_groups": 2,
+        "max_page_groups": 3,
+        "max_page_splits": 2,
+    }
+    with running(settings_of(folder, **limits)) as url, refreshed(url, folder) as http:
+        yield http
+
+
+FEW = "ds <> '2026-11-01'"
+
+
+def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
+    config = tight.get("/config").json()
+
+    assert config["limits"] == {
+        "max_body_bytes": 2_000,
+        "max_filter_nodes": 5,
+        "max_filter_depth": 3,
+        "max_plan_files": 8,
+        "default_page_groups": 2,
+        "max_page_groups": 3,
+        "max_page_splits": 2,
+        "plan_ttl_seconds": 3600,
+    }
+    assert config["strategies"] == ["balanced", "openlookeng"]
+    assert config["allowed_locations"] == [str(folder)]
+    assert config["defaults"]["open_file_cost"] > 0
+
+
+def test_a_plan_of_too_many_files_is_refused_and_a_narrower_one_is_made(
+    tight: httpx.Client,
+) -> None:
+    refused = tight.post("/plans", json={"table": "events"})
+    made = tight.post("/plans", json={"table": "events", "filter": FEW})
+
+    assert "12 files" in problem_of(refused, 422, "plan-too-large")["detail"]
+    assert made.json()["summary"]["files_planned"] == 8
+
+
+def test_a_page_has_the_default_size_and_never_more_than_the_greatest(tight: httpx.Client) -> None:
+    body = {"table": "events", "filter": FEW, "options": ALONE}
+
+    default = tight.post("/plans", json=body).json()
+    asked = tight.post("/plans", json=body | {"page_size": 9}).json()
+    path = f"/plans/{default['plan_id']}"
+
+    # Two splits fill a page, too, so a third group does not fit.
+    assert len(default["groups"]) == len(asked["groups"]) == 2
+    assert len(tight.get(path).json()["groups"]) == 2
+    assert len(tight.get(f"{path}/groups", params={"page_size": 100}).json()["groups"]) == 2
+
+
+def test_a_group_that_alone_passes_the_bound_on_splits_is_a_page_by_itself(
+    tight: httpx.Client,
+) -> None:
+    plan = tight.post("/plans", json={"table": "events", "filter": FEW}).json()
+
+    (group,) = plan["groups"]
+    assert len(group["splits"]) == 8
+    assert plan["next_page_token"] is None
+
+
+def test_pages_are_bounded_by_groups_where_splits_leave_room(folder: Path) -> None:
+    settings = settings_of(folder, default_page_groups=2, max_page_groups=5)
+    with running(settings) as url, refreshed(url, folder) as http:
+        body = {"table": "events", "options": ALONE, "page_size": 100}
+        plan = http.post("/plans", json=body).json()
+        page = http.get(
+            f"/plans/{plan['plan_id']}/groups",
+            params={"page_token": plan["next_page_token"], "page_size": 100},
+        ).json()
+
+    assert (len(plan["groups"]), len(page["groups"])) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    "sql", ["id=1 OR id=2 OR id=3 OR id=4 OR id=5 OR id=6", "NOT (NOT (id=1 OR id=2))"]
+)
+def test_a_filter_beyond_the_limits_is_refused(tight: httpx.Client, sql: str) -> None:
+    answer = tight.post("/plans", json={"table": "events", "filter": sql})
+
+    problem_of(answer, 422, "invalid-filter")
+
+
+def test_a_body_that_is_too_large_is_refused_whether_it_says_its_size_or_not(
+    tight: httpx.Client,
+) -> None:
+    body = b'{"table": "events", "filter": "' + b"x" * 5_000 + b'"}'
+    headers = {"Content-Type": "application/json"}
+
+    announced = tight.post("/plans", content=body, headers=headers)
+    chunked = tight.post("/plans", content=iter([body[:1_500], body[1_500:]]), headers=headers)
+
+    assert "Content-Length" in announced.request.headers
+    assert "Content-Length" not in chunked.request.headers
+    for answer in (announced, chunked):
+        assert "2,000 bytes" in problem_of(answer, 413, "body-too-large")["detail"]
+    assert tight.get("/health/live").is_success
+
+
+def test_a_plan_is_gone_once_it_has_expired(folder: Path) -> None:
+    settings = settings_of(folder, plan_ttl=timedelta(seconds=1))
+    with running(settings) as url, refreshed(url, folder) as http:
+        plan = http.post(
+            "/plans", json={"table": "events", "options": ALONE, "page_size": 1}
+        ).json()
+        path = f"/plans/{plan['plan_id']}"
+        deadline = time.monotonic() + 30
+        while (answer := http.get(path)).is_success and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+        problem_of(answer, 404, "plan-not-found")
+        token = {"page_token": plan["next_page_token"]}
+        problem_of(http.get(f"{path}/groups", params=token), 404, "plan-not-found")
+
+
+def test_a_coordinator_with_too_much_to_do_says_when_to_come_back(folder: Path) -> None:
+    settings = settings_of(folder).model_copy(update={"planner_threads": 1, "max_waiting": 0})
+    begun, go_on = threading.Event(), threading.Event()
+    app = build_app(settings)
+
+    @app.get("/hold", include_in_schema=False)
+    async def hold(request: Request) -> None:
+        def work() -> None:
+            begun.set()
+            go_on.wait(30)
+
+        await request.state.services.runner.run(work)
+
+    with serving(app) as url, refreshed(url, folder) as http, ThreadPoolExecutor() as threads:
+        held = threads.submit(httpx.get, f"{url}/hold", timeout=60)
+        begun.wait(30)
+        refused = http.post("/plans", json={"table": "events"})
+        go_on.set()
+        held.result()
+        later = http.post("/plans", json={"table": "events"})
+
+    problem_of(refused, 503, "busy")
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert later.is_success
+
+
+def test_an_unexpected_error_is_hidden_from_the_caller(folder: Path) -> None:
+    app = build_app(settings_of(folder))
+
+    @app.get("/broken", include_in_schema=False)
+    async def broken() -> None:
+        raise RuntimeError("the password is swordfish")
+
+    with serving(app) as url:
+        answer = httpx.get(f"{url}/broken")
+
+    body = problem_of(answer, 500, "internal-error")
+    assert "swordfish" not in answer.text
+    assert "RuntimeError" not in answer.text
+    assert set(body) == {"type", "title", "status", "detail", "instance"}
+
+
+def test_a_route_or_method_that_is_not_there_is_a_problem_too(tight: httpx.Client) -> None:
+    problem_of(tight.get("/nowhere"), 404, "not-found")
+    refused = tight.patch("/tables/events")
+
+    problem_of(refused, 405, "method-not-allowed")
+    assert refused.headers["Allow"]

@@ -1,0 +1,405 @@
+"""`/plans`: make one, page through it, stream it, delete it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from tests.support import hive
+from tests.support.problems import problem_of
+
+MakePlan = Callable[..., dict[str, Any]]
+ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
+# One group per file, whatever its size.
+ALONE = {"max_split_size": 1}
+
+
+def splits_of(groups: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    return [(s["path"], s["start"], s["length"]) for group in groups for s in group["splits"]]
+
+
+def all_pages(http: httpx.Client, plan: dict[str, Any], **params: Any) -> list[dict[str, Any]]:
+    """Return the groups of every page that follows the plan's own."""
+    groups: list[dict[str, Any]] = []
+    token = plan["next_page_token"]
+    while token is not None:
+        page = http.get(
+            f"/plans/{plan['plan_id']}/groups", params={"page_token": token, **params}
+        ).json()
+        assert page["plan_id"] == plan["plan_id"]
+        assert page["groups"], "a page that leads on holds something"
+        groups += page["groups"]
+        token = page["next_page_token"]
+    return groups
+
+
+def test_a_plan_comes_with_its_first_page(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events)
+
+    assert (plan["status"], plan["snapshot_id"], plan["table"]) == ("completed", 1, events)
+    assert plan["location"] == str(location)
+    assert plan["expires_at"] > plan["created_at"]
+    assert [column["name"] for column in plan["columns"]] == ["id", "name", "ds"]
+    assert plan["next_page_token"] is None
+    sizes = {path: (location / path).stat() for path in hive.data_files(location)}
+    assert sorted(splits_of(plan["groups"])) == [
+        (path, 0, stat.st_size) for path, stat in sizes.items()
+    ]
+    (group,) = plan["groups"]
+    assert (group["group_id"], group["bucket"], group["hosts"]) == (0, None, [])
+    assert group["residual_filter"] is None
+    split = group["splits"][0]
+    assert split["mtime_ns"] == sizes[split["path"]].st_mtime_ns
+    assert split["partition"] == {"ds": split["path"][3:13]}
+    summary = plan["summary"]
+    assert (summary["files_total"], summary["files_planned"], summary["row_count"]) == (6, 6, 60)
+    assert summary["size_bytes"] == sum(stat.st_size for stat in sizes.values())
+
+
+def test_page_size_0_leaves_every_group_for_later(
+    http: httpx.Client, events: str, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events, page_size=0, options=ALONE)
+
+    assert plan["groups"] == []
+    assert plan["next_page_token"] is not None
+    assert len(all_pages(http, plan)) == 6
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 4, 5, 6, 7])
+def test_paging_to_the_end_gives_every_split_once_and_in_order(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan, page_size: int
+) -> None:
+    plan = make_plan(events, page_size=page_size, options=ALONE)
+
+    groups = plan["groups"] + all_pages(http, plan, page_size=page_size)
+
+    assert len(plan["groups"]) == min(page_size, 6)
+    assert [group["group_id"] for group in groups] == list(range(6))
+    assert sorted(path for path, _, _ in splits_of(groups)) == hive.data_files(location)
+
+
+def test_large_files_are_cut_on_row_groups_and_every_byte_is_planned_once(
+    http: httpx.Client, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    path = hive.write_file(location / "large.parquet", range(1000), row_group_size=100)
+    http.put(f"/tables/{name}", json={"location": str(location)})
+    http.post(f"/tables/{name}/refresh").raise_for_status()
+
+    plan = make_plan(name, options={"max_split_size": path.stat().st_size // 3})
+
+    pieces = sorted((start, length) for _, start, length in splits_of(plan["groups"]))
+    assert len(pieces) > 2
+    position = 0
+    for start, length in pieces:
+        assert start == position
+        position += length
+    assert position == path.stat().st_size
+
+
+def test_the_arrow_stream_holds_what_the_json_pages_hold_and_an_end_marker(
+    http: httpx.Client, events: str, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events, filter="id <> 7", page_size=2, options=ALONE)
+    pages = plan["groups"] + all_pages(http, plan)
+
+    answer = http.get(f"/plans/{plan['plan_id']}/groups", headers=ARROW)
+
+    assert answer.headers["Content-Type"] == ARROW["Accept"]
+    rows: list[dict[str, Any]] = []
+    markers = []
+    with pa.ipc.open_stream(answer.content) as stream:
+        while True:
+            try:
+                batch, metadata = stream.read_next_batch_with_custom_metadata()
+            except StopIteration:
+                break
+            rows += batch.to_pylist()
+            markers.append(json.loads(metadata[b"windrow:end"]) if metadata else None)
+    assert markers[-1] == {"groups": 6, "splits": 6}
+    assert set(markers[:-1]) == {None}
+    for row in rows:
+        row["residual_filter"] = json.loads(row["residual_filter"] or "null")
+        for split in row["splits"]:
+            split["partition"]["ds"] = split["partition"]["ds"].isoformat()
+    assert rows == pages
+
+
+def test_a_plan_can_be_got_again_until_it_is_deleted(
+    http: httpx.Client, events: str, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events, filter="ds = '2026-11-02'")
+    path = f"/plans/{plan['plan_id']}"
+
+    again = http.get(path).json()
+    deleted = http.delete(path)
+
+    assert again == plan
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    for answer in (
+        http.get(path),
+        http.get(f"{path}/groups"),
+        http.get(f"{path}/groups", headers=ARROW),
+        http.delete(path),
+    ):
+        problem_of(answer, 404, "plan-not-found")
+
+
+def test_the_same_question_gives_the_same_groups(events: str, make_plan: MakePlan) -> None:
+    first, second = make_plan(events, options=ALONE), make_plan(events, options=ALONE)
+
+    assert first["plan_id"] != second["plan_id"]
+    assert first["groups"] == second["groups"]
+
+
+def test_an_old_snapshot_is_planned_and_paged_as_it_was(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan
+) -> None:
+    before = make_plan(events, page_size=1, options=ALONE)
+    old = hive.data_files(location)
+    (location / old[0]).unlink()
+    hive.write_file(location / "ds=2026-11-09" / "new.parquet", [1])
+    http.post(f"/tables/{events}/refresh").raise_for_status()
+
+    rest = all_pages(http, before)
+    pinned = make_plan(events, snapshot_id=1)
+    current = make_plan(events)
+
+    assert sorted(path for path, _, _ in splits_of(before["groups"] + rest)) == old
+    assert sorted(path for path, _, _ in splits_of(pinned["groups"])) == old
+    assert pinned["snapshot_id"] == 1
+    assert sorted(path for path, _, _ in splits_of(current["groups"])) == hive.data_files(location)
+
+
+def test_what_is_not_there_says_which_of_table_snapshot_plan_and_page_it_is(
+    http: httpx.Client, events: str, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events)
+    groups = f"/plans/{plan['plan_id']}/groups"
+    other = make_plan(events, page_size=1, options=ALONE)["next_page_token"]
+
+    problem_of(http.post("/plans", json={"table": "no.table"}), 404, "table-not-found")
+    problem_of(
+        http.post("/plans", json={"table": events, "snapshot_id": 9}), 404, "snapshot-not-found"
+    )
+    problem_of(http.get(f"/plans/{'0' * 32}"), 404, "plan-not-found")
+    problem_of(http.get(groups, params={"page_token": other}), 404, "page-not-found")
+    problem_of(http.get(groups, params={"page_token": "x"}), 404, "page-not-found")
+    problem_of(http.get("/plans/not-an-id"), 422, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    ("sql", "tree"),
+    [
+        ("id = 7", {"op": "eq", "column": "id", "value": 7}),
+        (
+            "ds IN ('2026-11-01', '2026-11-03')",
+            {"op": "in", "column": "ds", "values": ["2026-11-01", "2026-11-03"]},
+        ),
+        (
+            "ds > '2026-11-01' AND NOT (name LIKE 'name-5%' OR id IS NULL)",
+            {
+                "op": "and",
+                "args": [
+                    {"op": "gt", "column": "ds", "value": "2026-11-01"},
+                    {
+                        "op": "not",
+                        "arg": {
+                            "op": "or",
+                            "args": [
+                                {"op": "starts_with", "column": "name", "prefix": "name-5"},
+                                {"op": "is_null", "column": "id"},
+                            ],
+                        },
+                    },
+                ],
+            },
+        ),
+        ("id BETWEEN 15 AND 25", {"op": "between", "column": "id", "low": 15, "high": 25}),
+    ],
+)
+def test_a_filter_as_text_and_as_a_tree_give_the_same_plan(
+    events: str, make_plan: MakePlan, sql: str, tree: dict[str, Any]
+) -> None:
+    as_text = make_plan(events, filter=sql, options=ALONE)
+    as_tree = make_plan(events, filter=tree, options=ALONE)
+
+    assert 0 < as_text["summary"]["files_planned"] <= 6
+    for field in ("groups", "filter", "columns", "residual_columns"):
+        assert as_text[field] == as_tree[field]
+
+
+def test_the_filter_that_a_plan_states_gives_the_same_plan_again(
+    events: str, make_plan: MakePlan
+) -> None:
+    first = make_plan(events, filter="ds >= '2026-11-02' AND (id > 25 OR id IS NULL)")
+
+    again = make_plan(events, filter=first["filter"])
+
+    assert (again["filter"], again["groups"]) == (first["filter"], first["groups"])
+
+
+def test_what_pruning_settles_is_gone_and_the_rest_is_left_to_the_reader(
+    events: str, make_plan: MakePlan
+) -> None:
+    settled = make_plan(events, filter="ds = '2026-11-02'")
+    left = make_plan(events, filter="ds = '2026-11-02' AND id = 25", columns=["name"])
+
+    assert {group["residual_filter"] for group in settled["groups"]} == {None}
+    assert settled["summary"]["files_pruned_by_partition"] == 4
+    assert left["summary"]["files_pruned_by_statistics"] == 1
+    (group,) = left["groups"]
+    assert group["residual_filter"] == {"op": "eq", "column": "id", "value": 25}
+    assert [column["name"] for column in left["residual_columns"]] == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "line", "column"),
+    [
+        ("ds = ", 1, None),
+        ("ds = '2026-11-01' AND\nnope = 3", 2, 1),
+        ("id = 'seven'", 1, 6),
+        ("id == 3 ORDER BY id", 1, 9),
+        ("upper(name) = 'A'", 1, 1),
+    ],
+)
+def test_a_bad_filter_is_shown_with_the_place(
+    http: httpx.Client, events: str, sql: str, line: int, column: int | None
+) -> None:
+    answer = http.post("/plans", json={"table": events, "filter": sql})
+
+    detail = problem_of(answer, 422, "invalid-filter")["detail"]
+    assert f"line {line}, column {column or ''}" in detail
+    assert detail.endswith("^")
+
+
+def test_a_filter_with_too_many_or_too_deep_conditions_is_refused(
+    http: httpx.Client, events: str
+) -> None:
+    one = {"op": "is_null", "column": "id"}
+    many = {"op": "and", "args": [{"op": "or", "args": [one] * 6_000}] * 2}
+    deep: dict[str, Any] = {"op": "is_null", "column": "id"}
+    for _ in range(150):
+        deep = {"op": "not", "arg": deep}
+
+    for bad in ("(" * 150 + "id = 1" + ")" * 150, "NOT " * 500 + "id = 1", deep, many):
+        problem_of(
+            http.post("/plans", json={"table": events, "filter": bad}), 422, "invalid-filter"
+        )
+
+
+@pytest.mark.parametrize(
+    ("columns", "word"),
+    [(["id", "nope"], "'nope'"), (["id", "ID"], "twice"), (["id", "id"], "twice")],
+)
+def test_columns_that_are_not_there_or_asked_for_twice_are_refused(
+    http: httpx.Client, events: str, columns: list[str], word: str
+) -> None:
+    answer = http.post("/plans", json={"table": events, "columns": columns})
+
+    assert word in problem_of(answer, 422, "invalid-columns")["detail"]
+
+
+def test_columns_come_in_the_order_asked_for_and_without_regard_to_case(
+    events: str, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events, columns=["DS", "id"])
+
+    assert [column["name"] for column in plan["columns"]] == ["ds", "id"]
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("64MB", 64 * 2**20), ("1.5 KiB", 1536), ("7", 7), ("3b", 3), ("1g", 2**30), (12, 12)],
+)
+def test_sizes_are_bytes_or_text(
+    events: str, make_plan: MakePlan, text: str | int, size_bytes: int
+) -> None:
+    plan = make_plan(events, options={"max_split_size": text})
+
+    assert plan["options"]["max_split_size"] == size_bytes
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        "",
+        "MB",
+        "64 parsecs",
+        "-1",
+        "5IB",
+        "1e3",
+        "0",
+        0,
+        -5,
+        "9" * 400 + "TB",
+        2**70,
+        1.5,
+        None,
+    ],
+)
+def test_a_size_that_is_none_is_refused_and_named(
+    http: httpx.Client, events: str, size: object
+) -> None:
+    answer = http.post("/plans", json={"table": events, "options": {"max_split_size": size}})
+
+    assert "max_split_size" in problem_of(answer, 422, "invalid-request")["detail"]
+
+
+def test_openlookengs_strategy_groups_at_most_as_many_splits_as_asked(
+    http: httpx.Client, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    hive.write_events(location, files_per_day=10)
+    http.put(f"/tables/{name}", json={"location": str(location)})
+    http.post(f"/tables/{name}/refresh").raise_for_status()
+
+    ten = make_plan(name, options={"strategy": "openlookeng"})
+    four = make_plan(name, options={"strategy": "openlookeng", "max_small_splits_grouped": 4})
+
+    assert ten["summary"]["strategy"] == "openlookeng"
+    assert [len(group["splits"]) for group in ten["groups"]] == [10, 10, 10]
+    assert max(len(group["splits"]) for group in four["groups"]) == 4
+    assert sorted(splits_of(ten["groups"])) == sorted(splits_of(four["groups"]))
+
+
+def test_an_unknown_strategy_is_refused(http: httpx.Client, events: str) -> None:
+    answer = http.post("/plans", json={"table": events, "options": {"strategy": "tez"}})
+
+    assert "balanced" in problem_of(answer, 422, "invalid-request")["detail"]
+
+
+def test_a_plan_outlives_its_table(http: httpx.Client, events: str, make_plan: MakePlan) -> None:
+    plan = make_plan(events, page_size=1, options=ALONE)
+    http.delete(f"/tables/{events}")
+
+    assert len(all_pages(http, plan)) == 5
+
+
+def test_partition_values_of_every_kind_travel_as_json(
+    http: httpx.Client, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    for folder in ("d=1.5/s=a%2Fb", "d=NaN/s=__HIVE_DEFAULT_PARTITION__", "d=-Infinity/s=é"):
+        hive.write_file(location / folder / "f.parquet", [1])
+    http.put(
+        f"/tables/{name}",
+        json={
+            "location": str(location),
+            "partition_columns": [{"name": "d", "type": "double"}, {"name": "s", "type": "string"}],
+        },
+    )
+    http.post(f"/tables/{name}/refresh").raise_for_status()
+
+    plan = make_plan(name)
+
+    values = [split["partition"] for group in plan["groups"] for split in group["splits"]]
+    assert sorted(values, key=str) == sorted(
+        [{"d": 1.5, "s": "a/b"}, {"d": "NaN", "s": None}, {"d": "-Infinity", "s": "é"}], key=str
+    )

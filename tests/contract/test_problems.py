@@ -1,0 +1,93 @@
+"""Every error that is raised on purpose is a problem of its own, and travels whole."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+import windrow.errors
+from windrow.models import Problem
+from windrow_service.api.problems import KINDS, describe
+from windrow_service.filters import errors as filters
+from windrow_service.inventory import errors as inventory
+from windrow_service.planner import errors as planner
+from windrow_service.usecases import errors as usecases
+
+
+def leaves(module: Any) -> list[type[Exception]]:
+    """Return the error classes of a module that no other class of it builds on."""
+    classes = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Exception)
+        and value.__module__ == module.__name__
+    ]
+    bases = {base for value in classes for base in value.__mro__[1:]}
+    return [value for value in classes if value not in bases]
+
+
+LEAVES = [leaf for module in (usecases, inventory, filters, planner) for leaf in leaves(module)]
+SAMPLES: dict[str, Any] = {
+    "int": 7,
+    "str": "text",
+    "tuple[str, ...]": ("a", "b"),
+    "tuple[tuple[str, str], ...]": (("path", "reason"),),
+    "str | None": None,
+    "int | None": None,
+}
+
+
+def made(error_type: type[Exception]) -> Exception:
+    """Return an error of this type, with an argument of the right type for each parameter."""
+    if error_type.__init__ is Exception.__init__:
+        return error_type("reason")
+    parameters = inspect.signature(error_type).parameters.values()
+    types = [inspect.formatannotation(p.annotation).strip("'") for p in parameters]
+    return error_type(*(SAMPLES[type_] for type_ in types))
+
+
+@pytest.mark.parametrize("error_type", LEAVES, ids=lambda leaf: leaf.__name__)
+def test_every_error_has_a_kind_of_problem(error_type: type[Exception]) -> None:
+    answer = describe(made(error_type)).body
+
+    assert answer["type"] != "urn:windrow:problem:internal-error"
+    Problem.model_validate(answer)
+
+
+@pytest.mark.parametrize("error_type", LEAVES, ids=lambda leaf: leaf.__name__)
+def test_every_error_survives_being_sent_to_another_process(error_type: type[Exception]) -> None:
+    error = made(error_type)
+
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is error_type
+        assert vars(again) == vars(error)
+        assert str(again) == str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        windrow.errors.CoordinatorUnreachableError("http://x", 3, "refused"),
+        windrow.errors.IncompletePlanError("a", "cut"),
+        windrow.errors.BusyError(Problem(type="urn:t", title="t", status=503, detail="wait"), 2.5),
+        windrow.errors.RefreshFailedError(
+            Problem(type="urn:t", title="t", status=409, detail="broken")
+        ),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_clients_error_survives_being_sent_to_another_process(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+
+    assert (type(again), vars(again), str(again)) == (type(error), vars(error), str(error))
+
+
+def test_no_two_kinds_of_problem_share_a_type() -> None:
+    slugs = [kind.slug for kind in KINDS.values()]
+
+    assert len(slugs) == len(set(slugs))
