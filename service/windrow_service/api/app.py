@@ -41,6 +41,8 @@ def create_app(
         description=_DESCRIPTION,
         version=version("windrow"),
         redoc_url=None,
+        # One schema per model: what is sent and what is answered differ in nothing.
+        separate_input_output_schemas=False,
         lifespan=lifespan,
     )
     app.add_middleware(BoundedBodies, max_bytes=max_body_bytes)

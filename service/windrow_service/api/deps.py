@@ -13,7 +13,10 @@ from windrow_service.api.tokens import PageTokens
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.usecases.plans import MakePlan
 from windrow_service.usecases.ports import Clock, PlanStore, Runner, SnapshotStore, TableStore
+from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.tables import RegisterTable
+
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,7 @@ class Services:
     snapshots: SnapshotStore
     plans: PlanStore
     register_table: RegisterTable
+    publish_inventory: PublishInventory
     refreshes: Refreshes
     make_plan: MakePlan
     runner: Runner

@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from windrow.models import GroupPage, Plan, PlanRequest
 from windrow_service.api.deps import (
+    ARROW_STREAM,
     PageSizeQuery,
     PageTokenQuery,
     PlanIdPath,
@@ -19,8 +20,6 @@ from windrow_service.api.problems import problem_responses
 from windrow_service.usecases.plans import PageOfGroups
 
 router = APIRouter(tags=["plans"])
-
-ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 
 @router.post(

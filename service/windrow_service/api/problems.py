@@ -97,6 +97,9 @@ KINDS: Mapping[type[Exception], Kind] = {
     inventory.InventoryCancelledError: Kind(
         UNAVAILABLE, "refresh-cancelled", "Refresh was stopped, as the coordinator is"
     ),
+    inventory.InvalidInventoryError: Kind(
+        INVALID, "invalid-inventory", "Inventory cannot be accepted"
+    ),
     inventory.CorruptManifestError: Kind(
         HTTPStatus.INTERNAL_SERVER_ERROR, "corrupt-manifest", "Stored manifest is damaged"
     ),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter, Request, Response, status
 
 from windrow.models import (
     RefreshStatus,
+    SnapshotInfo,
     SnapshotPage,
     TableDefinition,
     TableInfo,
     TablePage,
 )
 from windrow_service.api.deps import (
+    ARROW_STREAM,
     IfMatchHeader,
     PageSizeQuery,
     PageTokenQuery,
@@ -108,6 +110,32 @@ async def list_snapshots(
         if more
         else None,
     )
+
+
+@router.post(
+    "/tables/{name}/snapshots",
+    operation_id="publish_inventory",
+    status_code=status.HTTP_201_CREATED,
+    responses=problem_responses(404, 409, 412, 413, 422, 503),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def publish_inventory(
+    name: TableNamePath, request: Request, services: ServicesDep, if_match: IfMatchHeader = None
+) -> SnapshotInfo:
+    """Make an inventory that was taken elsewhere the table's current snapshot.
+
+    The body is an Arrow IPC stream of all files: `path` (relative to the location),
+    `size_bytes`, `mtime_ns`, `row_count`, and where known `bucket`, `hosts` and
+    `row_group_offsets`. Of files that the current snapshot has unchanged, the statistics are
+    kept; a later refresh keeps the hosts of files that did not change.
+    """
+    body = await request.body()
+    return await services.publish_inventory(name, body, version_of(if_match))
 
 
 @router.post(

@@ -1,0 +1,78 @@
+"""`openapi.yaml` is what is served, and what is served keeps to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from windrow_service.openapi import document
+
+ROOT = Path(__file__).parents[2]
+METHODS = {"get", "put", "post", "delete", "patch"}
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "openapi.yaml").read_text())
+    return loaded
+
+
+def operations(published: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method} {path}": operation
+        for path, methods in published["paths"].items()
+        for method, operation in methods.items()
+        if method in METHODS
+    }
+
+
+def test_the_published_contract_is_what_is_served(
+    published: dict[str, Any], http: httpx.Client
+) -> None:
+    hint = "run `make openapi`"
+
+    assert published == document(), hint
+    assert published == http.get("/openapi.json").json(), hint
+
+
+def test_every_operation_says_what_it_is_for(published: dict[str, Any]) -> None:
+    for name, operation in operations(published).items():
+        assert operation["description"], name
+        assert operation["operationId"], name
+
+
+def test_every_refusal_is_a_problem(published: dict[str, Any]) -> None:
+    for name, operation in operations(published).items():
+        refusals = {s: r for s, r in operation["responses"].items() if int(s) >= 400}
+        assert "500" in refusals, name
+        for status, response in refusals.items():
+            assert response["content"] == {
+                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+            }, f"{name}: {status}"
+
+
+def test_every_reference_leads_somewhere(published: dict[str, Any]) -> None:
+    def follow(node: Any) -> None:
+        if isinstance(node, list):
+            for each in node:
+                follow(each)
+        if isinstance(node, dict):
+            if isinstance(reference := node.get("$ref"), str):
+                target: Any = published
+                for part in reference.removeprefix("#/").split("/"):
+                    target = target[part]
+            for each in node.values():
+                follow(each)
+
+    follow(published)
+
+
+def test_requests_refuse_unknown_fields(published: dict[str, Any]) -> None:
+    schemas = published["components"]["schemas"]
+
+    for name in ("TableDefinition", "PlanRequest", "PlanOptions", "Column", "Comparison", "Not"):
+        assert schemas[name]["additionalProperties"] is False
