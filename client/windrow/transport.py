@@ -55,7 +55,7 @@ class Transport:
         method: str,
         path: str,
         *,
-        body: str | None = None,
+        body: str | bytes | None = None,
         params: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:

@@ -28,6 +28,7 @@ from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.errors import StoreUnavailableError
 from windrow_service.usecases.plans import MakePlan, PlanLimits
 from windrow_service.usecases.ports import PlanStore
+from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.wire.groups import ArrowGroups
@@ -72,6 +73,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             snapshots=snapshots,
             plans=plans,
             register_table=RegisterTable(tables=tables, inventories=inventories, runner=runner),
+            publish_inventory=PublishInventory(
+                tables=tables, snapshots=snapshots, inventories=inventories, runner=refresh_runner
+            ),
             refreshes=refreshes,
             make_plan=MakePlan(
                 tables=tables,

@@ -10,15 +10,20 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from windrow.models import Column, RefreshProgress, TableDefinition
-from windrow_service.inventory.build import PreviousInventory, take_inventory
+from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
+from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.manifests import PreviousManifest, cut_manifests, decode_manifest
 from windrow_service.inventory.progress import InventoryProgress
+from windrow_service.inventory.published import accept_inventory, read_published
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.usecases.errors import InvalidTableError, LocationNotAllowedError
 from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
+
+# A published inventory may decode to so much; compressed, the body limit holds.
+_MAX_PUBLISHED_BYTES = 2 * 2**30
 
 
 class DirectoryInventories:
@@ -56,32 +61,62 @@ class DirectoryInventories:
             on_progress=lambda progress: on_progress(_wire_progress(progress)),
             cancelled=cancelled,
         )
-        manifests = cut_manifests(
-            taken.files,
-            [
-                PreviousManifest(
-                    manifest_id=entry.manifest_id, first_path=entry.first_path, files=table
-                )
-                for entry, table in zip(entries, decoded, strict=True)
-            ],
+        return _taken(taken, entries, decoded)
+
+    def accept(
+        self,
+        definition: TableDefinition,
+        previous: Snapshot | None,
+        previous_bodies: Sequence[bytes],
+        published: bytes,
+    ) -> TakenInventory:
+        """See `Inventories.accept`."""
+        known = previous.data_schema if previous else _schema(definition.columns)
+        if known is None:
+            raise InvalidInventoryError(
+                "the table's columns are not known: declare them, or refresh the table first"
+            )
+        decoded = [decode_manifest(body) for body in previous_bodies]
+        accepted = accept_inventory(
+            read_published(pa.py_buffer(published), _MAX_PUBLISHED_BYTES),
+            columns=known,
+            partition_types=_schema(definition.partition_columns),
+            bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
+            previous=_previous_inventory(previous, decoded) if previous else None,
         )
-        return TakenInventory(
-            data_schema=taken.data_schema,
-            partition_schema=taken.partition_schema,
-            manifests=tuple(
-                ManifestEntry(
-                    manifest_id=manifest.manifest_id,
-                    first_path=manifest.first_path,
-                    body=manifest.data,
-                )
-                for manifest in manifests
-            ),
-            file_count=len(taken.files),
-            row_count=_sum(taken.files["row_count"]),
-            size_bytes=_sum(taken.files["size_bytes"]),
-            files_added=taken.added_count,
-            files_removed=taken.removed_count,
-        )
+        return _taken(accepted, previous.manifests if previous else (), decoded)
+
+
+def _taken(
+    inventory: Inventory, entries: Sequence[ManifestEntry], decoded: Sequence[pa.Table]
+) -> TakenInventory:
+    """Cut an inventory into manifests, keeping those of `entries` that did not change."""
+    manifests = cut_manifests(
+        inventory.files,
+        [
+            PreviousManifest(
+                manifest_id=entry.manifest_id, first_path=entry.first_path, files=table
+            )
+            for entry, table in zip(entries, decoded, strict=True)
+        ],
+    )
+    return TakenInventory(
+        data_schema=inventory.data_schema,
+        partition_schema=inventory.partition_schema,
+        manifests=tuple(
+            ManifestEntry(
+                manifest_id=manifest.manifest_id,
+                first_path=manifest.first_path,
+                body=manifest.data,
+            )
+            for manifest in manifests
+        ),
+        file_count=len(inventory.files),
+        row_count=_sum(inventory.files["row_count"]),
+        size_bytes=_sum(inventory.files["size_bytes"]),
+        files_added=inventory.added_count,
+        files_removed=inventory.removed_count,
+    )
 
 
 def canonical_location(location: str, allowed: tuple[str, ...]) -> str:

@@ -216,6 +216,19 @@ class Inventories(Protocol):
                 can be read; nothing may be published.
         """
 
+    def accept(
+        self,
+        definition: TableDefinition,
+        previous: Snapshot | None,
+        previous_bodies: Sequence[bytes],
+        published: bytes,
+    ) -> TakenInventory:
+        """Check an inventory that a caller publishes, as an Arrow IPC stream.
+
+        Raises:
+            windrow_service.inventory.errors.InventoryError: It cannot be accepted.
+        """
+
 
 class Runner(Protocol):
     """Where blocking work runs, so that the event loop stays free."""
