@@ -39,6 +39,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 # Less than this part of a share at one host is left to the groups of any host.
 MIN_HOST_SHARE = 0.5
+# So much of a share may go over the groups of a key before they become one more.
+EXCESS = 0.25
 # A key that is over a limit gets one group in so many more, until it is not.
 GROWTH = 32
 # How fast the share shrinks while there are fewer groups than wanted.
@@ -128,8 +130,7 @@ class _Items:
         """Return, per key, the fewest groups that keep the share and every limit."""
         size = np.diff(self.keys)
         count = np.maximum(
-            # An even division by the share must not become one group more by rounding.
-            np.ceil(np.add.reduceat(self.work, self.keys[:-1]) / share * (1 - 1e-9)),
+            np.ceil(np.add.reduceat(self.work, self.keys[:-1]) / share - EXCESS),
             -(-np.add.reduceat(self.length, self.keys[:-1]) // policy.max_split_size),
         ).astype(np.int64)
         if policy.max_small_splits_grouped:
