@@ -76,16 +76,36 @@ def plan_of(
         expires_at=datetime.now(timezone.utc),
         location=str(location),
         columns=columns_of({name: types[name] for name in (asked or types)}),
-        residual_columns=columns_of({name: columns[name] for name in hidden}),
+        hidden_columns=columns_of({name: columns[name] for name in hidden}),
         partition_columns=columns_of(partition),
         sort_columns=list(sort),
         filter=None,
         options=PlanOptions(),
-        summary=PlanSummary.model_construct(),
+        summary=_summary(splits, members),
         groups=[],
         next_page_token=None,
     )
     return plan, groups_table(members, group_hosts, residual, partition)
+
+
+def _summary(splits: Sequence[dict[str, Any]], groups: Sequence[Any]) -> PlanSummary:
+    sizes = [sum(split["length"] for split in group) for group in groups] or [0]
+    return PlanSummary(
+        strategy="balanced",
+        files_total=len(splits),
+        files_planned=len(splits),
+        files_pruned_by_partition=0,
+        files_pruned_by_statistics=0,
+        size_bytes=sum(sizes),
+        row_count=sum(split["row_count"] for split in splits),
+        group_count=len(groups),
+        split_count=len(splits),
+        largest_group_bytes=max(sizes),
+        smallest_group_bytes=min(sizes),
+        largest_group_splits=max(map(len, groups), default=0),
+        groups_with_hosts=0,
+        planning_seconds=0.0,
+    )
 
 
 def splits_of(

@@ -47,10 +47,11 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     schema = spark_schema(plan.columns)
     if not len(groups):
         return spark.createDataFrame([], schema)
-    return placed(spark, descriptors_of(groups)).mapInArrow(_shipped(spec), schema)
+    return placed(spark, descriptors_of(groups)).mapInArrow(shipped_reader(spec), schema)
 
 
-def _shipped(spec: ReadSpec) -> Task:
+def shipped_reader(spec: ReadSpec) -> Task:
+    """Return what `mapInArrow` runs on descriptors; executors need not have Windrow to run it."""
     packed = zlib.compress(cloudpickle.dumps(task_of(spec)))
     return shipped(packed, hashlib.sha256(packed).hexdigest())
 
@@ -65,7 +66,7 @@ def read_spec(plan: Plan) -> ReadSpec:
     """
     partition = arrow_schema(spark_schema(plan.partition_columns))
     asked = arrow_schema(spark_schema(plan.columns))
-    hidden = arrow_schema(spark_schema(plan.residual_columns))
+    hidden = arrow_schema(spark_schema(plan.hidden_columns))
     data = pa.schema([field for field in asked if field.name not in partition.names])
     stored = {*partition.names, *data.names}
     hidden = pa.schema([field for field in hidden if field.name not in stored])

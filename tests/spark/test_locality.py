@@ -1,0 +1,196 @@
+"""On a cluster of two workers, files are read on the hosts that the plan names."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+
+from tests.support.plans import plan_of
+
+pytestmark = pytest.mark.spark
+
+HOSTS = ("127.0.0.2", "127.0.0.3")
+FILE_COUNT = 16
+START_SECONDS = 90
+
+# A driver of its own: the process of the tests has a local session already.
+READ = """
+import sys
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from windrow.models import Plan
+from windrow.spark import read_plan
+
+master, plan_file, groups_file, events = sys.argv[1:]
+spark = (
+    SparkSession.builder.master(master)
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.driver.bindAddress", "127.0.0.1")
+    .config("spark.ui.enabled", "false")
+    .config("spark.executor.memory", "512m")
+    .config("spark.executor.cores", "1")
+    # Wait for the host asked for, rather than for the default of three seconds.
+    .config("spark.locality.wait", "60s")
+    # Both executors are there before the first task is placed.
+    .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+    .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")
+    .config("spark.cores.max", "2")
+    .config("spark.eventLog.enabled", "true")
+    .config("spark.eventLog.dir", events)
+    .config("spark.eventLog.compress", "false")
+    .config("spark.eventLog.rolling.enabled", "false")
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("ERROR")
+plan = Plan.model_validate_json(open(plan_file).read())
+groups = pa.ipc.open_file(groups_file).read_all()
+# Partition i holds group i: which file a task read shows in its row.
+rows = read_plan(spark, plan, groups).rdd.mapPartitionsWithIndex(
+    lambda index, rows: ((index, row.n) for row in rows)
+)
+print("ROWS", sorted(rows.collect()))
+spark.stop()
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A standalone cluster on loopback addresses.
+
+    Attributes:
+        master: Its `spark://` address.
+        environment: What a driver needs in its environment.
+    """
+
+    master: str
+    environment: dict[str, str]
+
+
+def _command(*arguments: str) -> list[str]:
+    home = Path(pyspark.__file__).parent
+    return [str(home / "bin" / "spark-class"), *arguments]
+
+
+@contextmanager
+def _daemon(log: Path, host: str, environment: dict[str, str], *arguments: str) -> Iterator[None]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            _command(*arguments),
+            env={**environment, "SPARK_LOCAL_IP": host},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _wait_for(log: Path, words: str) -> str:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        for line in log.read_text(errors="replace").splitlines():
+            if words in line:
+                return line
+        time.sleep(0.2)
+    raise AssertionError(f"{words!r} did not appear: {log.read_text(errors='replace')}")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+    }
+    master_class = "org.apache.spark.deploy.master.Master"
+    worker_class = "org.apache.spark.deploy.worker.Worker"
+    log = folder / "master.log"
+    arguments = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    with _daemon(log, "127.0.0.1", environment, master_class, *arguments):
+        master = (
+            "spark://" + _wait_for(log, "Starting Spark master at").split("spark://")[1].strip()
+        )
+        with _workers(folder, environment, worker_class, master):
+            yield Cluster(master, {**environment, "SPARK_LOCAL_IP": "127.0.0.1"})
+
+
+@contextmanager
+def _workers(
+    folder: Path, environment: dict[str, str], worker_class: str, master: str
+) -> Iterator[None]:
+    logs = [folder / f"worker-{host}.log" for host in HOSTS]
+    options = ("--cores", "1", "--memory", "600m", "--webui-port", "0")
+    started = [
+        _daemon(
+            log,
+            host,
+            environment,
+            worker_class,
+            *("--host", host, *options, "--work-dir", str(folder / host), master),
+        )
+        for log, host in zip(logs, HOSTS, strict=True)
+    ]
+    with started[0], started[1]:
+        for log in logs:
+            _wait_for(log, "Successfully registered with master")
+        yield
+
+
+def _task_hosts(events: Path) -> dict[int, str]:
+    """Return the host that each partition was read on, from Spark's event log."""
+    hosts: dict[int, str] = {}
+    for file in events.rglob("*"):
+        if not file.is_file():
+            continue
+        for line in file.read_text().splitlines():
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerTaskEnd":
+                assert event["Task End Reason"]["Reason"] == "Success"
+                hosts[event["Task Info"]["Index"]] = event["Task Info"]["Host"]
+    return hosts
+
+
+def test_files_are_read_on_the_hosts_that_hold_them(cluster: Cluster, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.mkdir()
+    for n in range(FILE_COUNT):
+        pq.write_table(pa.table({"n": [n]}), table / f"{n:02}.parquet")
+    # Not in turns, so that placing tasks anywhere by rotation would not pass.
+    wanted = {n: HOSTS[0] if n % 4 < 3 else HOSTS[1] for n in range(FILE_COUNT)}
+    plan, groups = plan_of(
+        table, {"n": "bigint"}, hosts={f"{n:02}.parquet": [host] for n, host in wanted.items()}
+    )
+    plan_file, groups_file, events = (tmp_path / name for name in ("plan", "groups", "events"))
+    events.mkdir()
+    plan_file.write_text(plan.model_dump_json())
+    with pa.ipc.new_file(str(groups_file), groups.schema) as writer:
+        writer.write_table(groups)
+
+    done = subprocess.run(
+        [sys.executable, "-c", READ, cluster.master, plan_file, groups_file, events.as_uri()],
+        env=cluster.environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+    assert f"ROWS {[(n, n) for n in range(FILE_COUNT)]}" in done.stdout, done.stderr
+    assert _task_hosts(events) == wanted

@@ -1,0 +1,47 @@
+"""The reader's errors: they survive a process boundary, name the thing and say the remedy."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from windrow.spark import errors as driver
+from windrow.spark.executor import errors as executor
+
+ERRORS = [
+    executor.StaleFileError("/t/a", "row count", 3, 4),
+    executor.VanishedFileError("/t/a"),
+    executor.UnreadableFileError("/t/a", "no footer"),
+    executor.AmbiguousColumnError("/t/a", "id", ("ID", "Id")),
+    executor.ColumnTypeError("/t/a", "id", "string", "int64"),
+    executor.UnsortedFileError("/t/a", ("id", "ts")),
+    executor.ResidualFilterError("operator 'like' is not known"),
+    driver.SparkConnectError(),
+    driver.UnsupportedTypeError("v", "variant"),
+    driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
+]
+REMEDIES = ("refresh", "rewrite", "declare", "start the session", "leave it out", "use a client")
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_survives_a_process_boundary(error: Exception) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+@pytest.mark.parametrize("error", ERRORS[:-1], ids=lambda error: type(error).__name__)
+def test_an_error_is_one_line_that_says_what_to_do(error: Exception) -> None:
+    assert "\n" not in str(error)
+    assert any(remedy in str(error) for remedy in REMEDIES)
+
+
+def test_every_error_of_the_reader_is_listed_here() -> None:
+    for module, base in ((executor, executor.TaskReadError), (driver, driver.ReadError)):
+        leaves = {
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, base) and value is not base
+        }
+        assert leaves <= {type(error) for error in ERRORS}
