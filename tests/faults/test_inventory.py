@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.inventory.files import touch, write
+from tests.unit.inventory.files import inline, take_inline, touch, write
 from windrow_service.inventory import (
     FileChangedError,
     InventoryCancelledError,
     InventoryProgress,
+    IsolatedExecutor,
     LocationError,
     UnreadableFileError,
     list_files,
@@ -43,6 +44,12 @@ def shared(tmp_path: Path) -> Iterator[Path]:
         for child in folder.rglob("*"):
             child.chmod(0o755)
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[IsolatedExecutor]:
+    with IsolatedExecutor(1) as executor:
+        yield executor
 
 
 def break_file(path: Path, how: str) -> None:
@@ -78,12 +85,14 @@ def break_file(path: Path, how: str) -> None:
         "large text",
     ],
 )
-def test_a_file_that_is_not_parquet_is_named(tmp_path: Path, how: str) -> None:
+def test_a_file_that_is_not_parquet_is_named(
+    tmp_path: Path, processes: IsolatedExecutor, how: str
+) -> None:
     write(tmp_path, "k=1/good")
     break_file(write(tmp_path, "k=2/bad"), how)
 
     with pytest.raises(UnreadableFileError, match="'k=2/bad': ") as caught:
-        take_inventory(str(tmp_path))
+        take_inventory(str(tmp_path), executor=processes)
 
     ((path, reason),) = caught.value.files
     assert (path, bool(reason)) == ("k=2/bad", True)
@@ -95,7 +104,28 @@ def test_a_file_that_lost_its_start_is_named(tmp_path: Path) -> None:
     file.write_bytes(data[-2_000:])
 
     with pytest.raises(UnreadableFileError, match="points behind its end"):
-        take_inventory(str(tmp_path))
+        take_inline(str(tmp_path))
+
+
+def test_a_footer_that_ends_the_process_that_reads_it_is_named(
+    tmp_path: Path, processes: IsolatedExecutor
+) -> None:
+    for number in range(5):
+        write(tmp_path, f"{number}", {"x": [number, number]})
+    file = tmp_path / "3"
+    data = bytearray(file.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    # The type of the first column's chunk: the thrift field that follows its file offset.
+    at = data.rindex(b"\x1c\x15\x04\x19", footer) + 2
+    data[at] = 0x5E
+    file.write_bytes(data)
+
+    with pytest.raises(UnreadableFileError, match="'3': its footer is damaged") as caught:
+        take_inventory(str(tmp_path), executor=processes)
+
+    assert [path for path, _ in caught.value.files] == ["3"]
+    file.unlink()
+    assert take_inventory(str(tmp_path), executor=processes).files.num_rows == 4
 
 
 def test_ten_broken_files_are_named_in_one_error(tmp_path: Path) -> None:
@@ -104,7 +134,7 @@ def test_ten_broken_files_are_named_in_one_error(tmp_path: Path) -> None:
     write(tmp_path, "good")
 
     with pytest.raises(UnreadableFileError) as caught:
-        take_inventory(str(tmp_path))
+        take_inline(str(tmp_path))
 
     assert [path for path, _ in caught.value.files] == [f"{number:02d}" for number in range(10)]
 
@@ -116,7 +146,7 @@ def test_a_file_that_vanishes_after_the_listing_says_to_refresh_again(tmp_path: 
     gone.unlink()
 
     with pytest.raises(FileChangedError, match="refresh again: 'b'"):
-        read_footers(str(tmp_path), files)
+        read_footers(str(tmp_path), files, executor=inline)
 
 
 @pytest.mark.parametrize("what", ["size", "time"])
@@ -133,7 +163,7 @@ def test_a_file_that_changes_after_the_listing_says_to_refresh_again(
         touch(file, 2_000)
 
     with pytest.raises(FileChangedError, match="refresh again: 'a'"):
-        read_footers(str(tmp_path), files)
+        read_footers(str(tmp_path), files, executor=inline)
 
 
 def test_a_file_that_becomes_a_folder_says_to_refresh_again(tmp_path: Path) -> None:
@@ -143,14 +173,14 @@ def test_a_file_that_becomes_a_folder_says_to_refresh_again(tmp_path: Path) -> N
     file.mkdir()
 
     with pytest.raises(FileChangedError):
-        read_footers(str(tmp_path), files)
+        read_footers(str(tmp_path), files, executor=inline)
 
 
 def test_a_file_that_may_not_be_read_is_named(shared: Path) -> None:
     write(shared, "a").chmod(0)
 
     with pytest.raises(UnreadableFileError, match="'a': Permission denied"):
-        take_inventory(str(shared))
+        take_inline(str(shared))
 
 
 def test_a_folder_that_may_not_be_listed_is_named(shared: Path) -> None:
@@ -159,7 +189,7 @@ def test_a_folder_that_may_not_be_listed_is_named(shared: Path) -> None:
     (shared / "k=2").chmod(0)
 
     with pytest.raises(LocationError, match="is not readable") as caught:
-        take_inventory(str(shared))
+        take_inline(str(shared))
 
     assert caught.value.folder == str(shared / "k=2")
 
@@ -169,7 +199,7 @@ def test_a_folder_whose_files_may_not_be_looked_at_is_named(shared: Path) -> Non
     (shared / "k=1").chmod(0o444)
 
     with pytest.raises(LocationError, match="is not readable"):
-        take_inventory(str(shared))
+        take_inline(str(shared))
 
 
 def test_an_inventory_that_is_cancelled_amid_the_footers_stops(tmp_path: Path) -> None:
@@ -182,7 +212,7 @@ def test_an_inventory_that_is_cancelled_amid_the_footers_stops(tmp_path: Path) -
             cancelled.set()
 
     with pytest.raises(InventoryCancelledError):
-        take_inventory(str(tmp_path), on_progress=on_progress, cancelled=cancelled)
+        take_inline(str(tmp_path), on_progress=on_progress, cancelled=cancelled)
 
 
 def test_an_error_in_the_callers_own_progress_report_is_not_hidden(tmp_path: Path) -> None:
@@ -192,4 +222,4 @@ def test_an_error_in_the_callers_own_progress_report_is_not_hidden(tmp_path: Pat
         raise RuntimeError("the caller's own")
 
     with pytest.raises(RuntimeError, match="the caller's own"):
-        take_inventory(str(tmp_path), on_progress=on_progress)
+        take_inline(str(tmp_path), on_progress=on_progress)

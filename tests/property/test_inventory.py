@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.inventory.files import as_previous, paths_column, touch, write
+from tests.unit.inventory.files import as_previous, paths_column, take_inline, touch, write
 from windrow_service.inventory import (
     Manifest,
     PreviousManifest,
@@ -22,7 +22,6 @@ from windrow_service.inventory import (
     decode_manifest,
     encode_manifest,
     spark_type,
-    take_inventory,
 )
 from windrow_service.inventory.partitions import partition_columns
 from windrow_service.inventory.schema import widen
@@ -91,7 +90,7 @@ def test_bounds_hold_every_value(data: st.DataObject) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), "f", {"c": column}, row_group_size=row_group_size)
-        (file,) = take_inventory(folder).files.to_pylist()
+        (file,) = take_inline(folder).files.to_pylist()
 
     stats = file["stats"]["c"]
     assert file["row_count"] == len(values)
@@ -127,14 +126,14 @@ def test_an_inventory_from_the_one_before_is_the_one_from_scratch(
         columns = {"x": pa.array([0], pa.int64()), "y": ["always"]}
         write(location, "k=0/always", columns)
         clock_ns = _apply(location, first, 1_000)
-        inventory = take_inventory(folder)
+        inventory = take_inline(folder)
         for changes in rounds:
             clock_ns = _apply(location, changes, clock_ns)
             before = set(_keys(inventory.files))
 
-            inventory = take_inventory(folder, previous=as_previous(inventory))
+            inventory = take_inline(folder, previous=as_previous(inventory))
 
-            scratch = take_inventory(folder)
+            scratch = take_inline(folder)
             assert inventory.files.equals(scratch.files)
             assert inventory.data_schema == scratch.data_schema
             assert inventory.added_count == len(set(_keys(inventory.files)) - before)

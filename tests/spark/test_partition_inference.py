@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.unit.inventory.files import write
-from windrow_service.inventory import spark_type, take_inventory
+from tests.unit.inventory.files import take_inline, write
+from windrow_service.inventory import spark_type
 from windrow_service.inventory.schema import FileSchema, merge_schemas, widen
 from windrow_service.inventory.spark_types import arrow_type
 
@@ -97,7 +97,7 @@ def timestamps_as(spark: SparkSession, physical: str) -> Iterator[None]:
 
 
 def of_inventory(location: Path) -> tuple[str, list[Any]]:
-    inventory = take_inventory(str(location))
+    inventory = take_inline(str(location))
     by_number = sorted(
         zip(
             (path.rpartition("/")[2] for path in inventory.files["path"].to_pylist()),
@@ -142,7 +142,7 @@ def test_hidden_files_and_folders_are_those_of_spark(spark: SparkSession, tmp_pa
 
     seen = {row.x for row in spark.read.parquet(str(tmp_path)).collect()}
 
-    paths = take_inventory(str(tmp_path)).files["path"].to_pylist()
+    paths = take_inline(str(tmp_path)).files["path"].to_pylist()
     assert (seen, paths) == ({0, 1, 2}, shown)
 
 
@@ -160,7 +160,7 @@ def test_columns_that_spark_wrote_have_the_types_that_spark_reads(
                 struct(1 as x, struct('y' as z) as s) st2, cast(null as int) nu"""
         ).coalesce(1).write.parquet(location)
 
-    inventory = take_inventory(location)
+    inventory = take_inline(location)
 
     seen = spark.read.parquet(location)
     assert [(f.name, f.type) for f in inventory.data_schema] == [
@@ -187,7 +187,7 @@ def test_bounds_that_spark_wrote_prove_that_no_nan_is_there(
         1
     ).write.parquet(location)
 
-    (file,) = take_inventory(location).files.to_pylist()
+    (file,) = take_inline(location).files.to_pylist()
 
     assert file["stats_see_nan"]
     for column in ("d", "f"):
@@ -203,7 +203,7 @@ def test_int96_that_spark_wrote_is_a_timestamp_without_bounds(
             "select timestamp'2024-01-01 00:00:00Z' t, array(current_timestamp()) a"
         ).write.parquet(location)
 
-    inventory = take_inventory(location)
+    inventory = take_inline(location)
 
     assert [spark_type(field.type) for field in inventory.data_schema] == [
         "timestamp",
@@ -223,7 +223,7 @@ def test_bucket_numbers_that_spark_wrote_are_read(spark: SparkSession, tmp_path:
         .saveAsTable("bucketed_for_inventory")
     )
     try:
-        inventory = take_inventory(str(location), bucket_count=4)
+        inventory = take_inline(str(location), bucket_count=4)
     finally:
         spark.sql("drop table bucketed_for_inventory")
 
@@ -259,7 +259,7 @@ def test_types_widen_to_what_sparks_reader_reads(
         write(location, "1", {"x": WIDENED[one]}, store_decimal_as_integer=True)
         write(location, "2", {"x": values}, store_decimal_as_integer=True)
 
-        merged = take_inventory(str(location)).data_schema
+        merged = take_inline(str(location)).data_schema
 
         assert merged == merge_schemas([FileSchema(pa.schema([("x", wide)]), "")], [])
         rows = spark.read.schema(f"x {spark_type(wide)}").parquet(str(location)).collect()

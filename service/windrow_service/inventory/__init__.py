@@ -1,12 +1,14 @@
 """Inventories: what files a table has, and what their footers say."""
 
 from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
+from windrow_service.inventory.chunks import FooterGroup
 from windrow_service.inventory.errors import (
     BucketNumberError,
     ColumnTypeError,
     CorruptManifestError,
     DuplicateColumnError,
     FileChangedError,
+    InvalidInventoryError,
     InventoryCancelledError,
     InventoryError,
     LocationError,
@@ -17,7 +19,8 @@ from windrow_service.inventory.errors import (
     UnreadableFileError,
     UnsupportedTypeError,
 )
-from windrow_service.inventory.footers import FooterGroup, read_footers
+from windrow_service.inventory.footers import read_footers
+from windrow_service.inventory.isolation import IsolatedExecutor
 from windrow_service.inventory.listing import Listing, list_files
 from windrow_service.inventory.manifests import (
     Manifest,
@@ -37,10 +40,12 @@ __all__ = [
     "DuplicateColumnError",
     "FileChangedError",
     "FooterGroup",
+    "InvalidInventoryError",
     "Inventory",
     "InventoryCancelledError",
     "InventoryError",
     "InventoryProgress",
+    "IsolatedExecutor",
     "Listing",
     "LocationError",
     "Manifest",

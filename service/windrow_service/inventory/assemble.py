@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_service.inventory.bounds import fit_bounds
-from windrow_service.inventory.footers import FooterGroup
+from windrow_service.inventory.chunks import FooterGroup
 from windrow_service.inventory.partitions import make_struct
 from windrow_service.inventory.schema import ColumnNames
 from windrow_service.planner.columns import has_order
@@ -25,16 +25,20 @@ def footer_columns(
     kept: pa.Table | None,
     kept_schema: pa.Schema,
     data_schema: pa.Schema,
+    *,
+    kept_has_all: bool,
 ) -> pa.Table:
     """Put together what footers say of the n files of a table.
 
-    A column that a file lacks is all null there.
+    A column that a file is known to lack is all null there.
 
     Args:
         groups: Footers that were read.
         kept: Rows of the previous inventory to carry over, with a column `row`.
         kept_schema: Data columns of the previous inventory.
         data_schema: Data columns of the table.
+        kept_has_all: Whether rows that are carried over lack every column which
+            `kept_schema` lacks; else nothing is known of those.
 
     Returns:
         `row_count`, `row_group_offsets`, `stats_see_nan` and `stats`, ordered by `row`.
@@ -42,7 +46,7 @@ def footer_columns(
     fields = [field for field in data_schema if has_order(field.type)]
     parts = [_from_group(group, fields) for group in groups]
     if kept is not None:
-        parts.append(_from_previous(kept, kept_schema, fields))
+        parts.append(_from_previous(kept, kept_schema, fields, has_all=kept_has_all))
     table = pa.concat_tables(parts) if parts else _flat_schema(fields).empty_table()
     rows = table["row"].to_numpy()
     if not np.array_equal(rows, np.arange(len(rows))):
@@ -84,14 +88,16 @@ def _from_group(group: FooterGroup, fields: list[pa.Field]) -> pa.Table:
     return pa.table(columns, schema=_flat_schema(fields))
 
 
-def _from_previous(kept: pa.Table, schema: pa.Schema, fields: list[pa.Field]) -> pa.Table:
+def _from_previous(
+    kept: pa.Table, schema: pa.Schema, fields: list[pa.Field], *, has_all: bool
+) -> pa.Table:
     columns = [kept[name] for name in ("row", *_FILE_COLUMNS)]
     stats = kept["stats"]
     held = ColumnNames(schema)
     for field in fields:
         at = held.find(field.name)
         if at is None or not has_order(schema.field(at).type):
-            all_null = at is None or pt.is_null(schema.field(at).type)
+            all_null = has_all and (at is None or pt.is_null(schema.field(at).type))
             columns += _without_bounds(kept["row_count"], field.type, all_null=all_null)
             continue
         column = pc.struct_field(stats, [stats.type.get_field_index(schema.field(at).name)])

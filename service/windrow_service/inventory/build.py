@@ -57,11 +57,15 @@ class PreviousInventory:
 
     Attributes:
         files: Sorted by path, as `Inventory.files` is.
+        has_all_columns: Whether `data_schema` was read off every one of the files, so that a
+            column which it lacks is in none of them. Not so where columns were declared or
+            files were published: there, nothing is known of other columns.
     """
 
     files: pa.Table
     data_schema: pa.Schema
     partition_schema: pa.Schema
+    has_all_columns: bool = False
 
 
 def take_inventory(
@@ -81,7 +85,7 @@ def take_inventory(
     Files whose path, size and time of change are those of the previous inventory are not
     opened: what their footers said is carried over. So a schema that is read off the files
     only grows while any file stays. Give no previous inventory to read everything anew; that
-    is needed once when declared columns are taken back.
+    is needed once to find all columns after declared ones are taken back.
 
     Args:
         location: Absolute path of the table's folder.
@@ -105,9 +109,9 @@ def take_inventory(
     meter = ProgressMeter(on_progress, cancelled)
     listing = list_with(location, meter, scan)
     files = listing.files.combine_chunks()
-    partitions = _partitions(files, columns, partition_types, previous)
+    partitions = partitions_of(files, columns, partition_types, previous)
     buckets = bucket_numbers(files["path"], bucket_count)
-    kept_rows = _unchanged(files, previous)
+    kept_rows = unchanged(files, previous)
     kept_count = len(kept_rows) - kept_rows.null_count
     reader = _FooterReader(location, files, columns, partitions.schema, meter, executor)
     try:
@@ -119,15 +123,12 @@ def take_inventory(
         # files themselves tell which of them to name.
         nothing_kept = pa.nulls(files.num_rows, kept_rows.type)
         data_schema, footers, read_count = reader.read(nothing_kept, None)
-    no_hosts = pa.ListArray.from_arrays(
-        pa.array(np.zeros(files.num_rows + 1, np.int32)), pa.array([], pa.string())
-    )
     schema = inventory_schema(data_schema, partitions.schema)
     found = {
         **{name: files[name] for name in files.column_names},
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,
-        "hosts": no_hosts,
+        "hosts": _hosts(kept_rows, previous),
         "partition": partitions.values,
     }
     return Inventory(
@@ -181,8 +182,14 @@ class _FooterReader:
             kept = previous.files.take(pc.drop_null(kept_rows)).append_column(
                 "row", pc.cast(pc.indices_nonzero(pc.is_valid(kept_rows)), pa.int64())
             )
-        kept_schema = previous.data_schema if previous is not None else _NO_COLUMNS
-        return data_schema, footer_columns(groups, kept, kept_schema, data_schema), len(fresh)
+        footers = footer_columns(
+            groups,
+            kept,
+            previous.data_schema if previous is not None else _NO_COLUMNS,
+            data_schema,
+            kept_has_all=previous is not None and previous.has_all_columns,
+        )
+        return data_schema, footers, len(fresh)
 
     def _declared_data(self) -> pa.Schema | None:
         if self.declared is None:
@@ -194,12 +201,17 @@ class _FooterReader:
         )
 
 
-def _partitions(
+def partitions_of(
     files: pa.Table,
     columns: pa.Schema | None,
     partition_types: pa.Schema | None,
     previous: PreviousInventory | None,
 ) -> Partitions:
+    """Return the partition columns of listed files; those declared or known if there are none.
+
+    Raises:
+        InventoryError: See `partition_columns`; or the folders are not those declared.
+    """
     if files.num_rows == 0:
         schema = partition_types
         if schema is None:
@@ -222,7 +234,16 @@ def _partitions(
     return partitions
 
 
-def _unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:
+def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
+    """Return the hosts that were published of unchanged files; a listing tells none."""
+    if previous is None or not len(previous.files):
+        lists = pa.array(np.zeros(len(kept_rows) + 1, np.int32))
+        return pa.ListArray.from_arrays(lists, pa.array([], pa.string()))
+    hosts = previous.files["hosts"].take(kept_rows)
+    return hosts.fill_null(pa.scalar([], hosts.type)).combine_chunks()
+
+
+def unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:
     """Return for each file its row in the previous inventory; null where new or changed."""
     if previous is None or previous.files.num_rows == 0:
         return pa.nulls(files.num_rows, pa.int32())

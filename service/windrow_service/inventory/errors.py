@@ -14,6 +14,7 @@
   + FileChangedError
   + InventoryCancelledError
   + CorruptManifestError
+  + InvalidInventoryError
 
 They may come back from another process, so each passes exactly its constructor's
 positional arguments to `super().__init__`. Paths are relative to the table's location
@@ -240,3 +241,14 @@ class CorruptManifestError(InventoryError):
 
     def __str__(self) -> str:
         return f"manifest cannot be read: {self.reason}; restore it, or refresh the table in full"
+
+
+class InvalidInventoryError(InventoryError):
+    """A published inventory cannot be accepted."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"inventory cannot be accepted: {self.reason}; nothing was published"

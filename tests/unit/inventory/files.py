@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow_service.inventory import Inventory, PreviousInventory
+from windrow_service.inventory import Inventory, PreviousInventory, take_inventory
 
 
 def write(location: Path, path: str, columns: Any = None, **options: Any) -> Path:
@@ -19,6 +22,22 @@ def write(location: Path, path: str, columns: Any = None, **options: Any) -> Pat
     table = columns if isinstance(columns, pa.Table) else pa.table(columns or {"x": [1, 2, 3]})
     pq.write_table(table, target, **options)
     return target
+
+
+class InlineExecutor(Executor):
+    """Runs tasks at once, in this process: for files that are sound, and for speed."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+inline = InlineExecutor()
+take_inline = partial(take_inventory, executor=inline)
 
 
 def touch(path: Path, mtime_ns: int) -> None:
@@ -34,6 +53,7 @@ def as_previous(inventory: Inventory) -> PreviousInventory:
         files=inventory.files,
         data_schema=inventory.data_schema,
         partition_schema=inventory.partition_schema,
+        has_all_columns=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.unit.inventory.files import as_previous, stats_of, touch, write
+from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
 from windrow_service.inventory import (
     DuplicateColumnError,
     InventoryProgress,
@@ -17,7 +18,6 @@ from windrow_service.inventory import (
     SchemaConflictError,
     arrow_type,
     spark_type,
-    take_inventory,
 )
 from windrow_service.planner.columns import inventory_schema
 
@@ -36,7 +36,7 @@ def test_an_inventory_holds_all_that_planning_asks_for(tmp_path: Path) -> None:
     touch(first, 1_000)
     touch(second, 2_000)
 
-    inventory = take_inventory(str(tmp_path), bucket_count=2)
+    inventory = take_inline(str(tmp_path), bucket_count=2)
 
     assert as_text(inventory.data_schema) == {"x": "bigint", "l": "array<bigint>"}
     assert as_text(inventory.partition_schema) == {"ds": "date", "c": "string"}
@@ -72,14 +72,14 @@ def test_an_inventory_holds_all_that_planning_asks_for(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_is_a_table_of_no_files(tmp_path: Path) -> None:
-    inventory = take_inventory(str(tmp_path))
+    inventory = take_inline(str(tmp_path))
 
     assert inventory.files.equals(inventory_schema(pa.schema([]), pa.schema([])).empty_table())
     assert (inventory.added_count, inventory.removed_count) == (0, 0)
 
 
 def test_an_empty_folder_has_the_declared_columns(tmp_path: Path) -> None:
-    inventory = take_inventory(
+    inventory = take_inline(
         str(tmp_path), columns=columns(x="int", ds="date"), partition_types=columns(ds="date")
     )
 
@@ -89,11 +89,11 @@ def test_an_empty_folder_has_the_declared_columns(tmp_path: Path) -> None:
 
 def test_a_table_that_was_emptied_keeps_its_columns(tmp_path: Path) -> None:
     file = write(tmp_path, "ds=1/f")
-    before = take_inventory(str(tmp_path))
+    before = take_inline(str(tmp_path))
     file.unlink()
 
-    emptied = take_inventory(str(tmp_path), previous=as_previous(before))
-    later = take_inventory(str(tmp_path), previous=as_previous(emptied))
+    emptied = take_inline(str(tmp_path), previous=as_previous(before))
+    later = take_inline(str(tmp_path), previous=as_previous(emptied))
 
     assert (emptied.data_schema, emptied.partition_schema) == (
         before.data_schema,
@@ -107,7 +107,7 @@ def test_a_column_that_a_file_lacks_is_all_null_there(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": [1, 2]})
     write(tmp_path, "2", {"y": ["a", "b", "c"], "x": [3, 4, 5]})
 
-    inventory = take_inventory(str(tmp_path))
+    inventory = take_inline(str(tmp_path))
 
     assert stats_of(inventory, "y") == [
         {"min": None, "max": None, "null_count": 2},
@@ -126,7 +126,7 @@ def test_bounds_widen_with_their_column(tmp_path: Path) -> None:
         },
     )
 
-    inventory = take_inventory(str(tmp_path))
+    inventory = take_inline(str(tmp_path))
 
     assert as_text(inventory.data_schema) == {"x": "decimal(11,1)", "d": "timestamp_ntz"}
     assert [stats["min"] for stats in stats_of(inventory, "x")] == [Decimal("1.0"), Decimal("0.5")]
@@ -140,7 +140,7 @@ def test_int96_has_neither_bounds_nor_a_null_count(tmp_path: Path) -> None:
     moment = pa.array([1], pa.timestamp("us"))
     write(tmp_path, "f", {"t": moment}, use_deprecated_int96_timestamps=True)
 
-    inventory = take_inventory(str(tmp_path))
+    inventory = take_inline(str(tmp_path))
 
     assert as_text(inventory.data_schema) == {"t": "timestamp"}
     assert stats_of(inventory, "t") == [{"min": None, "max": None, "null_count": None}]
@@ -149,7 +149,7 @@ def test_int96_has_neither_bounds_nor_a_null_count(tmp_path: Path) -> None:
 def test_the_folder_wins_over_a_column_of_the_same_name(tmp_path: Path) -> None:
     write(tmp_path, "ds=7/f", {"DS": ["x"], "a": [1]})
 
-    inventory = take_inventory(str(tmp_path))
+    inventory = take_inline(str(tmp_path))
 
     assert as_text(inventory.data_schema) == {"a": "bigint"}
     assert as_text(inventory.partition_schema) == {"ds": "int"}
@@ -162,7 +162,7 @@ def test_declared_columns_are_taken_as_they_are(tmp_path: Path) -> None:
         {"x": pa.array([1], pa.int32()), "unknown": pa.array([1], pa.time64("us"))},
     )
 
-    inventory = take_inventory(str(tmp_path), columns=columns(x="bigint", z="string", ds="string"))
+    inventory = take_inline(str(tmp_path), columns=columns(x="bigint", z="string", ds="string"))
 
     assert as_text(inventory.data_schema) == {"x": "bigint", "z": "string"}
     assert as_text(inventory.partition_schema) == {"ds": "string"}
@@ -176,7 +176,7 @@ def test_declared_columns_are_taken_as_they_are(tmp_path: Path) -> None:
 
 def test_declared_columns_that_differ_by_case_only_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DuplicateColumnError, match="of the table"):
-        take_inventory(str(tmp_path), columns=columns(x="int", X="int"))
+        take_inline(str(tmp_path), columns=columns(x="int", X="int"))
 
 
 @pytest.mark.parametrize("path", ["f", "b=1/f", "a=1/b=1/f"])
@@ -184,15 +184,15 @@ def test_folders_must_be_those_that_were_declared(tmp_path: Path, path: str) -> 
     write(tmp_path, path)
 
     with pytest.raises(PartitionLayoutError, match="declared as a partition"):
-        take_inventory(str(tmp_path), partition_types=columns(a="int"))
+        take_inline(str(tmp_path), partition_types=columns(a="int"))
 
 
 def test_nothing_is_read_again_where_nothing_changed(tmp_path: Path) -> None:
     for number in range(3):
         write(tmp_path, f"k={number}/f", {"x": [number]})
-    before = take_inventory(str(tmp_path))
+    before = take_inline(str(tmp_path))
 
-    after = take_inventory(str(tmp_path), previous=as_previous(before))
+    after = take_inline(str(tmp_path), previous=as_previous(before))
 
     assert after.files.equals(before.files)
     assert (after.footers_read, after.added_count, after.removed_count) == (0, 0, 0)
@@ -201,15 +201,15 @@ def test_nothing_is_read_again_where_nothing_changed(tmp_path: Path) -> None:
 def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     for number in range(4):
         touch(write(tmp_path, f"{number}", {"x": [number]}), 1_000)
-    before = take_inventory(str(tmp_path))
+    before = take_inline(str(tmp_path))
     (tmp_path / "0").unlink()
     touch(write(tmp_path, "1", {"x": [100]}), 2_000)
     write(tmp_path, "1b", {"x": [5]})
     seen: list[InventoryProgress] = []
 
-    after = take_inventory(str(tmp_path), previous=as_previous(before), on_progress=seen.append)
+    after = take_inline(str(tmp_path), previous=as_previous(before), on_progress=seen.append)
 
-    assert after.files.equals(take_inventory(str(tmp_path)).files)
+    assert after.files.equals(take_inline(str(tmp_path)).files)
     assert (after.footers_read, after.added_count, after.removed_count) == (2, 2, 2)
     assert [stats["max"] for stats in stats_of(after, "x")] == [100, 5, 2, 3]
     assert (seen[-1].footers_read, seen[-1].footers_total) == (2, 2)
@@ -217,23 +217,51 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
 
 def test_what_is_carried_over_widens_too(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": pa.array([1], pa.int32()), "n": pa.nulls(1)})
-    before = take_inventory(str(tmp_path))
+    before = take_inline(str(tmp_path))
     write(tmp_path, "2", {"n": ["a"], "x": pa.array([2], pa.int64()), "y": [True]})
 
-    after = take_inventory(str(tmp_path), previous=as_previous(before))
+    after = take_inline(str(tmp_path), previous=as_previous(before))
 
-    assert after.files.equals(take_inventory(str(tmp_path)).files)
+    assert after.files.equals(take_inline(str(tmp_path)).files)
     assert as_text(after.data_schema) == {"x": "bigint", "n": "string", "y": "boolean"}
     assert after.footers_read == 1
+
+
+def test_nothing_is_said_of_a_column_that_may_have_been_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, "1", {"x": [1], "y": [7]})
+    before = take_inline(str(tmp_path), columns=columns(x="bigint"))
+    write(tmp_path, "2", {"x": [2], "y": [8]})
+    previous = replace(as_previous(before), has_all_columns=False)
+
+    after = take_inline(str(tmp_path), previous=previous)
+
+    assert stats_of(after, "y") == [
+        {"min": None, "max": None, "null_count": None},
+        {"min": 8, "max": 8, "null_count": 0},
+    ]
+
+
+def test_hosts_are_carried_over(tmp_path: Path) -> None:
+    touch(write(tmp_path, "1"), 1_000)
+    touch(write(tmp_path, "2"), 1_000)
+    before = take_inline(str(tmp_path))
+    hosts = pa.array([["a", "b"], ["c"]], before.files.schema.field("hosts").type)
+    at = before.files.schema.get_field_index("hosts")
+    published = before.files.set_column(at, before.files.schema.field(at), hosts)
+    touch(tmp_path / "2", 2_000)
+
+    after = take_inline(str(tmp_path), previous=replace(as_previous(before), files=published))
+
+    assert after.files["hosts"].to_pylist() == [["a", "b"], []]
 
 
 def test_an_old_type_that_no_file_holds_any_more_binds_nobody(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": [1]})
     write(tmp_path, "2", {"y": [1]})
-    before = take_inventory(str(tmp_path))
+    before = take_inline(str(tmp_path))
     write(tmp_path, "1", {"x": ["now text"]})
 
-    after = take_inventory(str(tmp_path), previous=as_previous(before))
+    after = take_inline(str(tmp_path), previous=as_previous(before))
 
     assert as_text(after.data_schema) == {"x": "string", "y": "bigint"}
 
@@ -241,18 +269,18 @@ def test_an_old_type_that_no_file_holds_any_more_binds_nobody(tmp_path: Path) ->
 def test_a_new_file_that_conflicts_with_an_old_one_names_both(tmp_path: Path) -> None:
     write(tmp_path, "1", {"y": [1]})
     write(tmp_path, "2", {"x": [1]})
-    before = take_inventory(str(tmp_path))
+    before = take_inline(str(tmp_path))
     write(tmp_path, "3", {"x": ["text"]})
 
     with pytest.raises(SchemaConflictError, match="bigint in file '2' and string in file '3'"):
-        take_inventory(str(tmp_path), previous=as_previous(before))
+        take_inline(str(tmp_path), previous=as_previous(before))
 
 
 def test_everything_is_read_again_when_other_columns_are_declared(tmp_path: Path) -> None:
     write(tmp_path, "f", {"x": [1], "y": [2]})
-    before = take_inventory(str(tmp_path), columns=columns(x="bigint"))
+    before = take_inline(str(tmp_path), columns=columns(x="bigint"))
 
-    after = take_inventory(
+    after = take_inline(
         str(tmp_path), columns=columns(x="bigint", y="bigint"), previous=as_previous(before)
     )
 
@@ -261,10 +289,10 @@ def test_everything_is_read_again_when_other_columns_are_declared(tmp_path: Path
 
 def test_partition_values_are_typed_anew_over_all_folders(tmp_path: Path) -> None:
     write(tmp_path, "p=1/f")
-    before = take_inventory(str(tmp_path))
+    before = take_inline(str(tmp_path))
     write(tmp_path, "p=x/f")
 
-    after = take_inventory(str(tmp_path), previous=as_previous(before))
+    after = take_inline(str(tmp_path), previous=as_previous(before))
 
     assert as_text(after.partition_schema) == {"p": "string"}
     assert after.files["partition"].to_pylist() == [{"p": "1"}, {"p": "x"}]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.unit.inventory.files import write
+from tests.unit.inventory.files import inline, write
 from windrow_service.inventory import InventoryProgress, list_files, read_footers
-from windrow_service.inventory.bounds import BoundedColumn, typed_bounds, writer_sees_nan
 
 
-def footers(location: Path, **options: Any) -> list[dict[str, Any]]:
+def footers(location: Path) -> list[dict[str, Any]]:
     """Return what footers say, one dict per file, in the order of paths."""
     rows = []
-    for group in read_footers(str(location), list_files(str(location)).files, **options):
+    for group in read_footers(str(location), list_files(str(location)).files, executor=inline):
         for row in group.table.to_pylist():
             bounds = {
                 name: tuple(row[f"{index}.{end}"] for end in ("min", "max", "nulls"))
@@ -127,6 +124,26 @@ def test_bounds_are_unknown_where_the_file_states_none(tmp_path: Path) -> None:
     assert found == {"x": (None, None, None), "y": (1, 2, 0)}
 
 
+def test_a_column_that_cannot_be_null_has_no_nulls(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("x", pa.int64(), nullable=False)])
+
+    found = bounds_of(tmp_path, pa.table({"x": [1]}, schema=schema), write_statistics=False)
+
+    assert found == {"x": (None, None, 0)}
+
+
+def test_row_groups_out_of_order_are_put_in_order(tmp_path: Path) -> None:
+    first = pq.read_metadata(write(tmp_path, "t/1", {"x": [1, 2]}, row_group_size=1))
+    first.append_row_groups(pq.read_metadata(write(tmp_path, "t/2", {"x": [3]})))
+    (tmp_path / "joined").mkdir()
+    first.write_metadata_file(tmp_path / "joined/f")
+
+    (footer,) = footers(tmp_path / "joined")
+
+    assert footer["row_group_offsets"] == sorted(footer["row_group_offsets"])
+    assert footer["bounds"] == {"x": (1, 3, 0)}
+
+
 def test_a_file_of_no_rows_has_no_bounds_and_no_nulls(tmp_path: Path) -> None:
     (footer,) = footers(write(tmp_path, "f", {"x": pa.array([], pa.int32())}).parent)
 
@@ -155,41 +172,6 @@ def test_only_top_level_columns_with_an_order_have_bounds(tmp_path: Path) -> Non
     assert bounds_of(tmp_path, table) == {"s.a": (7, 7, 0), "last": ("z", "z", 0)}
 
 
-def test_a_bound_cut_amid_a_character_is_unknown() -> None:
-    column = BoundedColumn("c", pa.string(), 0, 0, 0, False)
-
-    found = typed_bounds(column, ["å".encode()[:1], b"ok", None], upper=False)
-
-    assert found.to_pylist() == [None, "ok", None]
-
-
-def test_bounds_that_are_no_values_of_the_type_are_unknown() -> None:
-    column = BoundedColumn("c", pa.int8(), 0, 0, 0, False)
-
-    assert typed_bounds(column, [300, 1], upper=False).to_pylist() == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("created_by", "sees"),
-    [
-        ("parquet-mr version 1.17.0 (build fac0c746532e133beb928a7f6a7e57b510b477a1)", True),
-        ("parquet-mr version 1.10.1 (build a89df8f)", True),
-        ("parquet-mr version 1.9.0", False),
-        ("parquet-mr version 1.18.0", False),
-        ("parquet-mr version 2.0.0", False),
-        ("parquet-mr", False),
-        ("parquet-cpp-arrow version 21.0.0", False),
-        ("DuckDB version v1.4.0", False),
-        ("", False),
-        (None, False),
-    ],
-)
-def test_only_writers_known_to_show_nan_in_their_bounds_prove_its_absence(
-    created_by: str | None, sees: bool
-) -> None:
-    assert writer_sees_nan(created_by) is sees
-
-
 def test_arrow_passes_over_nan_so_its_bounds_prove_nothing(tmp_path: Path) -> None:
     (footer,) = footers(write(tmp_path, "f", {"x": [1.0, float("nan"), 2.0]}).parent)
 
@@ -213,32 +195,31 @@ def test_a_large_file_is_read_from_its_end(tmp_path: Path) -> None:
     assert footer["bounds"] == {"x": (0, 99_999, 0)}
 
 
-def test_a_file_without_columns_keeps_its_rows(tmp_path: Path) -> None:
-    write(tmp_path, "f", pa.table({"x": [1, 2]}).select([]))
+def test_a_file_without_columns_is_a_file_all_the_same(tmp_path: Path) -> None:
+    path = write(tmp_path, "f", pa.table({"x": [1, 2]}).select([]))
 
     (footer,) = footers(tmp_path)
 
-    assert (footer["bounds"], footer["stats_see_nan"]) == ({}, False)
+    assert (footer["row_count"], footer["bounds"]) == (pq.read_metadata(path).num_rows, {})
 
 
-def test_files_of_one_schema_are_one_group_in_processes_and_in_threads(tmp_path: Path) -> None:
+def test_files_of_one_schema_are_one_group_here_and_in_processes(tmp_path: Path) -> None:
     for number in range(300):
         columns = {"x": [number]} if number % 2 else {"y": [str(number)]}
         write(tmp_path, f"k={number:03d}/f", columns)
     files = list_files(str(tmp_path)).files
     seen: list[InventoryProgress] = []
 
-    in_threads = read_footers(str(tmp_path), files, seen.append)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        in_processes = read_footers(str(tmp_path), files, executor=pool)
+    here = read_footers(str(tmp_path), files, seen.append, executor=inline)
+    elsewhere = read_footers(str(tmp_path), files)
 
-    assert [group.files.path for group in in_threads] == ["k=000/f", "k=001/f"]
-    assert [group.table.num_rows for group in in_threads] == [150, 150]
+    assert [group.files.path for group in here] == ["k=000/f", "k=001/f"]
+    assert [group.table.num_rows for group in here] == [150, 150]
     assert seen[-1] == InventoryProgress(
         phase="reading footers", footers_read=300, footers_total=300
     )
-    assert [group.table.to_pylist() for group in in_processes] == [
-        group.table.to_pylist() for group in in_threads
+    assert [group.table.to_pylist() for group in elsewhere] == [
+        group.table.to_pylist() for group in here
     ]
 
 

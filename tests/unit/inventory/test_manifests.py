@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.unit.inventory.files import write
+from tests.unit.inventory.files import take_inline, write
 from windrow_service.inventory import (
     CorruptManifestError,
     Manifest,
@@ -19,7 +19,6 @@ from windrow_service.inventory import (
     cut_manifests,
     decode_manifest,
     encode_manifest,
-    take_inventory,
 )
 from windrow_service.planner.columns import inventory_schema
 
@@ -79,7 +78,7 @@ def test_no_files_make_no_manifests() -> None:
 def test_a_manifest_says_what_it_holds(tmp_path: Path) -> None:
     write(tmp_path, "ds=2024-01-01/n=1/f")
     write(tmp_path, "ds=2024-01-02/n=__HIVE_DEFAULT_PARTITION__/f")
-    files = take_inventory(str(tmp_path)).files
+    files = take_inline(str(tmp_path)).files
 
     (manifest,) = cut_manifests(files)
 

@@ -1,0 +1,232 @@
+"""What the footers of a few data files say; runs in a process of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windrow_service.inventory.bounds import (
+    BoundedColumn,
+    bounded_columns,
+    merge_row_groups,
+    typed_bounds,
+    writer_sees_nan,
+)
+from windrow_service.inventory.schema import FileSchema, file_schema
+
+_TAIL_BYTES = 64 * 1024
+_FOOTER_END_BYTES = 8
+# Reads overlap, which matters where the disk is slow.
+_READING_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FooterGroup:
+    """Footers of files that share a schema.
+
+    Attributes:
+        files: The schema, and the first file that has it.
+        bounded: Names and types of the columns that have bounds.
+        table: `row` (which of the files asked for), `row_count`, `row_group_offsets`,
+            `stats_see_nan`, and for the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
+    """
+
+    files: FileSchema
+    bounded: pa.Schema
+    table: pa.Table
+
+    def at_rows(self, rows: pa.Array) -> FooterGroup:
+        """Return the same with `row` counted in a larger table, in which these are `rows`."""
+        placed = pc.cast(rows.take(self.table["row"]), pa.int64())
+        return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", placed))
+
+
+@dataclass(slots=True)
+class ChunkFooters:
+    """Footers of a few files, by schema, and which of the files have none.
+
+    Attributes:
+        groups: Each file is in one of them, or named below.
+        unreadable: Paths and reasons.
+        changed: Paths of files that are no longer what was listed.
+    """
+
+    groups: list[FooterGroup] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+
+class _GroupBuilder:
+    """Gathers, as lists, the footers of files that share a Parquet schema."""
+
+    def __init__(self, parquet: Any, path: str) -> None:
+        self.files = FileSchema(file_schema(parquet), path)
+        self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
+        self.rows: list[int] = []
+        self.row_counts: list[int] = []
+        self.offsets: list[list[int]] = []
+        self.see_nan: list[bool] = []
+        self.group_files: list[int] = []
+        self.group_row_counts: list[int] = []
+        self.raw: list[tuple[list[Any], list[Any], list[int | None]]] = [
+            ([], [], []) for _ in self.bounded
+        ]
+
+    def add(self, row: int, metadata: Any, size_bytes: int) -> None:
+        file = len(self.rows)
+        offsets = []
+        for index in range(metadata.num_row_groups):
+            group = metadata.row_group(index)
+            offsets.append(_start_offset(group))
+            if offsets[-1] >= size_bytes:
+                raise ValueError("its footer points behind its end: a part of the file is missing")
+            self.group_files.append(file)
+            self.group_row_counts.append(group.num_rows)
+            for column, (lower, upper, nulls) in zip(self.bounded, self.raw, strict=True):
+                stats = group.column(column.leaf).statistics
+                known = stats is not None and stats.has_min_max
+                lower.append(stats.min_raw if known else None)
+                upper.append(stats.max_raw if known else None)
+                count = stats.null_count if stats is not None else None
+                nulls.append(0 if column.required else count)
+        self.rows.append(row)
+        self.row_counts.append(metadata.num_rows)
+        self.offsets.append(sorted(offsets))
+        self.see_nan.append(writer_sees_nan(metadata.created_by))
+
+    def finish(self) -> FooterGroup:
+        row_counts = np.array(self.group_row_counts, np.int64)
+        files = np.array(self.group_files, np.int64)
+        columns = {
+            "row": pa.array(self.rows, pa.int64()),
+            "row_count": pa.array(self.row_counts, pa.int64()),
+            "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
+            "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
+        }
+        for index, (column, (lower, upper, nulls)) in enumerate(
+            zip(self.bounded, self.raw, strict=True)
+        ):
+            merged = merge_row_groups(
+                typed_bounds(column, lower, upper=False),
+                typed_bounds(column, upper, upper=True),
+                pa.array(nulls, pa.int64()),
+                row_counts,
+                files,
+                len(self.rows),
+            )
+            columns |= dict(
+                zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), merged, strict=True)
+            )
+        bounded = pa.schema([(column.name, column.type) for column in self.bounded])
+        return FooterGroup(self.files, bounded, pa.table(columns))
+
+
+def read_chunk(
+    location: str,
+    first_row: int,
+    paths: Sequence[str],
+    sizes_bytes: Sequence[int],
+    mtimes_ns: Sequence[int],
+) -> ChunkFooters:
+    """Read the footers of n files.
+
+    Arrow ends the process on some damaged footers: run it where that is no harm.
+
+    Args:
+        location: Absolute path of the table's folder.
+        first_row: Number of the first file, for `FooterGroup.table`.
+        paths: n paths, relative to the location.
+        sizes_bytes: n sizes, as listed.
+        mtimes_ns: n times of the last change, as listed.
+    """
+    chunk = ChunkFooters()
+    with ThreadPoolExecutor(min(_READING_THREADS, len(paths))) as threads:
+        absolute = [os.path.join(location, path) for path in paths]
+        tails = list(threads.map(_try_read_tail, absolute, sizes_bytes, mtimes_ns))
+    builders: dict[str, _GroupBuilder] = {}
+    for index, (path, tail) in enumerate(zip(paths, tails, strict=True)):
+        if isinstance(tail, OSError):
+            chunk.unreadable.append((path, tail.strerror or str(tail)))
+        elif tail is None:
+            chunk.changed.append(path)
+        else:
+            try:
+                metadata = _parse(tail)
+                # Printed in full, unlike `ParquetSchema.equals`, which passes over the names
+                # of nested columns; the first line holds an address.
+                key = str(metadata.schema).partition("\n")[2]
+                builder = builders.get(key)
+                if builder is None:
+                    builder = builders[key] = _GroupBuilder(metadata.schema, path)
+                builder.add(first_row + index, metadata, sizes_bytes[index])
+            except (pa.ArrowException, OSError, ValueError) as error:
+                chunk.unreadable.append((path, str(error)))
+    # A file that failed halfway has left its group uneven; the inventory fails anyway.
+    if not chunk.unreadable:
+        chunk.groups = [builder.finish() for builder in builders.values()]
+    return chunk
+
+
+def _try_read_tail(path: str, size_bytes: int, mtime_ns: int) -> bytes | OSError | None:
+    try:
+        return _read_tail(path, size_bytes, mtime_ns)
+    except OSError as error:
+        return error
+
+
+def _read_tail(path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
+    """Read the end of a file, the footer in full if it is one of Parquet.
+
+    Returns:
+        None if the file is no longer what was listed.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
+            return None
+        tail = _read_from(descriptor, max(0, size_bytes - _TAIL_BYTES), size_bytes)
+        footer_bytes = int.from_bytes(tail[-_FOOTER_END_BYTES:-4], "little") + _FOOTER_END_BYTES
+        if len(tail) < footer_bytes <= size_bytes and tail.endswith(b"PAR1"):
+            tail = _read_from(descriptor, size_bytes - footer_bytes, size_bytes)
+        return tail
+    finally:
+        os.close(descriptor)
+
+
+def _read_from(descriptor: int, start: int, end: int) -> bytes:
+    parts = []
+    while start < end and (part := os.pread(descriptor, end - start, start)):
+        parts.append(part)
+        start += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _parse(tail: bytes) -> Any:
+    if not tail:
+        raise ValueError("it is empty (0 bytes)")
+    return pq.read_metadata(pa.BufferReader(tail))
+
+
+def _start_offset(group: Any) -> int:
+    if group.num_columns == 0:
+        return 4
+    column = group.column(0)
+    start: int = column.data_page_offset
+    dictionary = column.dictionary_page_offset
+    # Some writers state 0 for a dictionary that is not there.
+    return dictionary if dictionary is not None and 0 < dictionary < start else start

@@ -1,0 +1,92 @@
+"""Work in processes that can be lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+import pytest
+
+from windrow_service.inventory.isolation import IsolatedExecutor, LostProcessError
+
+
+def test_results_and_errors_come_back() -> None:
+    with IsolatedExecutor(1) as executor:
+        assert executor.submit(divmod, 7, 2).result() == (3, 1)
+        with pytest.raises(ZeroDivisionError):
+            executor.submit(divmod, 7, 0).result()
+
+
+def test_tasks_run_elsewhere_and_processes_are_kept() -> None:
+    with IsolatedExecutor(1) as executor:
+        first, second = executor.submit(os.getpid).result(), executor.submit(os.getpid).result()
+
+    assert first == second != os.getpid()
+
+
+def test_there_are_no_more_processes_than_asked_for() -> None:
+    with IsolatedExecutor(2) as executor:
+        futures = [executor.submit(os.getpid) for _ in range(20)]
+        found = {future.result() for future in futures}
+
+    assert len(found) <= 2
+
+
+def test_a_lost_process_loses_one_task_and_tells_its_last_words() -> None:
+    with IsolatedExecutor(1) as executor:
+        lost = executor.submit(os._exit, 3)
+        other = executor.submit(divmod, 7, 2)
+
+        with pytest.raises(LostProcessError, match="exit status 3"):
+            lost.result()
+        assert other.result() == (3, 1)
+        with pytest.raises(LostProcessError, match="oh no"):
+            executor.submit(exec, "import os, sys; os.write(2, b'oh no'); os.abort()").result()
+
+
+def test_what_a_task_prints_is_not_taken_for_its_answer() -> None:
+    with IsolatedExecutor(1) as executor:
+        assert executor.submit(print, "not an answer").result() is None
+        assert executor.submit(os.write, 1, b"nor this").result() == 8
+
+
+def test_processes_end_with_the_executor() -> None:
+    with IsolatedExecutor(1) as executor:
+        process = executor.submit(os.getpid).result()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_the_callers_main_script_does_not_run_again() -> None:
+    with IsolatedExecutor(1) as executor:
+        code = "__import__('sys').modules['__main__'].__spec__ is None"
+        assert executor.submit(eval, code).result() is True
+        assert executor.submit(eval, "__import__('sys').argv").result() == ["-c"]
+
+
+def test_a_process_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+
+    with IsolatedExecutor(1) as executor:
+        started = executor.submit(os.getpid)
+
+        with pytest.raises(RuntimeError, match="cannot start /bin/false"):
+            started.result()
+
+
+def test_tasks_may_be_handed_in_from_many_threads() -> None:
+    results: list[int] = []
+    with IsolatedExecutor(2) as executor:
+
+        def work(number: int) -> None:
+            results.append(executor.submit(abs, -number).result())
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert sorted(results) == list(range(8))
