@@ -320,8 +320,8 @@ class Plan(Answer):
     expires_at: datetime
     location: str
     columns: list[Column] = Field(description="The columns asked for, in that order.")
-    residual_columns: list[Column] = Field(
-        description="Columns that residual filters need besides those asked for."
+    hidden_columns: list[Column] = Field(
+        description="Columns that residual filters and sort columns need besides those asked for."
     )
     partition_columns: list[Column]
     sort_columns: list[SortColumn]

@@ -233,7 +233,7 @@ def test_a_filter_as_text_and_as_a_tree_give_the_same_plan(
     as_tree = make_plan(events, filter=tree, options=ALONE)
 
     assert 0 < as_text["summary"]["files_planned"] <= 6
-    for field in ("groups", "filter", "columns", "residual_columns"):
+    for field in ("groups", "filter", "columns", "hidden_columns"):
         assert as_text[field] == as_tree[field]
 
 
@@ -258,7 +258,7 @@ def test_what_pruning_settles_is_gone_and_the_rest_is_left_to_the_reader(
     assert left["summary"]["files_pruned_by_statistics"] == 1
     (group,) = left["groups"]
     assert group["residual_filter"] == {"op": "eq", "column": "id", "value": 25}
-    assert [column["name"] for column in left["residual_columns"]] == ["id"]
+    assert [column["name"] for column in left["hidden_columns"]] == ["id"]
 
 
 @pytest.mark.parametrize(

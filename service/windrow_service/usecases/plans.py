@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.models import Column, Plan, PlanOptions, PlanRequest, PlanSummary
+from windrow.models import (
+    Column,
+    Plan,
+    PlanOptions,
+    PlanRequest,
+    PlanSummary,
+    SortColumn,
+    TableDefinition,
+)
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
@@ -95,7 +103,9 @@ class MakePlan:
         snapshot = await self.snapshots.get(request.table, request.snapshot_id)
         bodies = await self.snapshots.bodies(request.table, snapshot)
         started = time.perf_counter()
-        drafted = await self.runner.run(lambda: self._draft(snapshot, bodies, request))
+        drafted = await self.runner.run(
+            lambda: self._draft(table.info.definition, snapshot, bodies, request)
+        )
         now = self.clock()
         info = Plan(
             plan_id=secrets.token_hex(16),
@@ -105,10 +115,10 @@ class MakePlan:
             created_at=now,
             expires_at=now + self.limits.plan_ttl,
             location=table.info.definition.location,
-            sort_columns=table.info.definition.sort_columns,
+            sort_columns=drafted.sort_columns,
             partition_columns=snapshot.info.partition_columns,
             columns=drafted.columns,
-            residual_columns=drafted.residual_columns,
+            hidden_columns=drafted.hidden_columns,
             filter=drafted.filter,
             options=drafted.options,
             summary=_summary(drafted.groups, drafted.options, time.perf_counter() - started),
@@ -144,9 +154,16 @@ class MakePlan:
         more = end < plan.info.summary.group_count
         return PageOfGroups(plan=plan.info, groups=groups, next_group=end if more else None)
 
-    def _draft(self, snapshot: Snapshot, bodies: Sequence[bytes], request: PlanRequest) -> _Draft:
+    def _draft(
+        self,
+        definition: TableDefinition,
+        snapshot: Snapshot,
+        bodies: Sequence[bytes],
+        request: PlanRequest,
+    ) -> _Draft:
         types = {f.name: f.type for f in [*snapshot.data_schema, *snapshot.partition_schema]}
-        columns = _columns(request.columns, types)
+        columns = list(types) if request.columns is None else _columns(request.columns, types)
+        sort_names = _columns([column.name for column in definition.sort_columns], types)
         expression = self._expression(request, types)
         options = request.options.model_copy(
             update={
@@ -161,12 +178,17 @@ class MakePlan:
         )
         groups = plan_groups(files, expression, self._policy(options))
         needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
-        residual = [name for name in types if name in needed and name not in columns]
+        needed.update(sort_names)
+        hidden = [name for name in types if name in needed and name not in columns]
         return _Draft(
             groups=groups,
             body=self.codec.encode(groups),
             columns=wire_columns(pa.schema([(name, types[name]) for name in columns])),
-            residual_columns=wire_columns(pa.schema([(name, types[name]) for name in residual])),
+            hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden])),
+            sort_columns=[
+                column.model_copy(update={"name": name})
+                for column, name in zip(definition.sort_columns, sort_names, strict=True)
+            ],
             filter=to_tree(expression) if expression is not None else None,
             options=options,
         )
@@ -198,16 +220,15 @@ class _Draft:
     groups: GroupedSplits
     body: bytes
     columns: list[Column]
-    residual_columns: list[Column]
+    hidden_columns: list[Column]
+    sort_columns: list[SortColumn]
     # A JSON tree; `Plan` makes nodes of it.
     filter: Any
     options: PlanOptions
 
 
-def _columns(asked: Sequence[str] | None, types: dict[str, pa.DataType]) -> list[str]:
-    """Resolve the columns asked for: exactly, else without regard to case."""
-    if asked is None:
-        return list(types)
+def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
+    """Resolve names of columns: exactly, else without regard to case."""
     folded: dict[str, list[str]] = {}
     for name in types:
         folded.setdefault(name.lower(), []).append(name)
