@@ -34,6 +34,7 @@ class EmbeddedCoordinator:
     """
 
     def __init__(self, state_dir: Path, allowed_locations: tuple[str, ...]) -> None:
+        _make_folder(state_dir)
         # A folder of mode 0700 keeps other users of this machine out.
         self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
         self.socket = self._folder / "socket"
@@ -76,6 +77,22 @@ class EmbeddedCoordinator:
             if self._ended.wait(0.01) or waited_s > _START_TIMEOUT_S:
                 self.stop()
                 raise EmbeddedStartError(
-                    f"the coordinator in this process did not start: {self._error or 'see the log'}"
+                    "the coordinator in this process did not start: "
+                    f"{_reason(self._error) or 'the log above says why'}"
                 )
             waited_s += 0.01
+
+
+def _make_folder(state_dir: Path) -> None:
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EmbeddedStartError(
+            f"state folder {str(state_dir)!r} cannot be made ({error.strerror}): "
+            "give another state_dir"
+        ) from error
+
+
+def _reason(error: BaseException | None) -> str:
+    # uvicorn logs why, and then exits.
+    return "" if error is None or isinstance(error, SystemExit) else str(error)

@@ -56,6 +56,8 @@ def read_group_stream(plan_id: str, body: bytes) -> pa.Table:
         raise IncompletePlanError(plan_id, "it has no end marker") from error
     except (pa.ArrowException, OSError, ValueError) as error:
         raise IncompletePlanError(plan_id, str(error)) from error
+    if "splits" not in table.schema.names:
+        raise IncompletePlanError(plan_id, "it holds something else than split groups")
     splits = sum(len(chunk.flatten()) for chunk in table["splits"].chunks)
     if marker != {"groups": len(table), "splits": splits}:
         raise IncompletePlanError(

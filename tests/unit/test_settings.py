@@ -1,0 +1,73 @@
+"""Settings are read from the environment, and bad ones are refused with a remedy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from windrow_service.settings import Settings, is_loopback
+
+
+def test_the_defaults_are_safe() -> None:
+    settings = Settings()
+
+    assert settings.host == "127.0.0.1"
+    assert settings.allowed_locations == ()
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDROW_PORT", "9000")
+    monkeypatch.setenv("WINDROW_ALLOWED_LOCATIONS", "/data:/more data")
+    monkeypatch.setenv("WINDROW_LIMITS__MAX_PAGE_SPLITS", "5")
+    monkeypatch.setenv("WINDROW_LIMITS__PLAN_TTL", "PT5M")
+
+    settings = Settings()
+
+    assert settings.port == 9000
+    assert settings.allowed_locations == ("/data", "/more data")
+    assert settings.limits.max_page_splits == 5
+    assert settings.limits.plan_ttl == timedelta(minutes=5)
+
+
+def test_variables_of_other_tools_are_not_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDROW_URL", "http://127.0.0.1:8080")
+
+    assert Settings().port == 8080
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "coordinator", ""])
+def test_an_address_that_others_can_reach_must_be_asked_for_in_so_many_words(host: str) -> None:
+    with pytest.raises(ValidationError, match="SERVE_WITHOUT_AUTHENTICATION"):
+        Settings(host=host)
+
+    assert Settings(host=host, serve_without_authentication=True).host == host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_an_address_of_this_machine_alone_needs_no_such_words(host: str) -> None:
+    assert is_loopback(host)
+    assert Settings(host=host).host == host
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "named"),
+    [
+        ("WINDROW_PORT", "70000", "port"),
+        ("WINDROW_PLANNER_THREADS", "0", "planner_threads"),
+        ("WINDROW_LIMITS__MAX_BODY_BYTES", "1", "max_body_bytes"),
+        ("WINDROW_LIMITS__MAX_FILTER_DEPTH", "100000", "max_filter_depth"),
+        ("WINDROW_LIMITS__DEFAULT_PAGE_GROUPS", "20000", "default_page_groups"),
+        ("WINDROW_LIMITS__PLAN_TTL", "PT0S", "plan_ttl"),
+        ("WINDROW_LIMITS__PLAN_TTL", "P9999999D", "plan_ttl"),
+        ("WINDROW_LIMITS__NO_SUCH", "1", "no_such"),
+    ],
+)
+def test_a_setting_out_of_bounds_is_refused_and_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, named: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(ValidationError, match=named):
+        Settings()
