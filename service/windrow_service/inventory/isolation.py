@@ -54,7 +54,7 @@ class IsolatedExecutor(Executor):
 
     def __init__(self, max_workers: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(
-            max_workers or len(os.sched_getaffinity(0)), thread_name_prefix="windrow-isolated"
+            max_workers or _processor_count(), thread_name_prefix="windrow-isolated"
         )
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -86,6 +86,13 @@ class IsolatedExecutor(Executor):
             raise answer
         result: _Result = answer
         return result
+
+
+def _processor_count() -> int:
+    # Not everywhere can one ask which processors this process may use.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Process:
