@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +105,9 @@ def coordinator_process(
         )
     started = CoordinatorProcess(f"http://127.0.0.1:{port}", process, log)
     try:
-        _wait_until(lambda: process.poll() is not None or _is_ready(started.url))
+        # One client for all tries: making one loads certificates, which takes longer than asking.
+        with httpx.Client(base_url=started.url) as http:
+            _wait_until(lambda: process.poll() is not None or _is_ready(http))
         assert process.poll() is None, f"the coordinator did not start: {log.read_text()}"
         yield started
     finally:
@@ -119,16 +121,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _is_ready(url: str) -> bool:
+def _is_ready(http: httpx.Client) -> bool:
     try:
-        return httpx.get(f"{url}/health/ready").is_success
+        return http.get("/health/ready").is_success
     except httpx.TransportError:
         return False
 
 
-def _wait_until(holds: object) -> None:
-    assert callable(holds)
+def _wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline, "the coordinator did not start in time"
-        time.sleep(0.02)
+        time.sleep(0.05)

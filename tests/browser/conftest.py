@@ -1,0 +1,39 @@
+"""The system's Chromium; without one these tests are left out, and a line says so."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_CHROMIUM = next((path for name in _NAMES if (path := shutil.which(name))), None)
+_ARGUMENTS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+collect_ignore_glob = [] if _CHROMIUM else ["test_*.py"]
+
+
+def pytest_report_header() -> str:
+    """Say which Chromium runs the tests, or that none does."""
+    if _CHROMIUM is None:
+        return "browser: no Chromium here, tests/browser is left out; `make chromium` installs it"
+    return f"browser: {_CHROMIUM}"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        browser.close()

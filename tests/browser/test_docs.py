@@ -1,0 +1,82 @@
+"""`/docs` in a real browser: whole, usable, and without internet access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.servers import running
+from windrow_service.openapi import document
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.browser
+METHODS = {"get", "put", "post", "delete"}
+# Generous, for machines with much else to do.
+expect.set_options(timeout=60_000)
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """The documentation of a coordinator, opened; the test fails if it asked others or erred."""
+    requests: list[str] = []
+    errors: list[str] = []
+    with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
+        page = browser.new_page(viewport={"width": 1280, "height": 1600})
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on(
+            "console",
+            lambda message: errors.append(message.text) if message.type == "error" else None,
+        )
+        page.goto(f"{url}/docs")
+        page.locator(".opblock").first.wait_for()
+
+        yield page
+
+        page.close()
+    # Pictures inside the style sheet are `data:`, which asks nobody.
+    asked = {urlsplit(each).netloc for each in requests if not each.startswith("data:")}
+    assert asked == {urlsplit(url).netloc}
+    assert errors == []
+
+
+def test_every_operation_is_shown(page: Page) -> None:
+    published = {
+        (method.upper(), path)
+        for path, methods in document()["paths"].items()
+        for method in methods
+        if method in METHODS
+    }
+
+    blocks = page.locator(".opblock")
+    shown = {
+        (
+            block.locator(".opblock-summary-method").inner_text().strip(),
+            # Zero-width spaces let a long path break.
+            block.locator(".opblock-summary-path").inner_text().replace("\u200b", "").strip(),
+        )
+        for block in blocks.all()
+    }
+
+    assert shown == published
+
+
+def test_a_call_can_be_tried_out(page: Page) -> None:
+    block = page.locator("#operations-operations-config")
+    block.locator(".opblock-summary").click()
+    block.get_by_role("button", name="Try it out").click()
+    block.get_by_role("button", name="Execute").click()
+
+    expect(block.locator(".live-responses-table tbody .response-col_status")).to_contain_text("200")
+    expect(block.locator(".live-responses-table")).to_contain_text("max_page_groups")
+
+
+def test_a_refusal_is_documented_as_a_problem(page: Page) -> None:
+    block = page.locator("#operations-plans-make_plan")
+    block.locator(".opblock-summary").click()
+
+    expect(block).to_contain_text("application/problem+json")
