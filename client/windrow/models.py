@@ -11,7 +11,15 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+)
 
 TABLE_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,127}){0,2}$"
 
@@ -115,6 +123,13 @@ class Junction(Request):
 
 FilterTree = Annotated[
     Comparison | In | Between | IsNull | StartsWith | Not | Junction, Field(discriminator="op")
+]
+
+# The discriminator keeps what is wrong with a tree free of "it is no text either".
+Filter = Annotated[
+    Annotated[str, StringConstraints(max_length=65_536), Tag("text")]
+    | Annotated[FilterTree, Tag("tree")],
+    Discriminator(lambda value: "text" if isinstance(value, str) else "tree"),
 ]
 
 
@@ -255,7 +270,7 @@ class PlanRequest(Request):
 
     table: TableName
     snapshot_id: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    filter: Annotated[str, StringConstraints(max_length=65_536)] | FilterTree | None = None
+    filter: Filter | None = None
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=10_000)] | None = None
     options: PlanOptions = PlanOptions()
     page_size: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
