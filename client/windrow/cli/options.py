@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.models import TABLE_NAME_PATTERN, parse_size
+from windrow.models import TABLE_NAME_PATTERN
+from windrow.sizes import parse_size
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
