@@ -15,7 +15,7 @@ def main() -> None:
     """Serve until stopped."""
     settings = Settings.model_validate({})
     uvicorn.run(
-        build_app(settings),
+        build_app(settings, owns_process=True),
         host=settings.host,
         port=settings.port,
         timeout_graceful_shutdown=_STOP_TIMEOUT_S,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
@@ -37,11 +38,23 @@ _PURGE_EVERY_S = 60.0
 _log = structlog.get_logger(__name__)
 
 
-def build_app(settings: Settings) -> FastAPI:
-    """Return the coordinator's application; nothing is opened before it starts."""
-    return create_app(
-        lambda: open_services(settings), max_body_bytes=settings.limits.max_body_bytes
-    )
+def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
+    """Return the coordinator's application; nothing is opened before it starts.
+
+    Args:
+        settings: All of them.
+        owns_process: Whether the process is there for the coordinator alone, so that its
+            garbage collector may be tuned.
+    """
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Services]:
+        async with open_services(settings) as services:
+            if owns_process:
+                _spare_the_collector()
+            yield services
+
+    return create_app(opened, max_body_bytes=settings.limits.max_body_bytes)
 
 
 @asynccontextmanager
@@ -92,6 +105,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=_now,
             config=_config(settings),
         )
+
+
+def _spare_the_collector() -> None:
+    # A full collection stops all threads, 0.1 s where it looks at every module's objects, and
+    # a page of many splits starts some: docs/decisions/0004-plan-in-threads.md.
+    gc.collect()
+    gc.freeze()
 
 
 def _now() -> datetime:

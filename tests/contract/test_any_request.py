@@ -24,6 +24,13 @@ _NAMES = (
     "response_headers_conformance",
     "response_schema_conformance",
 )
+
+
+@schemathesis.serializer("application/vnd.apache.arrow.stream")
+def _any_bytes(_: Any, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+
+
 _schema = schemathesis.openapi.from_dict(document())
 _schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 

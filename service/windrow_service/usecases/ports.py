@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -247,10 +247,8 @@ class GroupCodec(Protocol):
     def encode(self, groups: GroupedSplits) -> bytes:
         """Return the groups as they are stored and streamed."""
 
-    def read(
-        self, body: bytes, begin: int, max_groups: int, max_splits: int
-    ) -> list[dict[str, Any]]:
-        """Return some groups ready for JSON, from group `begin` on, at least one if there is."""
+    def read(self, body: bytes, begin: int, max_groups: int, max_splits: int) -> list[bytes]:
+        """Return some groups as JSON objects, from group `begin` on, at least one if there is."""
 
 
 class Clock(Protocol):

@@ -7,10 +7,10 @@ that a cut stream is never taken for a small plan.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pydantic_core import to_json
 
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.plan import GroupedSplits
@@ -30,9 +30,7 @@ class ArrowGroups:
         """See `GroupCodec.encode`."""
         return _encode(groups)
 
-    def read(
-        self, body: bytes, begin: int, max_groups: int, max_splits: int
-    ) -> list[dict[str, Any]]:
+    def read(self, body: bytes, begin: int, max_groups: int, max_splits: int) -> list[bytes]:
         """See `GroupCodec.read`."""
         return _read(body, begin, max_groups, max_splits)
 
@@ -53,8 +51,8 @@ def _encode(plan: GroupedSplits) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _read(body: bytes, begin: int, max_groups: int, max_splits: int) -> list[dict[str, Any]]:
-    groups: list[dict[str, Any]] = []
+def _read(body: bytes, begin: int, max_groups: int, max_splits: int) -> list[bytes]:
+    groups: list[bytes] = []
     with pa.ipc.open_stream(body) as stream:
         for batch in stream:
             if begin >= len(batch):
@@ -65,14 +63,21 @@ def _read(body: bytes, begin: int, max_groups: int, max_splits: int) -> list[dic
             held = np.cumsum(rows["splits"].value_lengths().to_numpy())
             fitting = int(np.searchsorted(held, max_splits, side="right"))
             full = fitting < len(rows)
-            groups += rows.slice(0, max(fitting, 0 if groups else 1)).to_pylist()
+            for row in range(min(len(rows), max(fitting, 0 if groups else 1))):
+                groups.append(_json(rows.slice(row, 1)))
             max_splits -= int(held[-1]) if len(held) else 0
             if full or len(groups) >= max_groups:
                 break
-    for group in groups:
-        residual = group["residual_filter"]
-        group["residual_filter"] = json.loads(residual) if residual else None
     return groups
+
+
+def _json(row: pa.RecordBatch) -> bytes:
+    # One group at a time: each call holds the interpreter's lock until its end, and as many
+    # Python objects as a page of 100,000 splits has would keep the garbage collector busy.
+    (group,) = row.to_pylist()
+    residual = group["residual_filter"]
+    group["residual_filter"] = json.loads(residual) if residual else None
+    return to_json(group, inf_nan_mode="strings")
 
 
 def _batch_ends(offsets: Ints) -> list[int]:
