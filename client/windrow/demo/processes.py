@@ -21,7 +21,7 @@ def run_in_processes(
     """
     # spawn, not fork: the parent may run threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(_core_count(), mp_context=context) as pool:
+    with ProcessPoolExecutor(core_count(), mp_context=context) as pool:
         calls = [pool.submit(work, *entry) for entry in arguments]
         try:
             for call in as_completed(calls):
@@ -31,7 +31,8 @@ def run_in_processes(
             raise
 
 
-def _core_count() -> int:
+def core_count() -> int:
+    """Return how many cores this process may use."""
     # A container may be allowed fewer cores than the machine has.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

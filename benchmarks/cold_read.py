@@ -1,0 +1,76 @@
+"""One query in a fresh process, with the table's bytes out of memory; prints JSON.
+
+Run by `read_small_files.py` for its cold figures. The clock starts when the engine is up (the
+Spark session exists, the packages are imported) and before it has seen the table, and stops at
+the answer: Spark's listing is inside, and so is Windrow's planning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from peers import ENGINES, Rows, normal, queries, timed_answer
+
+from windrow.connecting import connect
+from windrow.demo.run import SPARK_DEFAULT, SPARK_TUNED, WINDROW
+from windrow.demo.session import local_session
+
+
+def drop_from_memory(folder: Path) -> None:
+    """Let the system forget the content of a folder's files, as far as it does so without root.
+
+    Names and attributes of files stay in its memory.
+    """
+    os.sync()
+    for where, _, names in os.walk(folder):
+        for name in names:
+            descriptor = os.open(os.path.join(where, name), os.O_RDONLY)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
+
+
+def main() -> None:
+    """Run one query and print `{"seconds": …, "rows": …}`."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("side", choices=[SPARK_DEFAULT, SPARK_TUNED, WINDROW, *ENGINES])
+    parser.add_argument("query")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--url", help="coordinator, for windrow")
+    parser.add_argument("--table", help="name of the table, for windrow")
+    given = parser.parse_args()
+    if given.side in ENGINES:
+        __import__(given.side)
+        drop_from_memory(given.folder)
+        rows, seconds = timed_answer(ENGINES[given.side], given.folder, given.query)
+    else:
+        rows, seconds = _on_spark(given)
+    print(json.dumps({"seconds": seconds, "rows": repr(rows)}))
+
+
+def _on_spark(given: argparse.Namespace) -> tuple[Rows, float]:
+    conf = {"spark.sql.files.openCostInBytes": "0"} if given.side == SPARK_TUNED else {}
+    query = next(query for query in queries() if query.name == given.query)
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        local_session("windrow benchmark", Path(logs) / "spark.log", conf=conf) as spark,
+    ):
+        drop_from_memory(given.folder)
+        began = time.perf_counter()
+        if given.side == WINDROW:
+            with connect(given.url) as client:
+                table = client.read(spark, given.table, columns=query.columns)
+        else:
+            table = spark.read.parquet(str(given.folder))
+        rows = query.ask(table).collect()
+        return normal(rows), time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What every benchmark shares: arguments, the machine, versions, the JSON file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from windrow.demo.processes import core_count
+
+ROOT = Path(__file__).resolve().parents[1]
+console = Console(stderr=True, highlight=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One figure of Windrow beside one of a peer.
+
+    Attributes:
+        case: What was read, and how.
+        metric: What was measured; less is better.
+        unit: Its unit.
+        windrow: Windrow's figure.
+        peer: Who is compared.
+        peer_value: The peer's figure.
+    """
+
+    case: str
+    metric: str
+    unit: str
+    windrow: float
+    peer: str
+    peer_value: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times Windrow is better; below 1 the peer is."""
+        return self.peer_value / self.windrow if self.windrow else float("inf")
+
+
+def arguments(what: str) -> argparse.ArgumentParser:
+    """Return a parser of the arguments that every benchmark takes."""
+    parser = argparse.ArgumentParser(description=what)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here")
+    parser.add_argument("--quick", action="store_true", help="small sizes, within a minute")
+    parser.add_argument("--runs", type=int, default=3, help="timed runs; the median counts")
+    parser.add_argument(
+        "--data", type=Path, default=ROOT / "data" / "bench", help="folder for generated tables"
+    )
+    return parser
+
+
+def write_json(path: Path, benchmark: str, results: list[Result], **more: Any) -> None:
+    """Write results in the format that all benchmarks share."""
+    content = {
+        "benchmark": benchmark,
+        "machine": machine(),
+        "versions": versions(),
+        "load_average": os.getloadavg()[0],
+        **more,
+        "results": [{**asdict(result), "ratio": result.ratio} for result in results],
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def machine() -> str:
+    """Describe this machine: cores, processor, memory, system."""
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{core_count()} cores, {_processor()}, {memory_gb:.0f} GB, {platform.system()}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what takes part."""
+    packages = ("windrow", "pyspark", "pyarrow", "duckdb", "polars")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )

@@ -1,0 +1,218 @@
+"""Measure what opening a file costs Windrow's reader, in bytes of reading.
+
+    python benchmarks/open_file_cost.py [--quick] [--json FILE]
+
+Tables of differing file counts and sizes are read in differing numbers of groups, on Spark and
+warm, and `core seconds = a * files + b * bytes + c * groups + d` is fitted to the medians by
+least squares on relative errors, with no coefficient below zero. The open cost is a / b: the
+planner's `DEFAULT_OPEN_FILE_COST`. Bytes are those of the files, all of whose columns are read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from common import Result, arguments, console, write_json
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, MIB, TableSpec, generate, table_of
+
+from windrow.cli.consoles import show
+from windrow.cli.render import seconds_text, size_text
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.demo.measuring import timed
+from windrow.demo.session import local_session, require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "open_file_cost"
+TABLES = (
+    table_of(1_000, 16 * KIB),
+    table_of(5_000, 16 * KIB),
+    table_of(10_000, 16 * KIB),
+    table_of(4_000, 64 * KIB),
+    table_of(1_000, 512 * KIB),
+    table_of(40, 8 * MIB),
+)
+QUICK_TABLES = (table_of(300, 16 * KIB), table_of(5, 8 * MIB))
+GROUPS = (2, 8, 32)
+QUICK_GROUPS = (2, 4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One table read in so many groups."""
+
+    table: str
+    file_count: int
+    size_bytes: int
+    group_count: int
+    core_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """What the reader costs, in seconds of one core."""
+
+    file_s: float
+    byte_s: float
+    group_s: float
+    read_s: float
+
+    @property
+    def open_file_cost(self) -> float:
+        """Bytes of reading that opening one file is worth."""
+        return self.file_s / self.byte_s if self.byte_s else float("inf")
+
+    def predict(self, measured: Measurement) -> float:
+        """Return the core seconds that the fit expects."""
+        return (
+            self.file_s * measured.file_count
+            + self.byte_s * measured.size_bytes
+            + self.group_s * measured.group_count
+            + self.read_s
+        )
+
+
+def main() -> None:
+    """Measure, fit and report."""
+    given = arguments("Measure what opening a file costs, in bytes of reading.").parse_args()
+    require_java()
+    tables, groups = (QUICK_TABLES, QUICK_GROUPS) if given.quick else (TABLES, GROUPS)
+    data = given.data.resolve()
+    work = data / "work"
+    shutil.rmtree(work / "state", ignore_errors=True)
+    for spec in tables:
+        generate(data, spec)
+    measured: list[Measurement] = []
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+        local_session("windrow benchmark", work / "spark.log") as spark,
+    ):
+        for spec in tables:
+            console.print(spec.title, style="dim")
+            measured += _measure(spark, client, data, spec, groups, given.runs)
+    found = fit(measured)
+    show(_table(measured, found), *_lines(found))
+    if given.json is not None:
+        results = [
+            Result(
+                case=f"{entry.table}, {entry.group_count} groups",
+                metric="fitted against measured",
+                unit="core s",
+                windrow=found.predict(entry),
+                peer="measured",
+                peer_value=entry.core_seconds,
+            )
+            for entry in measured
+        ]
+        costs = {
+            "file_s": found.file_s,
+            "byte_s": found.byte_s,
+            "group_s": found.group_s,
+            "read_s": found.read_s,
+            "open_file_cost": found.open_file_cost,
+        }
+        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs, costs=costs)
+
+
+def fit(measured: Sequence[Measurement]) -> Fit:
+    """Fit costs to measurements, by least squares on relative errors.
+
+    A cost that would come out below zero is left out, and the rest fitted again.
+    """
+    rows = np.array([[m.file_count, m.size_bytes, m.group_count, 1.0] for m in measured])
+    seconds = np.array([m.core_seconds for m in measured])
+    weighted = rows / seconds[:, None]
+    # Bytes are millions of times as many as groups: without a scale the solver loses digits.
+    scale = weighted.max(axis=0)
+    costs = min(_solutions(weighted / scale), key=lambda found: found[1])[0] / scale
+    return Fit(file_s=costs[0], byte_s=costs[1], group_s=costs[2], read_s=costs[3])
+
+
+def _solutions(rows: npt.NDArray[np.float64]) -> list[tuple[npt.NDArray[np.float64], float]]:
+    """Return every fit of some of the columns without negative costs, and its error."""
+    found = [(np.zeros(rows.shape[1]), float(len(rows)))]
+    for count in range(1, rows.shape[1] + 1):
+        for used in itertools.combinations(range(rows.shape[1]), count):
+            solved = np.linalg.lstsq(rows[:, used], np.ones(len(rows)), rcond=None)[0]
+            if (solved >= 0).all():
+                costs = np.zeros(rows.shape[1])
+                costs[list(used)] = solved
+                found.append((costs, float(((rows @ costs - 1) ** 2).sum())))
+    return found
+
+
+def _measure(
+    spark: SparkSession,
+    client: Client,
+    data: Path,
+    spec: TableSpec,
+    groups: Sequence[int],
+    runs: int,
+) -> list[Measurement]:
+    name = f"bench.{spec.name}"
+    client.register_table(name, str(data / spec.name))
+    client.refresh(name)
+    cores = spark.sparkContext.defaultParallelism
+    measured = []
+    for wished in groups:
+        plan = client.plan(name, parallelism=wished)
+        seconds = []
+        for _ in range(runs + 1):
+            table = client.read(spark, name, parallelism=wished)
+            # The noop sink takes every column of every row and does nothing with it.
+            write = table.write.format("noop").mode("overwrite")
+            seconds.append(timed(write.save)[1])
+        measured.append(
+            Measurement(
+                table=spec.title,
+                file_count=spec.file_count,
+                size_bytes=plan.summary.size_bytes,
+                group_count=plan.summary.group_count,
+                core_seconds=median(seconds[1:]) * min(cores, plan.summary.group_count),
+            )
+        )
+    return measured
+
+
+def _table(measured: Sequence[Measurement], found: Fit) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("table", no_wrap=True)
+    for name in ("size", "groups", "core seconds", "fitted"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for entry in measured:
+        table.add_row(
+            entry.table,
+            size_text(entry.size_bytes),
+            f"{entry.group_count:,}",
+            seconds_text(entry.core_seconds),
+            seconds_text(found.predict(entry)),
+        )
+    return table
+
+
+def _lines(found: Fit) -> list[str]:
+    return [
+        f"a file   {found.file_s * 1e6:8.0f} us",
+        f"a MB     {found.byte_s * MIB * 1e6:8.0f} us",
+        f"a group  {found.group_s * 1e6:8.0f} us",
+        f"a read   {found.read_s * 1e6:8.0f} us",
+        f"open cost: {found.open_file_cost:,.0f} bytes ({size_text(found.open_file_cost)})",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Read tables of small files: Spark alone, Spark with Windrow, DuckDB and Polars.
+
+    python benchmarks/read_small_files.py [--quick] [--json FILE] [--cases NAME,…]
+
+Warm: one session for all sides, one untimed round, then timed rounds in turns. Spark's listing
+is not in its warm figures (its DataFrame is made once), Windrow's planning is in its own, and
+listing is in those of DuckDB and Polars. Cold: see `benchmarks/cold_read.py`. Windrow's
+inventory is there before; the `know the files` rows say what it took.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from common import Result, arguments, console, write_json
+from peers import ENGINES, normal, queries, timed_answer
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, MIB, Part, TableSpec, generate, table_of
+
+from windrow.cli.consoles import show
+from windrow.cli.render import seconds_text
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.demo.measuring import fingerprint, time_in_turns, timed
+from windrow.demo.run import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
+from windrow.demo.session import local_session, require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "read_small_files"
+COLD_READ = Path(__file__).with_name("cold_read.py")
+COLUMNS = ("id", "region", "customer", "amount", "score", "day")
+PEERS = (SPARK_DEFAULT, SPARK_TUNED, *ENGINES)
+
+CASES = (
+    table_of(1_000, 16 * KIB),
+    table_of(10_000, 16 * KIB),
+    table_of(50_000, 16 * KIB),
+    table_of(100, 8 * MIB),
+    TableSpec("mix", "2,000 x 16 KB + 10 x 32 MB", (Part(2_000, 16 * KIB), Part(10, 32 * MIB))),
+)
+QUICK_CASES = (
+    table_of(300, 16 * KIB),
+    TableSpec("quickmix", "100 x 16 KB + 2 x 8 MB", (Part(100, 16 * KIB), Part(2, 8 * MIB))),
+)
+
+
+class DisagreementError(Exception):
+    """Two sides gave different answers: their figures mean nothing."""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Read tables of small files, on Spark and beside it.")
+    parser.add_argument("--cases", help="names of some cases, joined by ','")
+    parser.add_argument("--no-cold", action="store_true", help="leave the cold runs out")
+    given = parser.parse_args()
+    require_java()
+    cases: tuple[TableSpec, ...] = QUICK_CASES if given.quick else CASES
+    if given.cases:
+        cases = tuple(case for case in cases if case.name in given.cases.split(","))
+    runs = 1 if given.quick else given.runs
+    data = given.data.resolve()
+    work = data / "work"
+    shutil.rmtree(work / "state", ignore_errors=True)
+    for case in cases:
+        generate(data, case)
+    results: list[Result] = []
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+    ):
+        with local_session("windrow benchmark", work / "spark.log") as spark:
+            # Its first job pays for the start of Spark's threads.
+            spark.range(10).count()
+            for case in cases:
+                results += _warm(spark, client, data, case, runs)
+        if not given.no_cold:
+            for case in cases[:1] if given.quick else cases:
+                results += _cold(url, data, case, given.quick)
+    show(_table(results))
+    if given.json is not None:
+        write_json(given.json, NAME, results, quick=given.quick, runs=runs)
+
+
+def _warm(
+    spark: SparkSession, client: Client, data: Path, case: TableSpec, runs: int
+) -> list[Result]:
+    console.print(f"{case.title}: warm", style="dim")
+    folder, table = data / case.name, f"bench.{case.name}"
+    client.register_table(table, str(folder))
+    _, refresh_s = timed(partial(client.refresh, table))
+    listed, listing_s = timed(partial(spark.read.parquet, str(folder)))
+    contestants = sides(listed, client, table)
+    fingerprints = {side.name: fingerprint(spark, side, COLUMNS) for side in contestants}
+    _require_equal(case.title, fingerprints)
+    if fingerprints[WINDROW].row_count != case.row_count:
+        raise DisagreementError(f"{case.title}: {fingerprints} and {case.row_count:,} were written")
+    asked = queries()
+    timings = time_in_turns(spark, contestants, asked, runs=runs, on_run=lambda: None)
+    results = [_result(case, "", "know the files", "s", refresh_s, SPARK_DEFAULT, listing_s)]
+    for query in asked:
+        spark_timings = {timing.side: timing for timing in timings if timing.query == query.name}
+        answers = {side: normal(timing.answer) for side, timing in spark_timings.items()}
+        seconds = {side: timing.median_s for side, timing in spark_timings.items()}
+        for engine, ask in ENGINES.items():
+            tries = [timed_answer(ask, folder, query.name) for _ in range(runs + 1)]
+            answers[engine] = tries[0][0]
+            seconds[engine] = median(taken for _, taken in tries[1:])
+        _require_equal(f"{case.title}, {query.title}", answers)
+        ours = seconds[WINDROW]
+        results += [
+            _result(case, query.title, "warm read", "s", ours, peer, seconds[peer])
+            for peer in PEERS
+        ]
+        results += [
+            _result(
+                case,
+                query.title,
+                "tasks",
+                "tasks",
+                spark_timings[WINDROW].task_count,
+                peer,
+                spark_timings[peer].task_count,
+            )
+            for peer in (SPARK_DEFAULT, SPARK_TUNED)
+        ]
+    return results
+
+
+def _cold(url: str, data: Path, case: TableSpec, quick: bool) -> list[Result]:
+    console.print(f"{case.title}: cold", style="dim")
+    results = []
+    for query in queries()[:1] if quick else queries():
+        seconds, answers = {}, {}
+        for side in (WINDROW, SPARK_DEFAULT) if quick else (WINDROW, *PEERS):
+            command = [sys.executable, str(COLD_READ), side, query.name]
+            command += [str(data / case.name), "--url", url, "--table", f"bench.{case.name}"]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+            answer = json.loads(done.stdout)
+            seconds[side], answers[side] = answer["seconds"], answer["rows"]
+        _require_equal(f"{case.title}, {query.title}, cold", answers)
+        results += [
+            _result(case, query.title, "cold read", "s", seconds[WINDROW], peer, seconds[peer])
+            for peer in PEERS
+            if peer in seconds
+        ]
+    return results
+
+
+def _require_equal(what: str, answers: Mapping[str, object]) -> None:
+    if len({repr(answer) for answer in answers.values()}) != 1:
+        raise DisagreementError(f"{what}: the sides do not agree: {answers}")
+
+
+def _result(
+    case: TableSpec, query: str, metric: str, unit: str, ours: float, peer: str, peer_value: float
+) -> Result:
+    return Result(
+        case=f"{case.title}, {query}" if query else case.title,
+        metric=metric,
+        unit=unit,
+        windrow=ours,
+        peer=peer,
+        peer_value=peer_value,
+    )
+
+
+def _table(results: list[Result]) -> RichTable:
+    """Lay results out: a row for each case and metric, a column for each side."""
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("case", overflow="fold")
+    table.add_column("metric", no_wrap=True)
+    for name in (WINDROW, *PEERS):
+        table.add_column(name, justify="right", overflow="fold")
+    rows: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        rows.setdefault((result.case, result.metric), []).append(result)
+    for (case, metric), found in rows.items():
+        peers = {result.peer: result for result in found}
+        cells = [_figure(found[0].windrow, found[0].unit)]
+        for peer in PEERS:
+            beside = peers.get(peer)
+            cells.append(
+                f"{_figure(beside.peer_value, beside.unit)} ({beside.ratio:.1f}x)"
+                if beside is not None
+                else ""
+            )
+        table.add_row(case, metric, *cells)
+    return table
+
+
+def _figure(value: float, unit: str) -> str:
+    return seconds_text(value) if unit == "s" else f"{value:,.0f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Generated tables: a Hive layout of Parquet files of chosen sizes, the same rows every time."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from common import console
+
+from windrow.cli.progress import counting
+from windrow.demo.hive import folder_name
+from windrow.demo.once import write_once
+from windrow.demo.processes import run_in_processes
+
+KIB, MIB = 2**10, 2**20
+_LAYOUT = 1
+_FILES_PER_FOLDER = 100
+_FILES_PER_CALL = 200
+_MAX_ROWS_PER_CALL = 2_000_000
+# What a file of these columns holds, measured: a footer, and so many bytes a row.
+_FOOTER_BYTES, _BYTES_PER_ROW = 2_000, 22.5
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """So many files of about one size."""
+
+    file_count: int
+    file_bytes: int
+
+    @property
+    def rows_per_file(self) -> int:
+        """Rows that make a file of this size."""
+        return max(1, round((self.file_bytes - _FOOTER_BYTES) / _BYTES_PER_ROW))
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table to generate.
+
+    Attributes:
+        name: For programs, and its folder.
+        title: For people.
+        parts: Its files; the smallest come first.
+    """
+
+    name: str
+    title: str
+    parts: tuple[Part, ...]
+
+    @property
+    def file_count(self) -> int:
+        """Files in the table."""
+        return sum(part.file_count for part in self.parts)
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the table."""
+        return sum(part.file_count * part.rows_per_file for part in self.parts)
+
+
+def table_of(file_count: int, file_bytes: int) -> TableSpec:
+    """Return a table of files of one size."""
+    size = f"{file_bytes // MIB}MB" if file_bytes >= MIB else f"{file_bytes // KIB}KB"
+    title = f"{file_count:,} x {size[:-2]} {size[-2:]}"
+    return TableSpec(f"{file_count}x{size}", title, (Part(file_count, file_bytes),))
+
+
+def generate(root: Path, spec: TableSpec) -> Path:
+    """Make sure that a table lies under `root`, and return its folder.
+
+    Its partition column is `day`, an int; a hundred files lie in each folder.
+    """
+    folder = root / spec.name
+
+    def write(to: Path) -> None:
+        with counting(console, f"Writing {spec.title}", spec.file_count) as progress:
+            run_in_processes(_write_files, list(_calls(to, spec)), progress.advance)
+
+    stamp = {"table": spec.name, "layout": _LAYOUT, "rows": spec.row_count}
+    write_once(folder, stamp, write, file_count=spec.file_count)
+    return folder
+
+
+def remove(root: Path, spec: TableSpec) -> None:
+    """Delete a generated table."""
+    shutil.rmtree(root / spec.name, ignore_errors=True)
+
+
+def _calls(folder: Path, spec: TableSpec) -> Sequence[tuple[str, int, int, int, int]]:
+    calls = []
+    number = first_row = 0
+    for part in spec.parts:
+        per_call = max(1, min(_FILES_PER_CALL, _MAX_ROWS_PER_CALL // part.rows_per_file))
+        for begin in range(0, part.file_count, per_call):
+            count = min(per_call, part.file_count - begin)
+            calls.append((str(folder), number, count, first_row, part.rows_per_file))
+            number += count
+            first_row += count * part.rows_per_file
+    return calls
+
+
+def _write_files(folder: str, number: int, count: int, first_row: int, rows: int) -> int:
+    """Run in a worker process: write files `number` and following."""
+    for at in range(number, number + count):
+        where = Path(folder) / folder_name([("day", at // _FILES_PER_FOLDER)])
+        where.mkdir(exist_ok=True)
+        pq.write_table(_rows(at, first_row, rows), where / f"part-{at:06d}.parquet")
+        first_row += rows
+    return count
+
+
+def _rows(seed: int, first_row: int, count: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    key = random.integers(0, 1000, count)
+    return pa.table(
+        {
+            "id": np.arange(first_row, first_row + count, dtype=np.int64),
+            "region": (key % 16).astype(np.int32),
+            "customer": pa.array([f"c{number:05d}" for number in range(1000)]).take(pa.array(key)),
+            "amount": random.integers(0, 10_000_000_000, count),
+            "score": random.random(count).astype(np.float32),
+        }
+    )

@@ -1,0 +1,56 @@
+"""The benchmarks still run, and write what they should."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def _quick(name: str, folder: Path, *options: str) -> dict[str, Any]:
+    result = folder / "result.json"
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--quick", "--json", str(result)]
+    done = subprocess.run(
+        [*command, "--data", str(folder / "data"), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    content: dict[str, Any] = json.loads(result.read_text())
+    assert content["benchmark"] == name
+    assert content["machine"]
+    assert set(content["versions"]) >= {"windrow", "pyspark", "pyarrow", "duckdb", "polars"}
+    for row in content["results"]:
+        assert set(row) == {"case", "metric", "unit", "windrow", "peer", "peer_value", "ratio"}
+        assert row["ratio"] == pytest.approx(row["peer_value"] / row["windrow"])
+    return content
+
+
+def test_read_small_files_compares_windrow_with_every_peer(tmp_path: Path) -> None:
+    content = _quick("read_small_files", tmp_path)
+
+    seen = {(row["metric"], row["peer"]) for row in content["results"]}
+    assert {peer for metric, peer in seen if metric == "warm read"} == {
+        "spark-default",
+        "spark-tuned",
+        "duckdb",
+        "polars",
+    }
+    assert {("know the files", "spark-default"), ("tasks", "spark-tuned")} <= seen
+    assert ("cold read", "spark-default") in seen
+
+
+def test_open_file_cost_fits_costs_that_are_not_negative(tmp_path: Path) -> None:
+    content = _quick("open_file_cost", tmp_path, "--runs", "1")
+
+    costs = content["costs"]
+    assert all(cost >= 0 for cost in costs.values())
