@@ -63,7 +63,9 @@ def serve(
 
         from windrow_service.bootstrap import build_app
 
-        server = uvicorn.Server(uvicorn.Config(build_app(settings), log_level="info"))
+        server = uvicorn.Server(
+            uvicorn.Config(build_app(settings, owns_process=True), log_level="info")
+        )
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{listening.getsockname()[1]}"
         show(serving(url, str(settings.state_dir.resolve()), settings.allowed_locations))
