@@ -33,7 +33,7 @@ def running(settings: Settings) -> Iterator[str]:
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
     """Serve an application in a thread, on a free port of loopback; yield its URL."""
-    with socket.socket() as listening:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         server = uvicorn.Server(
