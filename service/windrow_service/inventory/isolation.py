@@ -106,15 +106,19 @@ class _Process:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _CODE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env=environment,
-            # Ctrl-C is for the caller, who then shuts this down.
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _CODE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                env=environment,
+                # Ctrl-C is for the caller, who then shuts this down.
+                start_new_session=True,
+            )
+        except OSError:
+            self._stderr.close()
+            raise
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
