@@ -7,8 +7,8 @@ from dataclasses import dataclass
 MIB = 2**20
 
 # What opening one more small file costs the grouped reader, as bytes of reading: measured by
-# benchmarks/read_small_files.py, explained in docs/decisions/0005-open-file-cost.md.
-DEFAULT_OPEN_FILE_COST = 48 * 2**10
+# benchmarks/open_file_cost.py, explained in docs/decisions/0005.
+DEFAULT_OPEN_FILE_COST = 80 * 2**10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
