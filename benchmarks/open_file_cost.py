@@ -4,7 +4,8 @@
 
 Tables of differing file counts and sizes are read in differing numbers of groups, on Spark and
 warm, and `core seconds = a * files + b * bytes + c * groups + d` is fitted to the medians by
-least squares on relative errors, with no coefficient below zero. The open cost is a / b: the
+least squares on relative errors, with no coefficient below zero. Core seconds are processor time
+of driver, JVM, Python workers and coordinator together (`cpu.py`, Linux). The open cost is a / b: the
 planner's `DEFAULT_OPEN_FILE_COST`. Bytes are those of the files, all of whose columns are read.
 """
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 from common import Result, arguments, console, write_json
+from cpu import tree_cpu_seconds
 from rich import box
 from rich.table import Table as RichTable
 from tables import KIB, MIB, TableSpec, generate, table_of
@@ -30,7 +32,6 @@ from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
-from windrow.demo.measuring import timed
 from windrow.demo.session import local_session, require_java
 
 if TYPE_CHECKING:
@@ -166,23 +167,24 @@ def _measure(
     name = f"bench.{spec.name}"
     client.register_table(name, str(data / spec.name))
     client.refresh(name)
-    cores = spark.sparkContext.defaultParallelism
     measured = []
     for wished in groups:
         plan = client.plan(name, parallelism=wished)
         seconds = []
         for _ in range(runs + 1):
+            before_s = tree_cpu_seconds()
             table = client.read(spark, name, parallelism=wished)
             # The noop sink takes every column of every row and does nothing with it.
             write = table.write.format("noop").mode("overwrite")
-            seconds.append(timed(write.save)[1])
+            write.save()
+            seconds.append(tree_cpu_seconds() - before_s)
         measured.append(
             Measurement(
                 table=spec.title,
                 file_count=spec.file_count,
                 size_bytes=plan.summary.size_bytes,
                 group_count=plan.summary.group_count,
-                core_seconds=median(seconds[1:]) * min(cores, plan.summary.group_count),
+                core_seconds=median(seconds[1:]),
             )
         )
     return measured

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,26 @@ def test_all_three_ways_of_reading_agree_and_are_measured(tmp_path: Path) -> Non
     assert tasks["windrow", "aggregate"] == said["plan"]["group_count"] + 1
     assert tasks["spark-default", "aggregate"] > tasks["windrow", "aggregate"]
     assert min(said["spark_listing_s"], said["windrow_refresh_s"], said["windrow_plan_s"]) > 0
+
+
+def test_ctrl_c_ends_the_demo_in_one_line_and_its_coordinator_with_it(tmp_path: Path) -> None:
+    said = tmp_path / "stderr"
+    command = [sys.executable, "-m", "windrow.cli", "demo", "--days", "3", "--runs", "1000"]
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
+        )
+    give_up_at = time.monotonic() + 300
+    while "Spark reads" not in said.read_text():
+        assert process.poll() is None
+        assert time.monotonic() < give_up_at
+        time.sleep(0.1)
+
+    process.send_signal(signal.SIGINT)
+    code = process.wait(60)
+
+    assert code == 130
+    assert said.read_text().splitlines()[-1] == "windrow: stopped"
+    assert "Traceback" not in said.read_text()
+    log = (tmp_path / "data" / "demo" / "coordinator.log").read_text()
+    assert "Finished server process" in log

@@ -69,6 +69,9 @@ def run(arguments: Sequence[str]) -> int:
         # Whoever read our output has left, as in `windrow table list | head -1`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _FAILED
+    if code == _INTERRUPTED:
+        # What typer makes of Ctrl-C.
+        return _fail("stopped", code)
     return code if isinstance(code, int) else 0
 
 

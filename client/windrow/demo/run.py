@@ -205,6 +205,7 @@ def _compare(
             TABLE, columns=queries[0].columns, parallelism=spark.sparkContext.defaultParallelism
         )
     )
+    console.print("Spark reads …", style="dim")
     steps = len(contestants) * (1 + len(queries) * runs)
     with counting(console, "Reading on Spark", steps) as progress:
         # Each side reads every column of the whole table once: that is its warming up too.

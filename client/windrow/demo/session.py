@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,13 +63,18 @@ def local_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in {**_CONF, **(conf or {})}.items():
         builder = builder.config(key, value)
-    with _output_to(log):
+    with _output_to(log), _kept_interrupt():
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
+    # Py4J logs the traceback of whatever ends a call, Ctrl-C too.
+    traces = logging.FileHandler(log)
+    logging.getLogger().addHandler(traces)
     try:
         yield session
     finally:
         session.stop()
+        logging.getLogger().removeHandler(traces)
+        traces.close()
 
 
 def require_java() -> None:
@@ -85,6 +93,17 @@ def require_java() -> None:
         raise MissingJavaError(f"{java} does not run")
     if int(version[1]) < _OLDEST_JAVA:
         raise MissingJavaError(f"{java} is Java {version[1]}")
+
+
+@contextmanager
+def _kept_interrupt() -> Iterator[None]:
+    """Keep what Ctrl-C does: PySpark's own handler asks the JVM in the middle of another call."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

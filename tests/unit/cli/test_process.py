@@ -70,6 +70,7 @@ def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Pat
     said = log.read_text()
     assert f"{found[0]}/docs" in said
     assert "Traceback" not in said
+    assert said.splitlines()[-1] == "windrow: stopped"
     assert code == 130
 
 

@@ -1,0 +1,37 @@
+"""Processor time of this process and of all that it has started, from Linux's /proc.
+
+Unlike the time on the clock it hardly depends on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# In /proc/PID/stat, counted from the state, which follows the name in brackets.
+_PARENT, _USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM = 1, 11, 12, 13, 14
+
+
+def tree_cpu_seconds() -> float:
+    """Return the seconds that this process and its descendants have used so far."""
+    fields = {int(path.name): stat for path in _processes() if (stat := _stat(path))}
+    tree, found = {os.getpid()}, {os.getpid()}
+    while found:
+        found = {pid for pid, stat in fields.items() if int(stat[_PARENT]) in found} - tree
+        tree |= found
+    used = (_USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM)
+    ticks = sum(int(fields[pid][at]) for pid in tree if pid in fields for at in used)
+    return ticks / _TICKS_PER_S
+
+
+def _processes() -> list[Path]:
+    return [path for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _stat(process: Path) -> list[str] | None:
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        # It has ended meanwhile.
+        return None
