@@ -6,7 +6,8 @@ Tables of differing file counts and sizes are read in differing numbers of group
 warm, and `core seconds = a * files + b * bytes + c * groups + d` is fitted to the medians by
 least squares on relative errors, with no coefficient below zero. Core seconds are processor time
 of driver, JVM, Python workers and coordinator together (`cpu.py`, Linux). The open cost is a / b: the
-planner's `DEFAULT_OPEN_FILE_COST`. Bytes are those of the files, all of whose columns are read.
+planner's `DEFAULT_OPEN_FILE_COST`. Bytes are those of the files, whichever columns are read: with
+fewer columns a byte costs less, and opening is worth more of them.
 """
 
 from __future__ import annotations
@@ -88,7 +89,10 @@ class Fit:
 
 def main() -> None:
     """Measure, fit and report."""
-    given = arguments("Measure what opening a file costs, in bytes of reading.").parse_args()
+    parser = arguments("Measure what opening a file costs, in bytes of reading.")
+    parser.add_argument("--columns", help="read these alone, joined by ','; all by default")
+    given = parser.parse_args()
+    columns = given.columns.split(",") if given.columns else None
     require_java()
     tables, groups = (QUICK_TABLES, QUICK_GROUPS) if given.quick else (TABLES, GROUPS)
     data = given.data.resolve()
@@ -104,7 +108,7 @@ def main() -> None:
     ):
         for spec in tables:
             console.print(spec.title, style="dim")
-            measured += _measure(spark, client, data, spec, groups, given.runs)
+            measured += _measure(spark, client, data / spec.name, spec, columns, groups, given.runs)
     found = fit(measured)
     show(_table(measured, found), *_lines(found))
     if given.json is not None:
@@ -126,7 +130,15 @@ def main() -> None:
             "read_s": found.read_s,
             "open_file_cost": found.open_file_cost,
         }
-        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs, costs=costs)
+        write_json(
+            given.json,
+            NAME,
+            results,
+            quick=given.quick,
+            runs=given.runs,
+            columns=columns,
+            costs=costs,
+        )
 
 
 def fit(measured: Sequence[Measurement]) -> Fit:
@@ -159,13 +171,14 @@ def _solutions(rows: npt.NDArray[np.float64]) -> list[tuple[npt.NDArray[np.float
 def _measure(
     spark: SparkSession,
     client: Client,
-    data: Path,
+    folder: Path,
     spec: TableSpec,
+    columns: Sequence[str] | None,
     groups: Sequence[int],
     runs: int,
 ) -> list[Measurement]:
     name = f"bench.{spec.name}"
-    client.register_table(name, str(data / spec.name))
+    client.register_table(name, str(folder))
     client.refresh(name)
     measured = []
     for wished in groups:
@@ -173,8 +186,8 @@ def _measure(
         seconds = []
         for _ in range(runs + 1):
             before_s = tree_cpu_seconds()
-            table = client.read(spark, name, parallelism=wished)
-            # The noop sink takes every column of every row and does nothing with it.
+            table = client.read(spark, name, columns=columns, parallelism=wished)
+            # The noop sink takes every row and does nothing with it.
             write = table.write.format("noop").mode("overwrite")
             write.save()
             seconds.append(tree_cpu_seconds() - before_s)
