@@ -1,0 +1,123 @@
+"""Plans on the wire: what is asked, and the split groups that come back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from windrow.models.base import Answer, ByteSize, ColumnName, Request, Scalar, TableName
+from windrow.models.filters import Filter, FilterTree
+from windrow.models.tables import Column, SortColumn
+from windrow.sizes import parse_size
+
+
+class PlanOptions(Request):
+    """How splits are grouped. Sizes are bytes, or text such as `64MB`."""
+
+    strategy: Literal["balanced", "openlookeng"] = "balanced"
+    max_split_size: ByteSize = 64 * 2**20
+    max_small_splits_grouped: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
+        default=None,
+        description="Most splits in one group; none by default, 10 under `openlookeng`.",
+    )
+    open_file_cost: Annotated[int, BeforeValidator(parse_size), Field(ge=0, le=2**40)] | None = (
+        Field(
+            default=None,
+            description="What opening a file costs, in bytes of reading; calibrated by default.",
+        )
+    )
+    parallelism: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=1, description="Tasks that run at the same time."
+    )
+
+
+class PlanRequest(Request):
+    """A question for split groups."""
+
+    table: TableName
+    snapshot_id: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    filter: Filter | None = None
+    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=10_000)] | None = None
+    options: PlanOptions = PlanOptions()
+    page_size: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+        default=None,
+        description="Groups in the first page, 1,000 if the coordinator is not set up otherwise; "
+        "0 leaves them all for later.",
+    )
+
+
+class Split(Answer):
+    """A byte range of one data file."""
+
+    path: str
+    start: int
+    length: int
+    size_bytes: int
+    mtime_ns: int
+    row_count: int
+    partition: dict[str, Scalar]
+
+
+class SplitGroup(Answer):
+    """The splits that one task reads."""
+
+    group_id: int
+    bucket: int | None
+    hosts: list[str]
+    size_bytes: int
+    residual_filter: FilterTree | None = Field(
+        description="What pruning could not settle and the reader must still apply."
+    )
+    splits: list[Split]
+
+
+class PlanSummary(Answer):
+    """A plan in figures."""
+
+    strategy: str
+    files_total: int
+    files_planned: int
+    files_pruned_by_partition: int
+    files_pruned_by_statistics: int
+    size_bytes: int
+    row_count: int
+    group_count: int
+    split_count: int
+    largest_group_bytes: int
+    smallest_group_bytes: int
+    largest_group_splits: int
+    groups_with_hosts: int
+    planning_seconds: float
+
+
+class Plan(Answer):
+    """The answer to a plan request, with its first page of groups."""
+
+    plan_id: str
+    status: Literal["completed"]
+    table: str
+    snapshot_id: int
+    created_at: datetime
+    expires_at: datetime
+    location: str
+    columns: list[Column] = Field(description="The columns asked for, in that order.")
+    hidden_columns: list[Column] = Field(
+        description="Columns that residual filters and sort columns need besides those asked for."
+    )
+    partition_columns: list[Column]
+    sort_columns: list[SortColumn]
+    filter: FilterTree | None
+    options: PlanOptions
+    summary: PlanSummary
+    groups: list[SplitGroup]
+    next_page_token: str | None
+
+
+class GroupPage(Answer):
+    """One page of a plan's groups."""
+
+    plan_id: str
+    groups: list[SplitGroup]
+    next_page_token: str | None

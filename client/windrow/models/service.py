@@ -1,0 +1,51 @@
+"""What the coordinator says of itself, and problems, on the wire."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from windrow.models.base import Answer
+from windrow.models.plans import PlanOptions
+
+
+class Limits(Answer):
+    """What the coordinator enforces."""
+
+    max_body_bytes: int
+    max_filter_nodes: int
+    max_filter_depth: int
+    max_plan_files: int
+    max_page_groups: int
+    default_page_groups: int
+    max_page_splits: int
+    plan_ttl_seconds: int
+
+
+class ServiceConfig(Answer):
+    """How this coordinator is set up, as far as callers need to know."""
+
+    version: str
+    strategies: list[str]
+    defaults: PlanOptions
+    limits: Limits
+    allowed_locations: list[str]
+
+
+class Health(Answer):
+    """A health check's answer."""
+
+    status: Literal["ok"]
+
+
+class Problem(BaseModel):
+    """An RFC 9457 problem. `type` is stable and is what a program branches on."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None

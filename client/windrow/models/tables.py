@@ -1,0 +1,116 @@
+"""Tables, their snapshots and refreshes on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from windrow.models.base import Answer, ColumnName, Request
+
+
+class Column(Request):
+    """A column: its name and its type as Spark SQL writes it, for example `decimal(10,2)`."""
+
+    name: ColumnName
+    type: Annotated[str, StringConstraints(min_length=1, max_length=65_536)]
+
+
+class BucketSpec(Request):
+    """How rows were spread over buckets when the table was written."""
+
+    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=64)]
+    count: Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class SortColumn(Request):
+    """One column that every file is sorted by.
+
+    `nulls_first` left out means what Spark does: first when ascending, last when descending.
+    """
+
+    name: ColumnName
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+class TableDefinition(Request):
+    """What a caller says of a table when it registers it.
+
+    `schema` and `partition_columns` left out are taken from the files and the folders.
+    """
+
+    location: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+    format: Literal["parquet"] = "parquet"
+    columns: Annotated[list[Column], Field(max_length=10_000)] | None = None
+    partition_columns: Annotated[list[Column], Field(max_length=64)] | None = None
+    bucket_spec: BucketSpec | None = None
+    sort_columns: list[SortColumn] = Field(default=[], max_length=64)
+
+
+class SnapshotInfo(Answer):
+    """One immutable version of a table."""
+
+    snapshot_id: int
+    created_at: datetime
+    file_count: int
+    row_count: int
+    size_bytes: int
+    manifest_count: int
+    columns: list[Column]
+    partition_columns: list[Column]
+
+
+class TableInfo(Answer):
+    """A registered table and its current snapshot, if it has one."""
+
+    name: str
+    definition: TableDefinition
+    created_at: datetime
+    updated_at: datetime
+    current_snapshot: SnapshotInfo | None = None
+
+
+class TablePage(Answer):
+    """One page of the registered tables, by name."""
+
+    tables: list[TableInfo]
+    next_page_token: str | None = None
+
+
+class SnapshotPage(Answer):
+    """One page of a table's snapshots, newest first."""
+
+    snapshots: list[SnapshotInfo]
+    next_page_token: str | None = None
+
+
+class RefreshProgress(Answer):
+    """How far a refresh is."""
+
+    phase: Literal["listing", "reading footers", "publishing", "done"]
+    folders_listed: int = 0
+    files_found: int = 0
+    footers_read: int = 0
+    footers_total: int = 0
+
+
+class RefreshStatus(Answer):
+    """A refresh of one table: running, done or failed."""
+
+    table: str
+    status: Literal["running", "done", "failed"]
+    started_at: datetime
+    seconds: float
+    progress: RefreshProgress
+    changed: bool | None = Field(
+        default=None, description="Whether a new snapshot was made; null while it runs."
+    )
+    files_added: int = 0
+    files_removed: int = 0
+    manifests_reused: int = 0
+    snapshot: SnapshotInfo | None = None
+    problem: dict[str, object] | None = Field(
+        default=None, description="The RFC 9457 problem that ended a failed refresh."
+    )
