@@ -178,6 +178,8 @@ def inventories(draw: st.DrawFn, max_size: int = 30) -> pa.Table:
             "row_count": 1,
             "bucket": draw(st.none() | st.integers(0, 3)),
             "hosts": [],
+            "delete_count": 0,
+            "delete_bytes": 0,
             "row_group_offsets": draw(st.lists(st.integers(4, 9), max_size=2)),
             "stats_see_nan": draw(st.booleans()),
             "partition": {

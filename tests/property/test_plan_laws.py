@@ -100,7 +100,7 @@ def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(strategy: st
             if len(members) > 1:
                 assert members.length.sum() <= policy.max_split_size
                 assert len(members) <= (policy.max_small_splits_grouped or len(members))
-                assert not members.cacheable.any()
+                assert not cacheable[members.file].any()
             assert len(set(members.bucket.tolist())) == 1
 
     law()

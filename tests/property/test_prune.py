@@ -240,6 +240,8 @@ def random_table(random: Random) -> Table:
                 "mtime_ns": 1,
                 "row_count": size,
                 "hosts": [],
+                "delete_count": 0,
+                "delete_bytes": 0,
                 "row_group_offsets": [4],
                 "stats_see_nan": sees_nan,
                 "partition": folder,

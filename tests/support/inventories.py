@@ -32,6 +32,8 @@ def inventory(
             pa.array(buckets or [None] * count, pa.int32()),
             pa.array(hosts or [[]] * count, pa.list_(pa.string())),
             pa.array(row_group_offsets or [[4]] * count, pa.list_(pa.int64())),
+            pa.array([0] * count, pa.int32()),
+            pa.array([0] * count, pa.int64()),
             pa.array([False] * count, pa.bool_()),
             nothing,
             nothing,

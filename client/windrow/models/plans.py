@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from windrow.models.base import Answer, ByteSize, ColumnName, Request, Scalar, TableName
 from windrow.models.filters import Filter, FilterTree
@@ -18,6 +18,19 @@ class PlanOptions(Request):
 
     strategy: Literal["balanced", "openlookeng"] = "balanced"
     max_split_size: ByteSize = 64 * 2**20
+    min_split_size: ByteSize | None = Field(
+        default=None,
+        description="Below this, `tez` (50 MB by default) and `iceberg` (16 MiB) do not make "
+        "smaller groups for the sake of parallelism.",
+    )
+    max_initial_split_size: ByteSize | None = Field(
+        default=None,
+        description="Where large files are cut for the first splits; 32 MiB by default, or "
+        "`max_split_size` if that is less.",
+    )
+    max_initial_splits: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        default=0, description="How many splits are the first."
+    )
     max_small_splits_grouped: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
         default=None,
         description="Most splits in one group; none by default, 10 under `openlookeng`.",
@@ -25,12 +38,29 @@ class PlanOptions(Request):
     open_file_cost: Annotated[int, BeforeValidator(parse_size), Field(ge=0, le=2**40)] | None = (
         Field(
             default=None,
-            description="What opening a file costs, in bytes of reading; calibrated by default.",
+            description="What opening a file costs, in bytes of reading; calibrated by default, "
+            "4 MiB under `spark` and `iceberg`.",
         )
     )
     parallelism: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         default=1, description="Tasks that run at the same time."
     )
+    cached_splits: Literal["separate", "by_worker"] = Field(
+        default="separate",
+        description="`separate`: a cacheable split is never grouped. `by_worker`: those of one "
+        "bucket that are cached on the same worker may share a group.",
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> PlanOptions:
+        for name in ("min_split_size", "max_initial_split_size"):
+            size = getattr(self, name)
+            if size is not None and size > self.max_split_size:
+                raise ValueError(
+                    f"{name} ({size}) is above max_split_size ({self.max_split_size}): it may be "
+                    f"1 to {self.max_split_size}"
+                )
+        return self
 
 
 class PlanRequest(Request):

@@ -129,6 +129,7 @@ def take_inventory(
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,
         "hosts": _hosts(kept_rows, previous),
+        **_deletes(kept_rows, previous),
         "partition": partitions.values,
     }
     return Inventory(
@@ -241,6 +242,17 @@ def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
         return pa.ListArray.from_arrays(lists, pa.array([], pa.string()))
     hosts = previous.files["hosts"].take(kept_rows)
     return hosts.fill_null(pa.scalar([], hosts.type)).combine_chunks()
+
+
+def _deletes(kept_rows: pa.Array, previous: PreviousInventory | None) -> dict[str, pa.Array]:
+    """Return what was published of unchanged files' delete files; a listing tells none."""
+    known = previous.files if previous is not None else None
+    return {
+        name: known[name].take(kept_rows).fill_null(0)
+        if known is not None
+        else pa.array(np.zeros(len(kept_rows)), type_)
+        for name, type_ in (("delete_count", pa.int32()), ("delete_bytes", pa.int64()))
+    }
 
 
 def unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:

@@ -12,7 +12,7 @@ from windrow_service.inventory.partitions import bucket_numbers
 from windrow_service.planner.columns import FIXED_FIELDS, inventory_schema
 
 _REQUIRED = ("path", "size_bytes", "mtime_ns", "row_count")
-_OPTIONAL = ("bucket", "hosts", "row_group_offsets")
+_OPTIONAL = ("bucket", "hosts", "row_group_offsets", "delete_count", "delete_bytes")
 # What makes a path climb out of the table's folder, or stand for another path.
 _NOT_CANONICAL = r"^/|/$|//|\x00|(^|/)\.{1,2}(/|$)"
 
@@ -58,7 +58,7 @@ def accept_inventory(
 
     Args:
         published: `path`, `size_bytes`, `mtime_ns`, `row_count`, and where known `bucket`,
-            `hosts` and `row_group_offsets`; in any order.
+            `hosts`, `row_group_offsets`, `delete_count` and `delete_bytes`; in any order.
         columns: The table's columns; those that are partition columns are left out.
         partition_types: The table's declared partition columns; read off the paths where None.
         bucket_count: Of the table's bucket spec; None where it has none.
@@ -84,6 +84,9 @@ def accept_inventory(
     for name, values in (("hosts", pa.string()), ("row_group_offsets", pa.int64())):
         if name not in found:
             found[name] = pa.ListArray.from_arrays(empty_lists, pa.array([], values))
+    for name, count_type in (("delete_count", pa.int32()), ("delete_bytes", pa.int64())):
+        if name not in found:
+            found[name] = pa.array(np.zeros(len(files)), count_type)
     found["stats_see_nan"] = carried["stats_see_nan"].fill_null(False)
     found["stats"] = _stats(carried, schema.field("stats").type)
     found["partition"] = partitions.values
@@ -136,7 +139,7 @@ def _checked(published: pa.Table) -> pa.Table:
         "path", pc.match_substring_regex(files["path"], _NOT_CANONICAL), files, "is not canonical"
     )
     _refuse_rows("path", pc.equal(files["path"], ""), files, "is empty")
-    for name in ("size_bytes", "row_count", "bucket"):
+    for name in ("size_bytes", "row_count", "bucket", "delete_count", "delete_bytes"):
         if name in columns:
             _refuse_rows(name, pc.fill_null(pc.less(files[name], 0), False), files, "is negative")
     return files

@@ -7,8 +7,10 @@
 | `mtime_ns` | int64 | last change, nanoseconds since 1970 |
 | `row_count` | int64 | rows in the file |
 | `bucket` | int32, null | bucket number; null where the file has none |
-| `hosts` | list<string> | hosts that hold a replica; empty where unknown |
-| `row_group_offsets` | list<int64> | byte offset where each row group starts, ascending |
+| `hosts` | list<string> | hosts that hold a replica, `name` or, as Hadoop writes its topology, `/rack/name`; empty where unknown |
+| `row_group_offsets` | list<int64> | byte offset where each row group (of ORC, each stripe; of text, each block) starts, ascending |
+| `delete_count` | int32 | delete files that apply to the file |
+| `delete_bytes` | int64 | their bytes, as far as they apply to the file |
 | `stats_see_nan` | bool | whether float statistics prove that no NaN is present |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column with an order |
@@ -31,6 +33,8 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("bucket", pa.int32()),
     pa.field("hosts", pa.list_(pa.string()), nullable=False),
     pa.field("row_group_offsets", pa.list_(pa.int64()), nullable=False),
+    pa.field("delete_count", pa.int32(), nullable=False),
+    pa.field("delete_bytes", pa.int64(), nullable=False),
     pa.field("stats_see_nan", pa.bool_(), nullable=False),
 )
 

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.planner.splits import NO_BUCKET, Bools, Hosts, Ints, Splits
+from windrow_service.planner.splits import NO_BUCKET, Deletes, Hosts, Ints, Splits
 
 
-def cut(files: pa.Table, rows: Ints, max_split_size: int, cacheable: Bools) -> Splits:
+def cut(files: pa.Table, rows: Ints, max_split_size: int) -> Splits:
     """Turn files into splits.
 
     A file of at most `max_split_size` bytes is one split. A larger one is cut before a
@@ -21,7 +21,6 @@ def cut(files: pa.Table, rows: Ints, max_split_size: int, cacheable: Bools) -> S
         files: An inventory, in the order of its paths.
         rows: Which files to cut, ascending.
         max_split_size: Bytes.
-        cacheable: One flag per file of `files`.
     """
     size = _ints(files["size_bytes"])[rows]
     bucket = _ints(files["bucket"].fill_null(NO_BUCKET))[rows]
@@ -45,7 +44,15 @@ def cut(files: pa.Table, rows: Ints, max_split_size: int, cacheable: Bools) -> S
     last = np.append(source[1:] != source[:-1], True) if len(source) else np.empty(0, np.bool_)
     end = np.where(last, size[source], np.append(start[1:], 0))
     file = rows[source]
-    return Splits(file, start, end - start, bucket[source], cacheable[file], hosts.take(file))
+    return Splits(
+        file=file,
+        start=start,
+        length=end - start,
+        bucket=bucket[source],
+        hosts=hosts.take(file),
+        deletes=_deletes(files, file),
+        paths=files["path"],
+    )
 
 
 def _pieces(offsets: pa.ChunkedArray, counts: Ints, size: Ints, limit: int) -> tuple[Ints, Ints]:
@@ -73,6 +80,11 @@ def walk(following: Ints) -> Ints:
         visited.append(at)
         at = steps[at]
     return np.array(visited, np.int64)
+
+
+def _deletes(files: pa.Table, file: Ints) -> Deletes | None:
+    deletes = Deletes(_ints(files["delete_count"]), _ints(files["delete_bytes"]))
+    return deletes.take(file) if deletes.count.any() else None
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:

@@ -11,12 +11,12 @@ MAX_PREFERRED_HOSTS = 3
 MIN_LOCAL_SHARE = 0.5
 
 
-def preferred_hosts(splits: Splits, groups: Groups) -> tuple[Ints, Ints]:
+def preferred_hosts(splits: Splits, groups: Groups, min_local_share: float) -> tuple[Ints, Ints]:
     """Return each group's hosts: those with most of its bytes, best first.
 
     Returns:
         Offsets (one more than groups) and codes into `splits.hosts.names`; a group has at
-        most MAX_PREFERRED_HOSTS, each with at least MIN_LOCAL_SHARE of its bytes, and none
+        most MAX_PREFERRED_HOSTS, each with at least `min_local_share` of its bytes, and none
         where no host holds so much.
     """
     group_count = len(groups.offsets) - 1
@@ -32,7 +32,7 @@ def preferred_hosts(splits: Splits, groups: Groups) -> tuple[Ints, Ints]:
     pair_group, pair_host = np.divmod(pair, len(hosts.names))
     total = np.add.reduceat(size, groups.offsets[:-1]) if group_count else np.empty(0)
 
-    enough = local >= MIN_LOCAL_SHARE * total[pair_group]
+    enough = local >= min_local_share * total[pair_group]
     pair_group, pair_host, local = pair_group[enough], pair_host[enough], local[enough]
     best = np.lexsort((pair_host, -local, pair_group))
     pair_group, pair_host = pair_group[best], pair_host[best]

@@ -16,7 +16,7 @@ from windrow_service.planner.place import preferred_hosts
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.prune import Pruning, prune, residuals
 from windrow_service.planner.splits import Bools, Groups, Ints, Splits
-from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.planner.strategies import STRATEGIES, Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def plan_groups(
         files: An inventory, as `columns.inventory_schema` says.
         expression: The filter, or None for every row.
         policy: Limits and costs.
-        cacheable: One flag per file; such files are never grouped. None is no file.
+        cacheable: One flag per file; its splits are never grouped. None is no file.
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
@@ -84,9 +84,12 @@ def plan_groups(
     rows = np.flatnonzero(pruning.survives)
     if len(rows) > policy.max_files:
         raise PlanTooLargeError(len(rows), policy.max_files)
-    splits = cut(files, rows, policy.max_split_size, cacheable)
-    groups = _largest_first(splits, STRATEGIES[policy.strategy](splits, policy), policy)
-    host_offsets, host_codes = preferred_hosts(splits, groups)
+    strategy = STRATEGIES[policy.strategy]
+    sizes = files["size_bytes"].to_numpy()[rows]
+    splits = cut(files, rows, strategy.cut_size(sizes, policy))
+    alone = cacheable[splits.file]
+    groups = _largest_first(splits, _pack(splits, alone, strategy, policy), policy)
+    host_offsets, host_codes = preferred_hosts(splits, groups, strategy.min_local_share)
     splits = splits.take(groups.order)
     residual, residual_filters = residuals(pruning, splits.file, groups.offsets)
     return GroupedSplits(
@@ -102,6 +105,19 @@ def plan_groups(
     )
 
 
+def _pack(splits: Splits, alone: Bools, strategy: Strategy, policy: Policy) -> Groups:
+    """Pack with a strategy what need not stay alone."""
+    if not alone.any():
+        return strategy.pack(splits, policy)
+    rows = np.flatnonzero(~alone)
+    packed = strategy.pack(splits.take(rows), policy)
+    cached = np.flatnonzero(alone)
+    return Groups(
+        np.concatenate((rows[packed.order], cached)),
+        np.concatenate((packed.offsets, packed.offsets[-1] + 1 + np.arange(len(cached)))),
+    )
+
+
 def _in_path_order(files: pa.Table, cacheable: Bools) -> tuple[pa.Table, Bools]:
     path = files["path"]
     if len(files) < 2 or pc.all(pc.less(path[:-1], path[1:])).as_py():
@@ -114,7 +130,7 @@ def _largest_first(splits: Splits, groups: Groups, policy: Policy) -> Groups:
     """Order groups by work, so that the longest task does not start last."""
     if len(groups.offsets) == 1:
         return groups
-    work = _sums(splits.length[groups.order] + policy.open_file_cost, groups.offsets)
+    work = _sums(splits.work(policy.open_file_cost)[groups.order], groups.offsets)
     first = groups.order[groups.offsets[:-1]]
     by_work = np.lexsort((first, -work))
     sizes = np.diff(groups.offsets)[by_work]

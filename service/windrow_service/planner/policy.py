@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+KIB = 2**10
 MIB = 2**20
 
 # What opening one more small file costs the grouped reader, as bytes of reading: measured by
 # benchmarks/open_file_cost.py, explained in docs/decisions/0005.
-DEFAULT_OPEN_FILE_COST = 80 * 2**10
+DEFAULT_OPEN_FILE_COST = 80 * KIB
+DEFAULT_MAX_INITIAL_SPLIT_SIZE = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,10 @@ class Policy:
     Attributes:
         strategy: Name of the packing strategy.
         max_split_size: Most bytes in a group, and where large files are cut.
+        min_split_size: Below this, `tez` and `iceberg` do not make smaller groups for the
+            sake of parallelism.
+        max_initial_split_size: Where large files are cut for the first splits of a plan.
+        max_initial_splits: How many splits are first.
         max_small_splits_grouped: Most splits in a group; None is no bound.
         open_file_cost: Bytes of reading that opening one file is worth.
         parallelism: Tasks that run at the same time; a plan has at least as many groups
@@ -27,6 +33,9 @@ class Policy:
 
     strategy: str = "balanced"
     max_split_size: int = 64 * MIB
+    min_split_size: int = 1
+    max_initial_split_size: int = DEFAULT_MAX_INITIAL_SPLIT_SIZE
+    max_initial_splits: int = 0
     max_small_splits_grouped: int | None = None
     open_file_cost: int = DEFAULT_OPEN_FILE_COST
     parallelism: int = 1

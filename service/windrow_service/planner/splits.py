@@ -23,26 +23,35 @@ class Hosts:
 
     Attributes:
         names: Distinct host names, ascending.
+        racks: The rack of each of them, or "" where it is not known.
         offsets: m + 1 positions in `codes`; row i is `codes[offsets[i]:offsets[i + 1]]`.
         codes: Positions in `names`, in the order in which the file names its hosts.
     """
 
     names: tuple[str, ...]
+    racks: tuple[str, ...]
     offsets: Ints
     codes: Ints
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> Hosts:
-        """Read a `list<string>` column."""
+        """Read a `list<string>` column of `name` or `/rack/name`."""
         lists = column.combine_chunks()
         lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
         if offsets[-1] == 0:
-            return cls((), offsets, np.empty(0, np.int64))
+            return cls((), (), offsets, np.empty(0, np.int64))
         coded = pc.list_flatten(lists).dictionary_encode()
-        rank = np.argsort(np.argsort(coded.dictionary.to_numpy(zero_copy_only=False).astype(str)))
-        names = tuple(sorted(coded.dictionary.to_pylist()))
-        return cls(names, offsets, rank[coded.indices.to_numpy(zero_copy_only=False)])
+        topology = [_rack_and_name(text) for text in coded.dictionary.to_pylist()]
+        # A host that is named with its rack and without is one host.
+        rack_of: dict[str, str] = {}
+        for rack, name in sorted(topology, reverse=True):
+            rack_of.setdefault(name, rack)
+        names = tuple(sorted(rack_of))
+        position = {name: at for at, name in enumerate(names)}
+        code = np.array([position[name] for _, name in topology], np.int64)
+        racks = tuple(rack_of[name] for name in names)
+        return cls(names, racks, offsets, code[coded.indices.to_numpy(zero_copy_only=False)])
 
     @property
     def counts(self) -> Ints:
@@ -52,13 +61,12 @@ class Hosts:
     def take(self, rows: Ints) -> Hosts:
         """Return the hosts of the splits at `rows`, in that order."""
         if not self.names:
-            return Hosts((), np.zeros(len(rows) + 1, np.int64), self.codes)
+            return Hosts((), (), np.zeros(len(rows) + 1, np.int64), self.codes)
         counts = self.counts[rows]
         offsets = np.concatenate(([0], np.cumsum(counts)))
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-        return Hosts(
-            self.names, offsets, self.codes[np.repeat(self.offsets[rows], counts) + within]
-        )
+        codes = self.codes[np.repeat(self.offsets[rows], counts) + within]
+        return replace(self, offsets=offsets, codes=codes)
 
     def nth(self, position: Ints) -> Ints:
         """Return the code of host number `position` of each split, or NO_HOST past its last."""
@@ -70,6 +78,23 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
+class Deletes:
+    """The delete files that a reader must apply to m splits.
+
+    Attributes:
+        count: Delete files of each split's file.
+        size_bytes: What they hold of it.
+    """
+
+    count: Ints
+    size_bytes: Ints
+
+    def take(self, rows: Ints) -> Deletes:
+        """Return those of the splits at `rows`, in that order."""
+        return Deletes(self.count[rows], self.size_bytes[rows])
+
+
+@dataclass(frozen=True, slots=True)
 class Splits:
     """Splits as columns of the same length, ordered by path and position in the file.
 
@@ -78,16 +103,18 @@ class Splits:
         start: Offset of the first byte.
         length: Bytes.
         bucket: Bucket number, or NO_BUCKET.
-        cacheable: Whether the split must stay where it is cached.
         hosts: Hosts of the file.
+        deletes: Its delete files; None where no file has any.
+        paths: The inventory's column of paths, which `file` points into.
     """
 
     file: Ints
     start: Ints
     length: Ints
     bucket: Ints
-    cacheable: Bools
     hosts: Hosts
+    deletes: Deletes | None
+    paths: pa.ChunkedArray
 
     def __len__(self) -> int:
         return len(self.file)
@@ -100,9 +127,20 @@ class Splits:
             start=self.start[rows],
             length=self.length[rows],
             bucket=self.bucket[rows],
-            cacheable=self.cacheable[rows],
             hosts=self.hosts.take(rows),
+            deletes=self.deletes and self.deletes.take(rows),
         )
+
+    def work(self, open_file_cost: int) -> Ints:
+        """Return what reading each split costs, in bytes of reading; at least 1.
+
+        A split costs its bytes, those of its delete files, and the opening of all of them.
+        """
+        cost = self.length + open_file_cost
+        if self.deletes is not None:
+            cost += self.deletes.size_bytes + self.deletes.count * open_file_cost
+        # Even an empty file that costs nothing to open is something to do.
+        return np.maximum(cost, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +160,11 @@ class Groups:
         """Gather splits that carry the same number; inside a group they keep their order."""
         order = np.argsort(number, kind="stable")
         return cls(order, run_offsets(number[order]))
+
+
+def _rack_and_name(text: str) -> tuple[str, str]:
+    rack, slash, name = text.rpartition("/")
+    return (rack, name) if slash else ("", text)
 
 
 def run_offsets(*keys: Ints) -> Ints:

@@ -28,7 +28,8 @@ from windrow_service.inventory.manifests import decode_manifest
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.expressions import Expression, columns_of
 from windrow_service.planner.plan import GroupedSplits, plan_groups
-from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, Policy
+from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
+from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.usecases.errors import InvalidColumnsError
 from windrow_service.usecases.ports import (
     Clock,
@@ -167,18 +168,13 @@ class MakePlan:
         columns = list(types) if request.columns is None else _columns(request.columns, types)
         sort_names = _columns([column.name for column in definition.sort_columns], types)
         expression = self._expression(request, types)
-        options = request.options.model_copy(
-            update={
-                "open_file_cost": DEFAULT_OPEN_FILE_COST
-                if request.options.open_file_cost is None
-                else request.options.open_file_cost
-            }
-        )
+        options = with_defaults(request.options)
         schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
         files = pa.concat_tables(
             [schema.empty_table(), *(decode_manifest(body) for body in bodies)]
         )
-        groups = plan_groups(files, expression, self._policy(options))
+        policy = policy_of(options, self.limits.max_plan_files)
+        groups = plan_groups(files, expression, policy)
         needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
         needed.update(sort_names)
         hidden = [name for name in types if name in needed and name not in columns]
@@ -206,15 +202,24 @@ class MakePlan:
         )
         return bind(tree, types, max_nodes=max_nodes, max_depth=max_depth)
 
-    def _policy(self, options: PlanOptions) -> Policy:
-        return Policy(
-            strategy=options.strategy,
-            max_split_size=options.max_split_size,
-            max_small_splits_grouped=options.max_small_splits_grouped,
-            open_file_cost=options.open_file_cost or 0,
-            parallelism=options.parallelism,
-            max_files=self.limits.max_plan_files,
-        )
+
+def with_defaults(options: PlanOptions) -> PlanOptions:
+    """Return options in which what the caller left out is said by the strategy."""
+    strategy = STRATEGIES[options.strategy]
+    chosen = {
+        "min_split_size": min(strategy.min_split_size, options.max_split_size),
+        "max_initial_split_size": min(DEFAULT_MAX_INITIAL_SPLIT_SIZE, options.max_split_size),
+        "max_small_splits_grouped": strategy.max_small_splits_grouped,
+        "open_file_cost": strategy.open_file_cost,
+    }
+    missing = {name: value for name, value in chosen.items() if getattr(options, name) is None}
+    return options.model_copy(update=missing)
+
+
+def policy_of(options: PlanOptions, max_files: int) -> Policy:
+    """Return the planner's policy for options that `with_defaults` has completed."""
+    values = options.model_dump(exclude={"cached_splits"})
+    return Policy(**values, max_files=max_files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,8 @@ def inventory(
             "mtime_ns": 1,
             "row_count": 1,
             "hosts": [],
+            "delete_count": 0,
+            "delete_bytes": 0,
             "row_group_offsets": [4],
             "stats_see_nan": False,
             "partition": {"p": value},

@@ -10,7 +10,7 @@ from windrow_service.planner.cut import cut
 
 def pieces(size: int, offsets: list[int], limit: int) -> list[tuple[int, int]]:
     files = inventory([size], row_group_offsets=[offsets])
-    splits = cut(files, np.array([0]), limit, np.array([False]))
+    splits = cut(files, np.array([0]), limit)
     return list(zip(splits.start.tolist(), splits.length.tolist(), strict=True))
 
 
@@ -33,7 +33,7 @@ def test_a_large_file_of_one_row_group_stays_whole() -> None:
 def test_files_are_cut_apart_from_each_other() -> None:
     files = inventory([100, 10, 80], row_group_offsets=[[4, 50], [4], [4, 20, 40, 60]])
 
-    splits = cut(files, np.array([0, 1, 2]), 50, np.zeros(3, np.bool_))
+    splits = cut(files, np.array([0, 1, 2]), 50)
 
     assert splits.file.tolist() == [0, 0, 1, 2, 2]
     assert splits.start.tolist() == [0, 50, 0, 0, 40]

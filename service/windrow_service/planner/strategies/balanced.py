@@ -34,6 +34,7 @@ from windrow_service.planner.splits import (
     run_numbers,
     run_offsets,
 )
+from windrow_service.planner.strategies.strategy import Strategy
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -54,17 +55,20 @@ CLASSES = 12
 def pack(splits: Splits, policy: Policy) -> Groups:
     """Group splits by bucket and host into equal shares of work.
 
-    A cacheable split, and one of at least `max_split_size`, stays alone.
+    A split of at least `max_split_size` stays alone.
 
     Complexity: O(n log n) time, O(n) memory; no step per split in Python.
     """
     number = np.arange(len(splits), dtype=np.int64)
-    rows = np.flatnonzero(~splits.cacheable & (splits.length < policy.max_split_size))
+    rows = np.flatnonzero(splits.length < policy.max_split_size)
     if len(rows):
         together = splits.take(rows)
         wanted = _group_count(together, len(splits) - len(rows), policy)
         number[rows] = len(splits) + _number(together, wanted, policy)
     return Groups.by_number(number)
+
+
+STRATEGY = Strategy(pack=pack)
 
 
 def _group_count(splits: Splits, alone: int, policy: Policy) -> int:
@@ -78,8 +82,7 @@ def _group_count(splits: Splits, alone: int, policy: Policy) -> int:
 
 def _number(splits: Splits, wanted: int, policy: Policy) -> Ints:
     """Return a group number for each split."""
-    # Even an empty file that costs nothing to open is something to do.
-    work = np.maximum(splits.length + policy.open_file_cost, 1)
+    work = splits.work(policy.open_file_cost)
     share = float(work.sum()) / wanted
     host = _hosts(splits, work, share)
     order = np.lexsort((np.arange(len(splits)), host, splits.bucket))

@@ -10,9 +10,9 @@ import numpy as np
 
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.splits import Groups, Hosts, Ints, Splits, run_offsets
+from windrow_service.planner.strategies.strategy import Strategy
 
 HOSTS_IN_LOCATION = 3
-DEFAULT_MAX_GROUPED = 10
 
 
 def pack(splits: Splits, policy: Policy) -> Groups:
@@ -21,16 +21,14 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     A location is the set of the first three hosts of a file. A group takes the largest
     split left, then the smallest, then the next largest, and closes before the first that
     would pass `max_split_size` or the count limit: the lesser of
-    `max_small_splits_grouped` (10 by default) and the location's splits per host, rounded
-    down. A split of at least `max_split_size`, and a cacheable one, stays alone.
+    `max_small_splits_grouped` and the location's splits per host, rounded
+    down. A split of at least `max_split_size` stays alone.
 
     Complexity: O(n log n) for sorting, then one step per group.
     """
     limit = policy.max_split_size
-    max_grouped = policy.max_small_splits_grouped or DEFAULT_MAX_GROUPED
     location, host_count = _locations(splits.hosts)
-    small = ~splits.cacheable & (splits.length < limit)
-    rows = np.flatnonzero(small)
+    rows = np.flatnonzero(splits.length < limit)
     rows = rows[np.lexsort((rows, -splits.length[rows], location[rows], splits.bucket[rows]))]
     keys = run_offsets(splits.bucket[rows], location[rows])
 
@@ -40,7 +38,9 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     taken = np.empty(len(rows), np.int64)
     size = np.diff(keys)
     per_host = np.maximum(host_count[rows[keys[:-1]]], 1)
-    count_limit = np.minimum(np.where(size >= per_host, size // per_host, size), max_grouped)
+    count_limit = np.where(size >= per_host, size // per_host, size)
+    if policy.max_small_splits_grouped is not None:
+        count_limit = np.minimum(count_limit, policy.max_small_splits_grouped)
     for begin, end, most in zip(
         keys[:-1].tolist(), keys[1:].tolist(), count_limit.tolist(), strict=True
     ):
@@ -54,6 +54,9 @@ def pack(splits: Splits, policy: Policy) -> Groups:
             begin, end = begin + large, end - little
     number[rows] = taken
     return Groups.by_number(number)
+
+
+STRATEGY = Strategy(pack=pack, max_small_splits_grouped=10)
 
 
 def _fill(prefix: list[int], begin: int, end: int, most: int, limit: int) -> int:
