@@ -54,3 +54,16 @@ def test_open_file_cost_fits_costs_that_are_not_negative(tmp_path: Path) -> None
 
     costs = content["costs"]
     assert all(cost >= 0 for cost in costs.values())
+
+
+def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(tmp_path: Path) -> None:
+    content = _quick("plan_peers", tmp_path)
+
+    peers = {row["peer"]: row for row in content["peers"]}
+    assert set(peers) == {"pyiceberg", "spark"}
+    assert len({(row["file_count"], row["size_bytes"]) for row in peers.values()}) == 1
+    for row in peers.values():
+        assert row["file_count"] >= row["group_count"] > 0
+        assert row["plan_s"] > row["pack_s"] > 0
+    # No folder of files is left.
+    assert list((tmp_path / "data").iterdir()) == []
