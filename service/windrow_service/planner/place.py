@@ -2,42 +2,82 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeAlias
 
-from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets
+import numpy as np
+import numpy.typing as npt
+
+from windrow_service.planner.splits import Hosts, Ints, Splits, run_offsets
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 MAX_PREFERRED_HOSTS = 3
 # A host that holds less than this share of a group's bytes saves too little to wait for.
 MIN_LOCAL_SHARE = 0.5
+# How many counters, of groups by hosts, are looked at together.
+_MAX_COUNTERS = 2**22
 
 
-def preferred_hosts(splits: Splits, groups: Groups, min_local_share: float) -> tuple[Ints, Ints]:
+def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tuple[Ints, Ints]:
     """Return each group's hosts: those with most of its bytes, best first.
+
+    Where no host holds enough but a rack does, they are hosts of that rack.
+
+    Args:
+        splits: In the order of their groups.
+        offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`.
+        min_local_share: What part of a group's bytes a host or a rack must hold.
 
     Returns:
         Offsets (one more than groups) and codes into `splits.hosts.names`; a group has at
-        most MAX_PREFERRED_HOSTS, each with at least `min_local_share` of its bytes, and none
-        where no host holds so much.
-    """
-    group_count = len(groups.offsets) - 1
-    if not splits.hosts.names:
-        return np.zeros(group_count + 1, np.int64), np.empty(0, np.int64)
-    hosts = splits.hosts.take(groups.order)
-    # A file of no bytes still has a place: count it as one byte.
-    size = np.maximum(splits.length[groups.order], 1)
-    group = np.repeat(np.arange(group_count), np.diff(groups.offsets))
-    pair_key = np.repeat(group, hosts.counts) * len(hosts.names) + hosts.codes
-    pair, where = np.unique(pair_key, return_inverse=True)
-    local = np.bincount(where, np.repeat(size, hosts.counts), len(pair))
-    pair_group, pair_host = np.divmod(pair, len(hosts.names))
-    total = np.add.reduceat(size, groups.offsets[:-1]) if group_count else np.empty(0)
+        most MAX_PREFERRED_HOSTS.
 
-    enough = local >= min_local_share * total[pair_group]
-    pair_group, pair_host, local = pair_group[enough], pair_host[enough], local[enough]
-    best = np.lexsort((pair_host, -local, pair_group))
-    pair_group, pair_host = pair_group[best], pair_host[best]
-    runs = run_offsets(pair_group)
-    rank = np.arange(len(pair_group)) - np.repeat(runs[:-1], np.diff(runs))
-    kept = rank < MAX_PREFERRED_HOSTS
-    counts = np.bincount(pair_group[kept], minlength=group_count)
-    return np.concatenate(([0], np.cumsum(counts))).astype(np.int64), pair_host[kept]
+    Complexity: O(n + groups * hosts) time.
+    """
+    hosts, group_count = splits.hosts, len(offsets) - 1
+    if not hosts.names or not group_count:
+        return np.zeros(group_count + 1, np.int64), np.empty(0, np.int64)
+    # A file of no bytes still has a place: count it as one byte.
+    size = np.maximum(splits.length, 1)
+    by_rack = hosts.by_rack() if any(hosts.racks) else None
+    step = max(_MAX_COUNTERS // len(hosts.names), 1)
+    counts, codes = [], []
+    for first in range(0, group_count, step):
+        some = offsets[first : first + step + 1]
+        local = local_bytes(hosts, size, some)
+        wanted = min_local_share * np.add.reduceat(size[some[0] : some[-1]], some[:-1] - some[0])
+        enough = (local > 0) & (local >= wanted[:, None])
+        if by_rack is not None:
+            in_rack = local_bytes(by_rack, size, some)
+            best = in_rack.argmax(axis=1)
+            near = in_rack[np.arange(len(best)), best] >= wanted
+            of_rack = np.array([by_rack.names.index(rack) if rack else -1 for rack in hosts.racks])
+            lonely = near & ~enough.any(axis=1)
+            enough |= lonely[:, None] & (of_rack == best[:, None]) & (local > 0)
+        group, host = np.nonzero(enough)
+        order = np.lexsort((host, -local[group, host], group))
+        runs = run_offsets(group[order])
+        rank = np.arange(len(group)) - np.repeat(runs[:-1], np.diff(runs))
+        kept = order[rank < MAX_PREFERRED_HOSTS]
+        counts.append(np.bincount(group[kept], minlength=len(local)))
+        codes.append(host[kept])
+    return np.concatenate(([0], np.cumsum(np.concatenate(counts)))), np.concatenate(codes)
+
+
+def local_bytes(hosts: Hosts, size: Ints, offsets: Ints) -> Floats:
+    """Return how many bytes of each group each host holds, as an array of groups by hosts.
+
+    Args:
+        hosts: Of m splits.
+        size: Bytes of the m splits.
+        offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`; any run of groups.
+    """
+    group_count, host_count = len(offsets) - 1, len(hosts.names)
+    begin, end = offsets[0], offsets[-1]
+    counts = hosts.counts[begin:end]
+    group = np.repeat(np.arange(group_count), np.diff(offsets))
+    codes = hosts.codes[hosts.offsets[begin] : hosts.offsets[end]]
+    pair = np.repeat(group * host_count, counts) + codes
+    weight = np.repeat(size[begin:end], counts).astype(np.float64)
+    held = np.bincount(pair, weight, group_count * host_count).astype(np.float64, copy=False)
+    return held.reshape(group_count, host_count)

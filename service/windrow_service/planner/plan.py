@@ -59,6 +59,7 @@ def plan_groups(
     expression: Expression | None,
     policy: Policy,
     cacheable: Bools | None = None,
+    table_format: str = "parquet",
 ) -> GroupedSplits:
     """Plan how to read a table's files.
 
@@ -70,6 +71,7 @@ def plan_groups(
         expression: The filter, or None for every row.
         policy: Limits and costs.
         cacheable: One flag per file; its splits are never grouped. None is no file.
+        table_format: What files are whose name does not say.
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
@@ -86,11 +88,19 @@ def plan_groups(
         raise PlanTooLargeError(len(rows), policy.max_files)
     strategy = STRATEGIES[policy.strategy]
     sizes = files["size_bytes"].to_numpy()[rows]
-    splits = cut(files, rows, strategy.cut_size(sizes, policy))
+    splits = cut(
+        files,
+        rows,
+        strategy.cut_size(sizes, policy),
+        initial_size=policy.max_initial_split_size,
+        initial_count=policy.max_initial_splits,
+        level_tail=strategy.level_tail,
+        table_format=table_format,
+    )
     alone = cacheable[splits.file]
     groups = _largest_first(splits, _pack(splits, alone, strategy, policy), policy)
-    host_offsets, host_codes = preferred_hosts(splits, groups, strategy.min_local_share)
     splits = splits.take(groups.order)
+    host_offsets, host_codes = preferred_hosts(splits, groups.offsets, strategy.min_local_share)
     residual, residual_filters = residuals(pruning, splits.file, groups.offsets)
     return GroupedSplits(
         files=files,

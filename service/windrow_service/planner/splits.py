@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 NO_BUCKET = -1
 NO_HOST = -1
@@ -31,7 +32,7 @@ class Hosts:
     names: tuple[str, ...]
     racks: tuple[str, ...]
     offsets: Ints
-    codes: Ints
+    codes: npt.NDArray[np.int32]
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> Hosts:
@@ -40,7 +41,7 @@ class Hosts:
         lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
         if offsets[-1] == 0:
-            return cls((), (), offsets, np.empty(0, np.int64))
+            return cls((), (), offsets, np.empty(0, np.int32))
         coded = pc.list_flatten(lists).dictionary_encode()
         topology = [_rack_and_name(text) for text in coded.dictionary.to_pylist()]
         # A host that is named with its rack and without is one host.
@@ -49,7 +50,7 @@ class Hosts:
             rack_of.setdefault(name, rack)
         names = tuple(sorted(rack_of))
         position = {name: at for at, name in enumerate(names)}
-        code = np.array([position[name] for _, name in topology], np.int64)
+        code = np.array([position[name] for _, name in topology], np.int32)
         racks = tuple(rack_of[name] for name in names)
         return cls(names, racks, offsets, code[coded.indices.to_numpy(zero_copy_only=False)])
 
@@ -62,11 +63,30 @@ class Hosts:
         """Return the hosts of the splits at `rows`, in that order."""
         if not self.names:
             return Hosts((), (), np.zeros(len(rows) + 1, np.int64), self.codes)
-        counts = self.counts[rows]
+        if len(rows) == len(self.offsets) - 1 and (np.diff(rows, prepend=-1) == 1).all():
+            return self
+        counts = self.counts
+        if counts[:1].any() and (counts == counts[0]).all():
+            # As many replicas everywhere: rows of a matrix.
+            codes = self.codes.reshape(-1, counts[0])[rows].reshape(-1)
+            return replace(self, offsets=np.arange(len(rows) + 1) * counts[0], codes=codes)
+        counts = counts[rows]
         offsets = np.concatenate(([0], np.cumsum(counts)))
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
         codes = self.codes[np.repeat(self.offsets[rows], counts) + within]
         return replace(self, offsets=offsets, codes=codes)
+
+    def by_rack(self) -> Hosts:
+        """Return the racks that hold a replica of each split, each once, as if they were hosts."""
+        names = tuple(sorted({rack for rack in self.racks if rack}))
+        number = {rack: at for at, rack in enumerate(names)}
+        rack = np.array([number.get(rack, -1) for rack in self.racks], np.int64)[self.codes]
+        split = run_numbers(self.offsets)
+        pairs = np.unique((split * len(names) + rack)[rack >= 0])
+        counts = np.bincount(pairs // len(names), minlength=len(self.offsets) - 1)
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        codes = (pairs % len(names)).astype(np.int32)
+        return Hosts(names, ("",) * len(names), offsets, codes)
 
     def nth(self, position: Ints) -> Ints:
         """Return the code of host number `position` of each split, or NO_HOST past its last."""
@@ -105,7 +125,7 @@ class Splits:
         bucket: Bucket number, or NO_BUCKET.
         hosts: Hosts of the file.
         deletes: Its delete files; None where no file has any.
-        paths: The inventory's column of paths, which `file` points into.
+        fingerprints: A hash of each file of the inventory.
     """
 
     file: Ints
@@ -114,7 +134,7 @@ class Splits:
     bucket: Ints
     hosts: Hosts
     deletes: Deletes | None
-    paths: pa.ChunkedArray
+    fingerprints: Hashes
 
     def __len__(self) -> int:
         return len(self.file)
@@ -130,6 +150,11 @@ class Splits:
             hosts=self.hosts.take(rows),
             deletes=self.deletes and self.deletes.take(rows),
         )
+
+    @property
+    def fingerprint(self) -> Hashes:
+        """A hash of each split's file, for choices that should not move when others come."""
+        return self.fingerprints[self.file]
 
     def work(self, open_file_cost: int) -> Ints:
         """Return what reading each split costs, in bytes of reading; at least 1.
@@ -158,13 +183,29 @@ class Groups:
     @classmethod
     def by_number(cls, number: Ints) -> Groups:
         """Gather splits that carry the same number; inside a group they keep their order."""
-        order = np.argsort(number, kind="stable")
+        order = stable_order(number)
         return cls(order, run_offsets(number[order]))
 
 
 def _rack_and_name(text: str) -> tuple[str, str]:
     rack, slash, name = text.rpartition("/")
     return (rack, name) if slash else ("", text)
+
+
+def stable_order(keys: Ints) -> Ints:
+    """Return the positions that sort keys of at least 0; equal ones keep their order.
+
+    Complexity: O(n) for each 16 bits of the largest key: NumPy sorts so short integers by
+    radix, several times faster than longer ones.
+    """
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    top = int(keys.max(initial=0))
+    shift = 16
+    while top >> shift:
+        digits = (keys >> shift).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+        shift += 16
+    return order
 
 
 def run_offsets(*keys: Ints) -> Ints:
@@ -181,3 +222,14 @@ def run_offsets(*keys: Ints) -> Ints:
 def run_numbers(offsets: Ints) -> Ints:
     """Return the number of its run for each element; the reverse of `run_offsets`."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def walk(following: Ints) -> Ints:
+    """Return 0, following[0], following[following[0]], … up to the end: one step per piece."""
+    steps = memoryview(following)
+    visited = []
+    at = 0
+    while at < len(steps):
+        visited.append(at)
+        at = steps[at]
+    return np.array(visited, np.int64)

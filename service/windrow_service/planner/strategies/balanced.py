@@ -1,241 +1,192 @@
 """Windrow's own packing: few groups, of equal work, read where their files are.
 
-The work of a split is its bytes plus the cost of opening its file. The number of groups is
-the fewest that the size and count limits allow, but at least `parallelism`, and rounded up
-to whole waves of `parallelism` tasks, since a last wave of one task takes as long as a full
-one. That fixes each group's share of the work.
+The work of a split is its bytes, those of its delete files, and the cost of opening all of
+them. Packing aims first at the time of the slowest slot, then at the cost of all tasks:
 
-Splits with hosts go to one of their hosts; what a host holds of a bucket becomes groups
-there if it is at least half a share. Everything else of the bucket is grouped without
-regard to place, because many tiny groups cost more than a remote read.
-
-Groups are filled by longest-processing-time-first scheduling (Graham 1969), done on columns.
-Large splits are dealt, largest first, to the groups that hold least. Small ones follow class
-by class, each class of similar sizes poured like water over what the groups hold already;
-inside a class splits keep the order of their paths, so that a group reads neighbouring
-folders.
+1. *Share.* The work of one group: that of all splits over the fewest groups that the limits
+   allow, or more where it does not matter: up to 1/16 of a slot's whole work, which no slot
+   notices, and up to what a task costs in itself. With fewer groups than `parallelism`, the
+   work of all splits over `parallelism`. The share is rounded up to a step of a scale, so
+   that a few more files do not move every group.
+2. *Keys.* A group holds splits of one bucket and one place: host, else rack, else anywhere
+   (`locality`). A large table is also divided into cells, runs of paths that end at files
+   chosen by their fingerprint; packing stops at a cell's end, so that new files change the
+   groups of their cell alone. Where cells would cost groups there are none.
+3. *Waves.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long as a
+   full one. What does not fill a last wave is divided into as many smaller groups as do.
+4. *Spread.* The splits of each key are spread over its groups (`spread`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from windrow_service.planner.policy import Policy
-from windrow_service.planner.splits import (
-    NO_HOST,
-    Bools,
-    Groups,
-    Ints,
-    Splits,
-    run_numbers,
-    run_offsets,
-)
+from windrow_service.planner.locality import places
+from windrow_service.planner.policy import TASK_COST, Policy
+from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, stable_order
+from windrow_service.planner.spread import Items
 from windrow_service.planner.strategies.strategy import Strategy
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-# Less than this part of a share at one host is left to the groups of any host.
-MIN_HOST_SHARE = 0.5
 # So much of a share may go over the groups of a key before they become one more.
 EXCESS = 0.25
-# A key that is over a limit gets one group in so many more, until it is not.
-GROWTH = 32
-# How fast the share shrinks while there are fewer groups than wanted.
-SHRINK = 0.9
-# Splits over this part of `max_split_size` are dealt one by one, smaller ones poured.
-DEALT_PART = 16
-# Poured sizes fall by half from class to class; what is below the last is too small to matter.
-CLASSES = 12
+# A slot's work over this is small enough that no slot waits long for the last of them.
+GROUPS_PER_SLOT = 16
+# Steps by which shares grow from one power of two to the next.
+SHARE_STEPS = 8
+# Groups that a key should have in each cell, and how many more groups cells may cost.
+CELL_GROUPS = 48
+CELL_COST = 0.02
 
 
 def pack(splits: Splits, policy: Policy) -> Groups:
-    """Group splits by bucket and host into equal shares of work.
+    """Group splits by bucket and place into equal shares of work.
 
     A split of at least `max_split_size` stays alone.
 
     Complexity: O(n log n) time, O(n) memory; no step per split in Python.
     """
-    number = np.arange(len(splits), dtype=np.int64)
     rows = np.flatnonzero(splits.length < policy.max_split_size)
-    if len(rows):
-        together = splits.take(rows)
-        wanted = _group_count(together, len(splits) - len(rows), policy)
-        number[rows] = len(splits) + _number(together, wanted, policy)
+    if not len(rows):
+        return Groups.by_number(np.arange(len(splits), dtype=np.int64))
+    if len(rows) == len(splits):
+        return Groups.by_number(_number(splits, 0, policy))
+    number = np.arange(len(splits), dtype=np.int64)
+    number[rows] = len(splits) + _number(splits.take(rows), len(splits) - len(rows), policy)
     return Groups.by_number(number)
 
 
 STRATEGY = Strategy(pack=pack)
 
 
-def _group_count(splits: Splits, alone: int, policy: Policy) -> int:
-    """Return how many groups to aim for, next to `alone` splits that are groups already."""
-    fewest = -(-int(splits.length.sum()) // policy.max_split_size)
-    if policy.max_small_splits_grouped:
-        fewest = max(fewest, -(-len(splits) // policy.max_small_splits_grouped))
-    waves = -(-(max(fewest, 1) + alone) // policy.parallelism)
-    return min(max(waves * policy.parallelism - alone, 1), len(splits))
-
-
-def _number(splits: Splits, wanted: int, policy: Policy) -> Ints:
-    """Return a group number for each split."""
+def _number(splits: Splits, alone: int, policy: Policy) -> Ints:
+    """Return a group number for each split, next to `alone` splits that are groups already."""
     work = splits.work(policy.open_file_cost)
-    share = float(work.sum()) / wanted
-    host = _hosts(splits, work, share)
-    order = np.lexsort((np.arange(len(splits)), host, splits.bucket))
-    items = _Items(
-        splits.length[order], work[order], run_offsets(splits.bucket[order], host[order])
+    buckets = _Demand.of(splits.length, work, splits.bucket + 1, policy)
+    share = _share(buckets, alone, policy)
+    region = _regions(splits, work, buckets, share, policy)
+    fill = np.maximum(work / share, splits.length / policy.max_split_size)
+    if policy.max_small_splits_grouped is not None:
+        fill = np.maximum(fill, 1 / policy.max_small_splits_grouped)
+    place = places(splits, region, fill)
+    key = _dense(region * (int(place.max(initial=0)) + 1) + place)
+    order = stable_order(key)
+    items = Items(splits.length[order], work[order], run_offsets(key[order]))
+    demand = _Demand(
+        np.add.reduceat(items.length, items.keys[:-1]),
+        np.add.reduceat(items.work, items.keys[:-1]),
+        np.diff(items.keys),
+        policy,
     )
-    # A key with more shares of work than splits cannot use them all: others take them over.
-    while (count := items.fewest_groups(share, policy)).sum() < wanted:
-        share *= SHRINK
-    group = np.empty(len(splits), np.int64)
-    dealt = items.length > policy.max_split_size // DEALT_PART
-    rows, used = order, 0
-    # It ends: a key's splits dealt to as many groups leave none empty and none over a limit.
-    while len(rows):
-        spread = items.spread(count, dealt)
-        group[rows] = used + spread
-        used += int(count.sum())
-        over, empty = items.faults(spread, count, policy)
-        count = np.where(over, np.minimum(count + 1 + count // GROWTH, np.diff(items.keys)), count)
-        again, count = over | empty, count[over | empty]
-        key = run_numbers(items.keys)
-        dealt = (dealt | empty[key])[again[key]]
-        picked, items = items.only(again)
-        rows = rows[picked]
+    group = np.empty(len(order), np.int64)
+    group[order] = items.spread(_fill_waves(demand, share, alone), policy)
     return group
 
 
-def _hosts(splits: Splits, work: Ints, share: float) -> Ints:
-    """Give each split one of its hosts, or NO_HOST where that host has too little to do."""
-    host = splits.hosts.nth(np.arange(len(splits)) % np.maximum(splits.hosts.counts, 1))
-    if not splits.hosts.names:
-        return host
-    key = (splits.bucket + 1) * (len(splits.hosts.names) + 1) + host + 1
-    _, where = np.unique(key, return_inverse=True)
-    held = np.bincount(where, work)[where]
-    return np.where(held < MIN_HOST_SHARE * share, NO_HOST, host)
+class _Demand:
+    """What each key asks for: bytes, work and number of its splits, and the limits.
 
+    Args:
+        length: Bytes of each key.
+        work: Work of each key.
+        size: Splits of each key.
+        policy: The limits.
+    """
 
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """Splits in runs of equal key: their bytes, their work, and the offsets of the runs."""
-
-    length: Ints
-    work: Ints
-    keys: Ints
-
-    def fewest_groups(self, share: float, policy: Policy) -> Ints:
-        """Return, per key, the fewest groups that keep the share and every limit."""
-        size = np.diff(self.keys)
-        count = np.maximum(
-            np.ceil(np.add.reduceat(self.work, self.keys[:-1]) / share - EXCESS),
-            -(-np.add.reduceat(self.length, self.keys[:-1]) // policy.max_split_size),
-        ).astype(np.int64)
-        if policy.max_small_splits_grouped:
-            count = np.maximum(count, -(-size // policy.max_small_splits_grouped))
-        fewest: Ints = np.minimum(np.maximum(count, 1), size)
-        return fewest
-
-    def spread(self, count: Ints, dealt: Bools) -> Ints:
-        """Divide each key's splits over `count` groups of about equal work.
-
-        Args:
-            count: Groups of each key.
-            dealt: Which splits are large.
-
-        Returns:
-            A number per split; those of key i are `sum(count[:i])` and following.
-        """
-        group = np.empty(len(self.work), np.int64)
-        levels = _Levels.empty(count)
-        self._deal(np.flatnonzero(dealt), group, levels)
-        small = np.flatnonzero(~dealt)
-        _, exponent = np.frexp(self.work[small].astype(np.float64))
-        step = np.minimum(exponent.max(initial=0) - exponent, CLASSES - 1)
-        for number in np.unique(step):
-            self._pour(small[step == number], group, levels)
-        return group
-
-    def _deal(self, rows: Ints, group: Ints, levels: _Levels) -> None:
-        """Give each split, largest first, to the group of its key that holds least.
-
-        A round gives one split each to all groups that are within one split of the lowest,
-        so there are about as many rounds as large splits fit into a group.
-        """
-        key = run_numbers(self.keys)[rows]
-        order = np.lexsort((-self.work[rows], key))
-        rows = rows[order]
-        end = np.cumsum(np.bincount(key, minlength=len(levels.begin)))
-        at = np.concatenate(([0], end[:-1]))
-        while (at < end).any():
-            lowest_first = np.lexsort((levels.held, levels.key))
-            held = levels.held[lowest_first]
-            largest = self.work[rows[np.minimum(at, len(rows) - 1)]]
-            near = held < (held[levels.begin] + largest)[levels.key]
-            taken = np.minimum(np.add.reduceat(near.astype(np.int64), levels.begin), end - at)
-            turn = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-            given = rows[np.repeat(at, taken) + turn]
-            group[given] = lowest_first[np.repeat(levels.begin, taken) + turn]
-            levels.add(group[given], self.work[given])
-            at = at + taken
-
-    def _pour(self, rows: Ints, group: Ints, levels: _Levels) -> None:
-        """Spread splits of similar size so that the groups of each key level out."""
-        key = run_numbers(self.keys)[rows]
-        work = self.work[rows].astype(np.float64)
-        poured = np.bincount(key, work, len(levels.begin)).astype(np.float64)
-        room = levels.room(poured)
-        # All keys lie on one line: a key's splits are as long as its groups' room.
-        found = np.searchsorted(np.cumsum(room), np.cumsum(work) - work / 2, side="right")
-        group[rows] = np.clip(found, levels.begin[key], levels.end[key] - 1)
-        levels.add(group[rows], work)
-
-    def faults(self, group: Ints, count: Ints, policy: Policy) -> tuple[Bools, Bools]:
-        """Tell which keys have a group over a limit, and which have an empty one."""
-        total, begin = int(count.sum()), np.cumsum(count) - count
-        members = np.bincount(group, minlength=total)
-        over = (np.bincount(group, self.length, total) > policy.max_split_size) & (members > 1)
-        if policy.max_small_splits_grouped:
-            over |= members > policy.max_small_splits_grouped
-        return np.logical_or.reduceat(over, begin), np.logical_or.reduceat(members == 0, begin)
-
-    def only(self, keys: Bools) -> tuple[Ints, _Items]:
-        """Return the rows of some keys, and those rows as items of their own."""
-        rows = np.flatnonzero(keys[run_numbers(self.keys)])
-        offsets = np.concatenate(([0], np.cumsum(np.diff(self.keys)[keys])))
-        return rows, _Items(self.length[rows], self.work[rows], offsets)
-
-
-@dataclass(frozen=True, slots=True)
-class _Levels:
-    """How much work the groups of each key hold so far; groups of a key lie side by side."""
-
-    held: Floats
-    key: Ints
-    begin: Ints
-    end: Ints
+    def __init__(self, length: Ints, work: Ints, size: Ints, policy: Policy) -> None:
+        self.work = work
+        self.size = size
+        self.parallelism = policy.parallelism
+        limit = policy.max_small_splits_grouped or policy.max_files
+        self.fewest = np.maximum(-(-length // policy.max_split_size), -(-size // limit))
 
     @classmethod
-    def empty(cls, count: Ints) -> _Levels:
-        end = np.cumsum(count)
-        return cls(np.zeros(end[-1]), np.repeat(np.arange(len(count)), count), end - count, end)
+    def of(cls, length: Ints, work: Ints, key: Ints, policy: Policy) -> _Demand:
+        """Add up splits by key; keys without splits ask for nothing."""
+        total = (np.bincount(key, values).astype(np.int64) for values in (length, work))
+        return cls(next(total), next(total), np.bincount(key), policy)
 
-    def add(self, group: Ints, work: Floats | Ints) -> None:
-        """Put work into groups."""
-        self.held[:] += np.bincount(group, work, len(self.held))
+    def groups(self, share: float) -> Ints:
+        """Return the fewest groups per key that keep the share and every limit."""
+        wanted = np.maximum(np.ceil(self.work / share - EXCESS), 1).astype(np.int64)
+        return np.minimum(np.maximum(self.fewest, wanted), self.size)
 
-    def room(self, poured: Floats) -> Floats:
-        """Return how much each group takes when `poured[key]` levels out over a key's groups."""
-        held = self.held[np.lexsort((self.held, self.key))]
-        rank = np.arange(len(held)) - self.begin[self.key] + 1
-        total = np.cumsum(held)
-        below = total - (total - held)[self.begin][self.key]
-        # The water stands at this height if it reaches just this group and the lower ones.
-        height = (below + poured[self.key]) / rank
-        wet = np.maximum(np.add.reduceat((held < height).astype(np.int64), self.begin), 1)
-        return np.maximum(height[self.begin + wet - 1][self.key] - self.held, 0.0)
+
+def _share(buckets: _Demand, alone: int, policy: Policy) -> float:
+    """Return the work that one group should hold."""
+    work = float(buckets.work.sum())
+    fewest = int(buckets.fewest.clip(min=1)[buckets.size > 0].sum())
+    if fewest + alone < policy.parallelism:
+        return work / (policy.parallelism - alone)
+    # List scheduling ends within the largest group's time, less one slot's part of it, of the
+    # best there is (Graham 1969).
+    others = policy.parallelism - 1
+    unnoticed = work / (others * GROUPS_PER_SLOT) if others else work
+    steps = np.ceil(np.log2(max(work / fewest, unnoticed, TASK_COST)) * SHARE_STEPS)
+    return float(2 ** (steps / SHARE_STEPS))
+
+
+def _regions(splits: Splits, work: Ints, buckets: _Demand, share: float, policy: Policy) -> Ints:
+    """Return the bucket of each split, and its cell where cells cost nothing, as one number."""
+    region = _dense(splits.bucket + 1)
+    whole = int(buckets.groups(share).sum())
+    keys = int(np.count_nonzero(buckets.size)) * max(len(splits.hosts.names), 1)
+    cells = whole // (CELL_GROUPS * keys)
+    if cells < 2 or whole < policy.parallelism:
+        return region
+    # A power of two moves seldom while the table grows.
+    every = 1 << (len(splits) // cells).bit_length()
+    ends = splits.fingerprint & np.uint64(every - 1) == 0
+    # The pieces of a file stay together.
+    ends[1:] &= splits.file[1:] != splits.file[:-1]
+    celled = np.cumsum(ends) * (int(region.max()) + 1) + region
+    demand = _Demand.of(splits.length, work, celled, policy)
+    apart = int(demand.groups(share).sum())
+    return celled if apart <= whole * (1 + CELL_COST) else region
+
+
+def _dense(keys: Ints) -> Ints:
+    """Number keys from 0 in their order, if they are not nearly so already."""
+    if int(keys.max(initial=0)) < 2 * len(keys):
+        return keys
+    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _fill_waves(demand: _Demand, share: float, alone: int) -> Ints:
+    """Return how many groups each key becomes, so that the last wave of tasks is a full one.
+
+    The keys behind all others are divided further: as the last paths they change most anyway.
+    """
+    count = demand.groups(share)
+    total = int(count.sum()) + alone
+    over = total % demand.parallelism
+    missing = (demand.parallelism - over) % demand.parallelism
+    if not missing:
+        return count
+    last_first = np.cumsum(count[::-1])
+    can_be = np.cumsum(demand.size[::-1])
+    enough = (last_first >= over) & (can_be >= last_first + missing)
+    keys = int(np.argmax(enough)) + 1 if enough.any() else len(count)
+    count[-keys:] = _divide(demand.work[-keys:], count[-keys:], demand.size[-keys:], missing)
+    return count
+
+
+def _divide(work: Ints, count: Ints, size: Ints, more: int) -> Ints:
+    """Give `more` groups to keys, each time where the most work falls on one group."""
+    budget = min(int(count.sum()) + more, int(size.sum()))
+    low, high = 0.0, float((work / count).max())
+    # The least share that the budget suffices for, by bisection to one part in 2**40.
+    for _ in range(40):
+        middle = (low + high) / 2
+        wanted = np.clip(np.ceil(work / max(middle, 1e-300)), count, size)
+        low, high = (middle, high) if wanted.sum() > budget else (low, middle)
+    found: Ints = np.clip(np.ceil(work / high), count, size).astype(np.int64)
+    spare = budget - int(found.sum())
+    heaviest = np.argsort(-(work / found), kind="stable")
+    heaviest = heaviest[found[heaviest] < size[heaviest]][:spare]
+    found[heaviest] += 1
+    return found

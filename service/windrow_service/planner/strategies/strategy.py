@@ -23,6 +23,7 @@ class Strategy:
         pack: Groups splits. Every split is in exactly one group, no group mixes buckets, and
             no group of several splits passes `max_split_size` or `max_small_splits_grouped`.
         cut_size: From the sizes of the planned files, how large a piece of a file may be.
+        level_tail: Whether the last two pieces of a file are made about equal.
         max_small_splits_grouped: What holds if the caller does not say.
         min_split_size: What holds if the caller does not say.
         open_file_cost: What holds if the caller does not say.
@@ -31,6 +32,7 @@ class Strategy:
 
     pack: Callable[[Splits, Policy], Groups]
     cut_size: Callable[[Ints, Policy], int] = max_split_size
+    level_tail: bool = True
     max_small_splits_grouped: int | None = None
     min_split_size: int = 1
     open_file_cost: int = DEFAULT_OPEN_FILE_COST

@@ -1,0 +1,182 @@
+"""Spread the splits of each key over a number of groups, so that groups take equal time.
+
+The method is longest-processing-time-first scheduling (Graham 1969), on columns. Large splits
+are dealt, largest first, to the groups that hold least. Small ones follow class by class, each
+class of similar sizes poured like water over what the groups hold already; inside a class
+splits keep their order, so that a group reads neighbouring folders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow_service.planner.policy import Policy
+from windrow_service.planner.splits import Bools, Ints, run_numbers
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+# A key that is over a limit gets one group in so many more, until it is not.
+GROWTH = 32
+# Splits over this part of `max_split_size` are dealt one by one, smaller ones poured.
+DEALT_PART = 16
+# Poured sizes fall by half from class to class; what is below the last is too small to matter.
+CLASSES = 12
+_BLOCK = 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Splits in runs of equal key.
+
+    Attributes:
+        length: Bytes of each split.
+        work: What reading it costs.
+        keys: Where the runs begin, and the number of splits at the end; no run is empty.
+    """
+
+    length: Ints
+    work: Ints
+    keys: Ints
+
+    def spread(self, count: Ints, policy: Policy) -> Ints:
+        """Return a group number for each split.
+
+        A key gets more groups than wanted if that is what keeps its groups within
+        `max_split_size` and `max_small_splits_grouped`. No group is empty.
+
+        Args:
+            count: How many groups each key should have, at most one for each of its splits.
+            policy: The limits.
+
+        Complexity: O(n log n) time, O(n) memory; no step per split in Python.
+        """
+        group = np.empty(len(self.length), np.int64)
+        used = first = 0
+        while first < len(count):
+            # So many splits at a time that what is worked out for them stays in the caches.
+            begin = int(self.keys[first])
+            last = int(np.searchsorted(self.keys, begin + _BLOCK, side="right")) - 1
+            last = min(max(last, first + 1), len(count))
+            end = int(self.keys[last])
+            keys = self.keys[first : last + 1] - begin
+            some = Items(self.length[begin:end], self.work[begin:end], keys)
+            group[begin:end], used = some._spread(count[first:last], policy, used)
+            first = last
+        return group
+
+    def _spread(self, count: Ints, policy: Policy, used: int) -> tuple[Ints, int]:
+        """Return numbers from `used` on, and the first that is free behind them."""
+        items, rows = self, np.arange(len(self.length))
+        group = np.empty(len(rows), np.int64)
+        dealt = items.length > policy.max_split_size // DEALT_PART
+        # It ends: splits dealt to as many groups leave none empty and none over a limit.
+        while len(rows):
+            spread = items._once(count, dealt)
+            group[rows] = used + spread
+            used += int(count.sum())
+            over, empty = items._faults(spread, count, policy)
+            again = over | empty
+            if not again.any():
+                break
+            more = np.minimum(count + 1 + count // GROWTH, np.diff(items.keys))
+            count = np.where(over, more, count)[again]
+            key = run_numbers(items.keys)
+            dealt = (dealt | empty[key])[again[key]]
+            picked, items = items._only(again)
+            rows = rows[picked]
+        return group, used
+
+    def _once(self, count: Ints, dealt: Bools) -> Ints:
+        """Divide each key's splits over exactly `count` groups; some may stay empty."""
+        group = np.empty(len(self.work), np.int64)
+        levels = _Levels.empty(count)
+        self._deal(np.flatnonzero(dealt), group, levels)
+        small = np.flatnonzero(~dealt)
+        _, exponent = np.frexp(self.work[small].astype(np.float64))
+        step = np.minimum(exponent.max(initial=0) - exponent, CLASSES - 1)
+        for number in np.flatnonzero(np.bincount(step)).tolist():
+            self._pour(small[step == number], group, levels)
+        return group
+
+    def _deal(self, rows: Ints, group: Ints, levels: _Levels) -> None:
+        """Give each split, largest first, to the group of its key that holds least.
+
+        A round gives one split each to all groups that are within one split of the lowest,
+        so there are about as many rounds as large splits fit into a group.
+        """
+        key = run_numbers(self.keys)[rows]
+        order = np.lexsort((-self.work[rows], key))
+        rows = rows[order]
+        end = np.cumsum(np.bincount(key, minlength=len(levels.begin)))
+        at = np.concatenate(([0], end[:-1]))
+        while (at < end).any():
+            lowest_first = np.lexsort((levels.held, levels.key))
+            held = levels.held[lowest_first]
+            largest = self.work[rows[np.minimum(at, len(rows) - 1)]]
+            near = held < (held[levels.begin] + largest)[levels.key]
+            taken = np.minimum(np.add.reduceat(near.astype(np.int64), levels.begin), end - at)
+            turn = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+            given = rows[np.repeat(at, taken) + turn]
+            group[given] = lowest_first[np.repeat(levels.begin, taken) + turn]
+            levels.add(group[given], self.work[given])
+            at = at + taken
+
+    def _pour(self, rows: Ints, group: Ints, levels: _Levels) -> None:
+        """Spread splits of similar size so that the groups of each key level out."""
+        key = run_numbers(self.keys)[rows]
+        work = self.work[rows].astype(np.float64)
+        poured = np.bincount(key, work, len(levels.begin)).astype(np.float64)
+        room = levels.room(poured)
+        # All keys lie on one line: a key's splits are as long as its groups' room.
+        found = np.searchsorted(np.cumsum(room), np.cumsum(work) - work / 2, side="right")
+        group[rows] = np.clip(found, levels.begin[key], levels.end[key] - 1)
+        levels.add(group[rows], work)
+
+    def _faults(self, group: Ints, count: Ints, policy: Policy) -> tuple[Bools, Bools]:
+        """Tell which keys have a group over a limit, and which have an empty one."""
+        total, begin = int(count.sum()), np.cumsum(count) - count
+        members = np.bincount(group, minlength=total)
+        over = (np.bincount(group, self.length, total) > policy.max_split_size) & (members > 1)
+        if policy.max_small_splits_grouped is not None:
+            over |= members > policy.max_small_splits_grouped
+        return np.logical_or.reduceat(over, begin), np.logical_or.reduceat(members == 0, begin)
+
+    def _only(self, keys: Bools) -> tuple[Ints, Items]:
+        """Return the rows of some keys, and those rows as items of their own."""
+        rows = np.flatnonzero(keys[run_numbers(self.keys)])
+        offsets = np.concatenate(([0], np.cumsum(np.diff(self.keys)[keys])))
+        return rows, Items(self.length[rows], self.work[rows], offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """How much work the groups of each key hold so far; groups of a key lie side by side."""
+
+    held: Floats
+    key: Ints
+    begin: Ints
+    end: Ints
+
+    @classmethod
+    def empty(cls, count: Ints) -> _Levels:
+        end = np.cumsum(count)
+        return cls(np.zeros(end[-1]), np.repeat(np.arange(len(count)), count), end - count, end)
+
+    def add(self, group: Ints, work: Floats | Ints) -> None:
+        """Put work into groups."""
+        self.held[:] += np.bincount(group, work, len(self.held))
+
+    def room(self, poured: Floats) -> Floats:
+        """Return how much each group takes when `poured[key]` levels out over a key's groups."""
+        held = self.held[np.lexsort((self.held, self.key))]
+        rank = np.arange(len(held)) - self.begin[self.key] + 1
+        total = np.cumsum(held)
+        below = total - (total - held)[self.begin][self.key]
+        # The water stands at this height if it reaches just this group and the lower ones.
+        height = (below + poured[self.key]) / rank
+        wet = np.maximum(np.add.reduceat((held < height).astype(np.int64), self.begin), 1)
+        return np.maximum(height[self.begin + wet - 1][self.key] - self.held, 0.0)
