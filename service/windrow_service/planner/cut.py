@@ -141,7 +141,9 @@ def _are_boundaries(lists: pa.ListArray, size: Ints) -> Bools:
     source = np.repeat(np.arange(len(size)), counts)
     wrong = (offset < 0) | (offset >= size[source])
     wrong[1:] |= (offset[1:] <= offset[:-1]) & (source[1:] == source[:-1])
-    return (counts > 1) & (np.bincount(source[wrong], minlength=len(size)) == 0)
+    right = np.ones(len(size), np.bool_)
+    right[source[wrong]] = False
+    return right & (counts > 1)
 
 
 def _by_bytes(begin: Ints, end: Ints, limit: int, level_tail: bool) -> tuple[Ints, Ints]:

@@ -226,7 +226,7 @@ def run_numbers(offsets: Ints) -> Ints:
 
 def walk(following: Ints) -> Ints:
     """Return 0, following[0], following[following[0]], … up to the end: one step per piece."""
-    steps = memoryview(following)
+    steps = following.data
     visited = []
     at = 0
     while at < len(steps):

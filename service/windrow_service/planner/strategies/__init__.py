@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from windrow_service.planner.strategies import balanced, openlookeng
+from windrow_service.planner.strategies import balanced, iceberg, openlookeng, spark, tez
 from windrow_service.planner.strategies.strategy import Strategy
 
 __all__ = ["STRATEGIES", "Strategy"]
@@ -10,4 +10,7 @@ __all__ = ["STRATEGIES", "Strategy"]
 STRATEGIES: Mapping[str, Strategy] = {
     "balanced": balanced.STRATEGY,
     "openlookeng": openlookeng.STRATEGY,
+    "spark": spark.STRATEGY,
+    "iceberg": iceberg.STRATEGY,
+    "tez": tez.STRATEGY,
 }
