@@ -17,6 +17,7 @@ from windrow_service.inventory.progress import InventoryProgress
 from windrow_service.inventory.published import accept_inventory, read_published
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.ranges import join_ranges
 from windrow_service.usecases.errors import InvalidTableError, LocationNotAllowedError
 from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
 
@@ -51,7 +52,6 @@ class DirectoryInventories:
         """See `Inventories.take`."""
         location = self.locate(definition)
         decoded = [decode_manifest(body) for body in previous_bodies]
-        entries = previous.manifests if previous else ()
         taken = take_inventory(
             location,
             columns=_schema(definition.columns),
@@ -61,7 +61,7 @@ class DirectoryInventories:
             on_progress=lambda progress: on_progress(_wire_progress(progress)),
             cancelled=cancelled,
         )
-        return _taken(taken, entries, decoded)
+        return _taken(taken, previous, decoded)
 
     def accept(
         self,
@@ -84,21 +84,26 @@ class DirectoryInventories:
             bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
             previous=_previous_inventory(previous, decoded) if previous else None,
         )
-        return _taken(accepted, previous.manifests if previous else (), decoded)
+        return _taken(accepted, previous, decoded)
 
 
 def _taken(
-    inventory: Inventory, entries: Sequence[ManifestEntry], decoded: Sequence[pa.Table]
+    inventory: Inventory, previous: Snapshot | None, decoded: Sequence[pa.Table]
 ) -> TakenInventory:
-    """Cut an inventory into manifests, keeping those of `entries` that did not change."""
+    """Cut an inventory into manifests, keeping those of `previous` that did not change."""
     manifests = cut_manifests(
         inventory.files,
         [
             PreviousManifest(
-                manifest_id=entry.manifest_id, first_path=entry.first_path, files=table
+                manifest_id=entry.manifest_id,
+                first_path=entry.first_path,
+                files=table,
+                range=previous.ranges.slice(at, 1),
             )
-            for entry, table in zip(entries, decoded, strict=True)
-        ],
+            for at, (entry, table) in enumerate(zip(previous.manifests, decoded, strict=True))
+        ]
+        if previous
+        else [],
     )
     return TakenInventory(
         data_schema=inventory.data_schema,
@@ -111,6 +116,7 @@ def _taken(
             )
             for manifest in manifests
         ),
+        ranges=join_ranges([manifest.range for manifest in manifests]),
         file_count=len(inventory.files),
         row_count=_sum(inventory.files["row_count"]),
         size_bytes=_sum(inventory.files["size_bytes"]),

@@ -240,6 +240,7 @@ def _store(manifests: list[Manifest], known: list[PreviousManifest]) -> list[Pre
             files=tables[manifest.manifest_id]
             if manifest.data is None
             else decode_manifest(manifest.data),
+            range=manifest.range,
         )
         for manifest in manifests
     ]

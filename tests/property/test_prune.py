@@ -24,6 +24,7 @@ from windrow_service.filters.bind import bind
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.prune import prune, residuals
+from windrow_service.planner.ranges import join_ranges, prune_manifests, range_of
 
 Row = dict[str, Any]
 Tree = dict[str, Any]
@@ -100,6 +101,14 @@ KINDS = {
         ["", "a", "a\x00", "ab", "abc", "b", "é", "\uffff", "\U0010ffff"],
         ["", "a", "ab", "ac", "b", "é", "\uffff", "\U0010ffff", "zz"],
         lambda value: value.encode(),
+    ),
+    "y": Kind(
+        pa.binary(),
+        [b"", b"\x00", b"a", b"a\x00", b"\x7f", b"\x80", b"\xff\xff"],
+        ["", "00", "61", "6100", "7F", "80", "ff", "FFFF", "123"],
+        lambda value: (
+            value if isinstance(value, bytes) else bytes.fromhex("0" * (len(value) % 2) + value)
+        ),
     ),
     "d": Kind(
         pa.date32(),
@@ -305,8 +314,8 @@ def test_no_file_with_a_matching_row_is_pruned_and_the_residual_filter_selects_t
     pruning = prune(table.files, expression)
 
     matches = [[evaluate(tree, row) is True for row in rows] for rows in table.rows]
-    assert pruning.survives.shape == pruning.by_partition.shape == (len(table.rows),)
-    assert not (pruning.survives & ~pruning.by_partition).any()
+    assert pruning.survives.shape == (len(table.rows),)
+    assert sum(by.files for by in pruning.pruned.values()) == np.sum(~pruning.survives)
     assert all(pruning.survives[at] for at, found in enumerate(matches) if any(found))
 
     file = np.flatnonzero(pruning.survives)
@@ -360,5 +369,52 @@ def test_the_order_of_the_files_does_not_change_what_is_pruned(random: Random) -
 
     kept = shuffled.survives
     assert (kept == straight.survives[order]).all()
-    assert (shuffled.by_partition == straight.by_partition[order]).all()
+    assert shuffled.pruned == straight.pruned
     assert (shuffled.open[kept] == straight.open[order][kept]).all()
+
+
+@settings(max_examples=800, derandomize=True, deadline=None)
+@given(RANDOMS)
+def test_no_manifest_with_a_matching_row_is_pruned(random: Random) -> None:
+    table = random_table(random)
+    tree = random_tree(random, table.types)
+    expression = bind(TREES.validate_python(tree), table.types)
+    note(f"{tree}\n{table.rows}\n{table.files.to_pylist()}")
+    edges = [0, *(at for at in range(1, len(table.rows)) if random.random() < 0.4)]
+    if not table.rows:
+        return
+
+    pieces = list(zip(edges, [*edges[1:], len(table.rows)], strict=True))
+    ranges = join_ranges([range_of(table.files.slice(at, end - at)) for at, end in pieces])
+    kept, pruned = prune_manifests(ranges, expression)
+
+    for (at, end), may_match in zip(pieces, kept.tolist(), strict=True):
+        rows = [row for file in table.rows[at:end] for row in file]
+        assert may_match or not any(evaluate(tree, row) is True for row in rows)
+    assert pruned.files == sum(
+        end - at
+        for (at, end), may_match in zip(pieces, kept.tolist(), strict=True)
+        if not may_match
+    )
+
+
+@settings(max_examples=800, derandomize=True, deadline=None)
+@given(RANDOMS)
+def test_a_limit_drops_files_only_where_the_others_hold_enough_matching_rows(
+    random: Random,
+) -> None:
+    table = random_table(random)
+    tree = random_tree(random, table.types)
+    expression = bind(TREES.validate_python(tree), table.types)
+    limit = random.randint(1, 6)
+
+    all_of_it = prune(table.files, expression)
+    limited = prune(table.files, expression, limit=limit)
+
+    assert not (limited.survives & ~all_of_it.survives).any()
+    matching = [
+        sum(evaluate(tree, row) is True for row in rows)
+        for rows, kept in zip(table.rows, limited.survives.tolist(), strict=True)
+        if kept
+    ]
+    assert sum(matching) >= limit or (limited.survives == all_of_it.survives).all()

@@ -41,6 +41,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], st.SearchStrategy[
         st.text("aé\uffff\U00010000", max_size=2),
         lambda v: v,
     ),
+    "y": (pa.binary(), st.binary(max_size=2), st.binary(max_size=2), bytes.hex),
     "b": (pa.bool_(), st.booleans(), st.booleans(), lambda v: v),
     "d": (
         pa.decimal128(4, 2),

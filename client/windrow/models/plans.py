@@ -70,6 +70,11 @@ class PlanRequest(Request):
     snapshot_id: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     filter: Filter | None = None
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=10_000)] | None = None
+    limit: Annotated[int, Field(ge=1, le=100_000_000_000)] | None = Field(
+        default=None,
+        description="How many rows are enough. Once files of which every row matches hold that "
+        "many, no other files are planned; the plan may still hold more rows than these.",
+    )
     options: PlanOptions = PlanOptions()
     page_size: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
         default=None,
@@ -104,13 +109,25 @@ class SplitGroup(Answer):
 
 
 class PlanSummary(Answer):
-    """A plan in figures."""
+    """A plan in figures.
+
+    What is pruned is counted by the step that does it: ranges of whole manifests, then of
+    each file its partition values, its statistics, its Bloom filters, and last the limit.
+    """
 
     strategy: str
     files_total: int
     files_planned: int
+    files_pruned_by_manifest: int = 0
     files_pruned_by_partition: int
     files_pruned_by_statistics: int
+    files_pruned_by_bloom: int = 0
+    files_pruned_by_limit: int = 0
+    bytes_pruned_by_manifest: int = 0
+    bytes_pruned_by_partition: int = 0
+    bytes_pruned_by_statistics: int = 0
+    bytes_pruned_by_bloom: int = 0
+    bytes_pruned_by_limit: int = 0
     size_bytes: int
     row_count: int
     group_count: int

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from windrow.models import FilterTree
 
-Kind: TypeAlias = Literal["null", "boolean", "number", "text", "date", "timestamp"]
+Kind: TypeAlias = Literal["null", "boolean", "number", "text", "binary", "date", "timestamp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Value:
 
     Attributes:
         kind: What it was written as.
-        value: Numbers that float cannot hold exactly as written are text.
+        value: Numbers that float cannot hold exactly as written are text; binary is its
+            hexadecimal digits.
         offset: Where it stands in the text; None for one from a tree.
     """
 
@@ -34,7 +35,7 @@ class Value:
 
     @classmethod
     def of(cls, value: bool | int | float | str | None) -> Value:
-        """Return a literal of a tree, whose text may stand for a date or timestamp, too."""
+        """Return a literal of a tree, whose text may stand for a date, timestamp or binary, too."""
         if value is None:
             return cls("null", None)
         if isinstance(value, bool):

@@ -260,6 +260,9 @@ class _Parser:
         at = self._cursor.offset
         if self._cursor.string is not None:
             return self._string("text", at)
+        if (digits := self._cursor.hex_string) is not None:
+            self._cursor.step()
+            return Value("binary", digits, at)
         if self._cursor.number is not None or self._cursor.symbol in ("-", "+", "."):
             return self._number()
         word = self._cursor.word

@@ -17,6 +17,7 @@ REST = "apply the rest with DataFrame.filter"
 _QUOTED = re.compile(
     r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/|['"`]|/\*""", re.DOTALL
 )
+_QUOTES = (TokenType.STRING, TokenType.HEX_STRING, TokenType.IDENTIFIER)
 
 
 class Cursor:
@@ -65,9 +66,9 @@ class Cursor:
 
     @property
     def symbol(self) -> str:
-        """The next token in upper case unless it is a string or a name in quotes, else ''."""
+        """The next token in upper case unless it is a literal or a name in quotes, else ''."""
         token = self.token
-        if token is None or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+        if token is None or token.token_type in _QUOTES:
             return ""
         return token.text.upper()
 
@@ -76,6 +77,13 @@ class Cursor:
         """What the next token says if it is a string."""
         token = self.token
         return token.text if token is not None and token.token_type == TokenType.STRING else None
+
+    @property
+    def hex_string(self) -> str | None:
+        """The digits of the next token if it is binary, such as X'00FF'."""
+        token = self.token
+        is_hex = token is not None and token.token_type == TokenType.HEX_STRING
+        return token.text if token is not None and is_hex else None
 
     @property
     def number(self) -> str | None:

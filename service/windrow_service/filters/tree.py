@@ -27,7 +27,7 @@ def to_tree(expression: Expression) -> dict[str, Any]:
 
     Binding it to the columns of the same table gives the same expression again. Dates and
     timestamps are ISO 8601 (with `Z` where the column is adjusted to UTC), decimals are
-    text, and so are `NaN` and the infinities.
+    text, and so are `NaN` and the infinities; binary is its hexadecimal digits.
     """
     if isinstance(expression, Comparison):
         return {
@@ -63,6 +63,8 @@ def _junction(op: str, args: list[dict[str, Any]]) -> dict[str, Any]:
 def _scalar(value: Scalar | None) -> bool | int | float | str | None:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, datetime):

@@ -93,6 +93,8 @@ def _shown(value: Value) -> str:
         return quote(str(value.value))
     if value.kind in ("date", "timestamp"):
         return f"{value.kind.upper()} {quote(str(value.value))}"
+    if value.kind == "binary":
+        return f"X{quote(str(value.value))}"
     text = str(value.value)
     return text.upper() if value.kind == "boolean" else text[:60]
 
@@ -180,6 +182,18 @@ def _string(value: Value, column: str, type_: pa.DataType) -> Fitted:
     return Fitted(checked_text(str(value.value)))
 
 
+def _binary(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    digits = str(value.value)
+    # In SQL, a text in quotes would be compared by its characters.
+    if value.kind == "binary" or (value.kind == "text" and value.offset is None):
+        try:
+            return Fitted(bytes.fromhex("0" * (len(digits) % 2) + digits))
+        except ValueError:
+            pass
+    remedy = "write its hexadecimal digits as X'00FF', or as text in a JSON tree"
+    raise _mismatch(value, column, "binary", remedy)
+
+
 def checked_text(text: str) -> str:
     """Return text that UTF-8 can hold.
 
@@ -250,6 +264,7 @@ _CONVERTERS: tuple[
     (pt.is_floating, _float),
     (pt.is_decimal, _decimal),
     (is_text, _string),
+    (pt.is_binary, _binary),
     (pt.is_date, _date),
     (pt.is_timestamp, _timestamp),
 )

@@ -24,7 +24,6 @@ from windrow_service.inventory.isolation import IsolatedExecutor
 from windrow_service.inventory.listing import Listing, list_files
 from windrow_service.inventory.manifests import (
     Manifest,
-    PartitionRange,
     PreviousManifest,
     cut_manifests,
     decode_manifest,
@@ -51,7 +50,6 @@ __all__ = [
     "Manifest",
     "OnProgress",
     "PartitionLayoutError",
-    "PartitionRange",
     "PartitionValueError",
     "PreviousInventory",
     "PreviousManifest",

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_service.inventory.errors import CorruptManifestError
+from windrow_service.planner.columns import bloom_columns
+from windrow_service.planner.ranges import range_of
 
 MANIFEST_FILES = 50_000
 
@@ -26,21 +27,6 @@ _WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRange:
-    """What values one partition column has in a manifest.
-
-    Attributes:
-        min: Smallest value; None where all are null.
-        max: Largest value, NaN counting as the largest of all; None where all are null.
-        null_count: Files whose value is null.
-    """
-
-    min: Any
-    max: Any
-    null_count: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """A contiguous range of a table's files, by path.
@@ -49,24 +35,25 @@ class Manifest:
         manifest_id: SHA-256 of `data`, 64 lower-case hexadecimal digits.
         first_path: Path of its first file.
         file_count: At least 1.
-        partition_ranges: By partition column.
+        range: What is known of its columns as a whole, one row as `planner.ranges` says.
         data: Its rows as an Arrow IPC stream; None where a manifest with this id was given.
     """
 
     manifest_id: str
     first_path: str
     file_count: int
-    partition_ranges: dict[str, PartitionRange]
+    range: pa.Table
     data: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviousManifest:
-    """A manifest that is stored already, with its rows."""
+    """A manifest that is stored already, with its rows and its range."""
 
     manifest_id: str
     first_path: str
     files: pa.Table
+    range: pa.Table
 
 
 def cut_manifests(
@@ -107,7 +94,7 @@ def cut_manifests(
         rows = files.slice(start, end - start)
         if index < len(known) and rows.equals(known[index].files):
             flush()
-            manifests.append(_manifest(rows, known[index].manifest_id, None))
+            manifests.append(_manifest(rows, known[index].manifest_id, None, known[index].range))
             continue
         if changed and end - changed[0] > manifest_files:
             flush()
@@ -127,8 +114,12 @@ def encode_manifest(files: pa.Table) -> bytes:
     return encoded
 
 
-def decode_manifest(data: bytes) -> pa.Table:
+def decode_manifest(data: bytes, *, bloom: bool = True) -> pa.Table:
     """Return the rows of a manifest.
+
+    Args:
+        data: What `encode_manifest` returned.
+        bloom: Whether Bloom filters are wanted; they are most of the bytes where there are any.
 
     Raises:
         CorruptManifestError: The bytes are no manifest.
@@ -138,6 +129,12 @@ def decode_manifest(data: bytes) -> pa.Table:
         raise CorruptManifestError("its end is missing")
     try:
         with pa.ipc.open_stream(data) as reader:
+            if bloom or not bloom_columns(reader.schema):
+                return reader.read_all()
+            names = reader.schema.names
+        wanted = [at for at, name in enumerate(names) if name != "bloom"]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        with pa.ipc.open_stream(data, options=options) as reader:
             return reader.read_all()
     except (pa.ArrowException, OSError) as error:
         raise CorruptManifestError(str(error)) from error
@@ -165,37 +162,19 @@ def _cut_evenly(
         data = encode_manifest(rows)
         manifest_id = hashlib.sha256(data).hexdigest()
         # Equal after all: rows with NaN differ from themselves when they are compared.
-        manifests.append(_manifest(rows, manifest_id, None if manifest_id in ids else data))
+        new = None if manifest_id in ids else data
+        manifests.append(_manifest(rows, manifest_id, new, range_of(rows)))
     return manifests
 
 
-def _manifest(rows: pa.Table, manifest_id: str, data: bytes | None) -> Manifest:
-    partition = rows["partition"]
-    ranges = {
-        field.name: _range(pc.struct_field(partition, [index]))
-        for index, field in enumerate(partition.type)
-    }
+def _manifest(rows: pa.Table, manifest_id: str, data: bytes | None, range_: pa.Table) -> Manifest:
     return Manifest(
         manifest_id=manifest_id,
         first_path=rows["path"][0].as_py(),
         file_count=rows.num_rows,
-        partition_ranges=ranges,
+        range=range_,
         data=data,
     )
-
-
-def _range(values: pa.ChunkedArray) -> PartitionRange:
-    known = values
-    has_nan = False
-    if pt.is_floating(values.type):
-        is_nan = pc.is_nan(values)
-        has_nan = pc.any(is_nan).as_py() is True
-        known = values.filter(pc.invert(is_nan))
-    bounds = pc.min_max(known).as_py()
-    lower, upper = bounds["min"], bounds["max"]
-    if has_nan:
-        lower, upper = (float("nan") if lower is None else lower), float("nan")
-    return PartitionRange(lower, upper, values.null_count)
 
 
 def _canonical(table: pa.Table) -> pa.Table:
@@ -244,7 +223,7 @@ def _validity(array: pa.Array) -> pa.Buffer | None:
 
 
 def _zero(type_: pa.DataType) -> pa.Scalar:
-    if pt.is_string(type_) or pt.is_binary(type_):
+    if pt.is_string(type_) or pt.is_binary(type_) or pt.is_large_binary(type_):
         return pa.scalar(b"", pa.binary()).cast(type_)
     if pt.is_decimal(type_):
         return pa.scalar(Decimal(0), type_)

@@ -6,10 +6,11 @@ number for it (strings by their bytes, decimals).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow_service.planner.bloom import BloomColumn
+from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.expressions import Scalar
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -135,7 +138,8 @@ class Keys:
 
     def _arrow(self, literals: Sequence[Scalar]) -> pa.Array:
         if _is_text(self.type):
-            return pa.array([str(text).encode() for text in literals], pa.large_binary())
+            texts = [text.encode() if isinstance(text, str) else text for text in literals]
+            return pa.array(texts, pa.large_binary())
         return pa.array(literals, self.type)
 
 
@@ -152,6 +156,7 @@ class Bounds:
         nan: Whether it may hold NaN.
         null: Whether it may hold null.
         exact: Whether `lower` and `upper` are one value, that of every row.
+        bloom: Bloom filters of the values; None where there are none, or nobody asked.
     """
 
     lower: Keys
@@ -160,6 +165,7 @@ class Bounds:
     nan: Bools
     null: Bools
     exact: bool
+    bloom: BloomColumn | None = None
 
 
 class Inventory:
@@ -168,13 +174,20 @@ class Inventory:
     Args:
         files: As `columns.inventory_schema` says.
         rows: Which files, or None for all of them.
-        statistics: Whether to look at the files' statistics as well as at their partition.
+        evidence: What to look at: partition values alone, or statistics as well, or Bloom
+            filters besides.
     """
 
-    def __init__(self, files: pa.Table, rows: Bools | None = None, *, statistics: bool) -> None:
+    def __init__(
+        self,
+        files: pa.Table,
+        rows: Bools | None = None,
+        *,
+        evidence: Literal["partition", "statistics", "bloom"],
+    ) -> None:
         self._files = files
         self._rows = None if rows is None or rows.all() else pa.array(rows)
-        self._statistics = statistics
+        self._evidence = evidence
         self._known: dict[str, Bounds | None] = {}
         self.file_count = len(files) if rows is None else int(np.count_nonzero(rows))
 
@@ -189,8 +202,8 @@ class Inventory:
         if at >= 0:
             return self._partition(at)
         at = self._files.schema.field("stats").type.get_field_index(column)
-        if at >= 0 and self._statistics:
-            return self._bounds(at)
+        if at >= 0 and self._evidence != "partition":
+            return self._bounds(at, self._bloom(column, self._files.schema.field("stats").type[at]))
         return None
 
     def _partition(self, at: int) -> Bounds:
@@ -202,7 +215,13 @@ class Inventory:
             up = Keys.of(column, round_up=True)
         return Bounds(keys, up, keys.known, ~keys.known & ~null, null, exact=up is keys)
 
-    def _bounds(self, at: int) -> Bounds:
+    def _bloom(self, column: str, field: pa.Field) -> BloomColumn | None:
+        names = bloom_columns(self._files.schema)
+        if self._evidence != "bloom" or column not in names:
+            return None
+        return BloomColumn(self._column("bloom", names.index(column)), field.type.field("min").type)
+
+    def _bounds(self, at: int, bloom: BloomColumn | None) -> Bounds:
         lower = Keys.of(self._column("stats", at, 0))
         upper = Keys.of(self._column("stats", at, 1), round_up=True)
         null_count = self._column("stats", at, 2)
@@ -212,7 +231,10 @@ class Inventory:
         if pt.is_floating(lower.type):
             proven = mask(self._column("stats_see_nan")) & lower.known & upper.known
             nan = value & ~proven
-        return Bounds(lower, upper, value, nan, null, exact=False)
+            if bloom is not None:
+                last = nan.astype(np.int64)
+                nan &= bloom.may_hold([math.nan], np.zeros_like(last), last)
+        return Bounds(lower, upper, value, nan, null, exact=False, bloom=bloom)
 
     def _column(self, name: str, *path: int) -> pa.ChunkedArray:
         column = self._files[name]

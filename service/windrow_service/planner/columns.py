@@ -14,13 +14,17 @@
 | `stats_see_nan` | bool | whether float statistics prove that no NaN is present |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column with an order |
+| `bloom` | struct of large_binary | one field per column with Bloom filters; absent where no column has them |
 
 In `stats`, a null `min` or `max` means "not known", and so does a null `null_count`.
 A file whose values are all null has null bounds and `null_count == row_count`.
 Bounds may be wider than the values (truncated strings), never narrower.
+In `bloom`, null means "not built yet", and an empty filter "too many values for one".
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -53,12 +57,19 @@ def has_order(type_: pa.DataType) -> bool:
     )
 
 
-def inventory_schema(data: pa.Schema, partition: pa.Schema) -> pa.Schema:
+def bloom_columns(inventory: pa.Schema) -> tuple[str, ...]:
+    """Return the columns that an inventory has Bloom filters for."""
+    at = inventory.get_field_index("bloom")
+    return tuple(inventory.field(at).type.names) if at >= 0 else ()
+
+
+def inventory_schema(data: pa.Schema, partition: pa.Schema, bloom: Sequence[str] = ()) -> pa.Schema:
     """Return the schema of an inventory.
 
     Args:
         data: The table's columns that are stored in its files.
         partition: The table's partition columns, typed.
+        bloom: Those of the data columns that have Bloom filters.
     """
     stats = [
         pa.field(
@@ -68,10 +79,12 @@ def inventory_schema(data: pa.Schema, partition: pa.Schema) -> pa.Schema:
         for field in data
         if has_order(field.type)
     ]
+    filters = pa.struct([(name, pa.large_binary()) for name in bloom])
     return pa.schema(
         [
             *FIXED_FIELDS,
             pa.field("partition", pa.struct(list(partition)), nullable=False),
             pa.field("stats", pa.struct(stats), nullable=False),
+            *([pa.field("bloom", filters, nullable=False)] if bloom else []),
         ]
     )

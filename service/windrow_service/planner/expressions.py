@@ -9,6 +9,7 @@ Literals are already of the column's own kind: `filters.bind` made them so.
 | float, double | float; a float column is compared as double; NaN equals NaN and is the greatest |
 | decimal | Decimal, exactly representable in the column's type |
 | string | str, compared by its UTF-8 bytes |
+| binary | bytes |
 | date | date |
 | timestamp | datetime with the time zone UTC |
 | timestamp_ntz | datetime without a time zone |
@@ -22,7 +23,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-Scalar: TypeAlias = bool | int | float | str | Decimal | date | datetime
+Scalar: TypeAlias = bool | int | float | str | bytes | Decimal | date | datetime
 Operator: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 
@@ -135,3 +136,17 @@ def columns_of(expression: Expression) -> tuple[str, ...]:
         else:
             found[node.column] = None
     return tuple(found)
+
+
+def asks_for_values(expression: Expression) -> bool:
+    """Tell whether some condition asks for values one by one, as a Bloom filter can answer."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (And, Or)):
+            waiting.extend(node.args)
+        elif isinstance(node, Not):
+            waiting.append(node.arg)
+        elif isinstance(node, In) or (isinstance(node, Comparison) and node.op in ("eq", "ne")):
+            return True
+    return False

@@ -14,7 +14,7 @@ from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyErr
 from windrow_service.planner.expressions import Expression
 from windrow_service.planner.place import preferred_hosts
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.prune import Pruning, prune, residuals
+from windrow_service.planner.prune import NOTHING, Pruned, Pruning, prune, residuals
 from windrow_service.planner.splits import Bools, Groups, Ints, Splits
 from windrow_service.planner.strategies import STRATEGIES, Strategy
 
@@ -60,6 +60,9 @@ def plan_groups(
     policy: Policy,
     cacheable: Bools | None = None,
     table_format: str = "parquet",
+    *,
+    limit: int | None = None,
+    by_manifest: Pruned = NOTHING,
 ) -> GroupedSplits:
     """Plan how to read a table's files.
 
@@ -71,6 +74,8 @@ def plan_groups(
         expression: The filter, or None for every row.
         policy: Limits and costs.
         cacheable: One flag per file; its splits are never grouped. None is no file.
+        limit: How many rows are enough; None is all.
+        by_manifest: What is not in `files`, as its manifests were ruled out.
         table_format: What files are whose name does not say.
 
     Raises:
@@ -82,7 +87,7 @@ def plan_groups(
     if cacheable is None:
         cacheable = np.zeros(len(files), np.bool_)
     files, cacheable = _in_path_order(files, cacheable)
-    pruning = prune(files, expression)
+    pruning = prune(files, expression, limit=limit, by_manifest=by_manifest)
     rows = np.flatnonzero(pruning.survives)
     if len(rows) > policy.max_files:
         raise PlanTooLargeError(len(rows), policy.max_files)

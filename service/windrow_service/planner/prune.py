@@ -1,36 +1,45 @@
 """Prune files that hold no row a filter wants, and say what is left for the reader.
 
-For each node of a filter and each file, three flags say whether the node may be TRUE, may
-be FALSE and may be NULL for some row. They err on one side only: a flag may be set in vain,
-and is never missing.
+The cheapest evidence comes first: partition values, then statistics, then Bloom filters;
+each looks only at the files that the one before has left. A limit comes last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow_service.planner.bounds import Bools, Bounds, Ints, Inventory
+from windrow_service.planner.bounds import Bools, Ints, Inventory
+from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.expressions import (
     And,
-    Comparison,
     Expression,
-    In,
-    IsNull,
-    Not,
-    Or,
-    StartsWith,
     all_of,
     columns_of,
     conjuncts,
 )
+from windrow_service.planner.outcomes import outcome
+
+Step: TypeAlias = Literal["manifest", "partition", "statistics", "bloom", "limit"]
 
 # One bit of a word for each conjunct.
 _MAX_CONJUNCTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What one step has ruled out: files, and their bytes."""
+
+    files: int
+    size_bytes: int
+
+
+NOTHING = Pruned(0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,69 +47,62 @@ class Pruning:
     """Which of n files may hold a row that the filter wants.
 
     Attributes:
-        by_partition: Files whose partition values allow a match.
-        survives: Files whose statistics allow one, too.
+        survives: Files that may; and that a limit, if there is one, cannot do without.
         conjuncts: At most 64 expressions; the filter is TRUE where all of them are.
         open: For each file, bit i is set unless conjunct i is certain: TRUE for each row of
             the file. Without meaning for files that do not survive.
+        pruned: By step, what it has ruled out of what the steps before have left.
     """
 
-    by_partition: Bools
     survives: Bools
     conjuncts: tuple[Expression, ...]
     open: npt.NDArray[np.uint64]
-
-    @property
-    def pruned_by_partition(self) -> int:
-        """How many files the partition values rule out."""
-        return len(self.by_partition) - int(np.count_nonzero(self.by_partition))
-
-    @property
-    def pruned_by_statistics(self) -> int:
-        """How many of the other files their statistics rule out."""
-        return int(np.count_nonzero(self.by_partition) - np.count_nonzero(self.survives))
+    pruned: Mapping[Step, Pruned]
 
 
-def prune(files: pa.Table, expression: Expression | None) -> Pruning:
+def prune(
+    files: pa.Table,
+    expression: Expression | None,
+    *,
+    limit: int | None = None,
+    by_manifest: Pruned = NOTHING,
+) -> Pruning:
     """Tell which files may hold a row for which `expression` is TRUE.
 
     Args:
         files: n files, as `columns.inventory_schema` says, in any order.
         expression: The filter; None keeps every file.
+        limit: How many rows are enough. Once the files of which every row matches hold that
+            many, only the first such files are kept, in the order of `files`.
+        by_manifest: What was ruled out before, with whole manifests; it is not in `files`.
 
     Complexity: O(n) for each node of the filter, O(n log n) for an IN; O(n) memory.
     """
     parts = conjuncts(expression) if expression is not None else ()
     if len(parts) > _MAX_CONJUNCTS:
         parts = (*parts[: _MAX_CONJUNCTS - 1], And(parts[_MAX_CONJUNCTS - 1 :]))
-    partition = set(files.schema.field("partition").type.names)
-    by_partition = np.ones(len(files), np.bool_)
+    size_bytes = files["size_bytes"].to_numpy()
+    survives = np.ones(len(files), np.bool_)
     open_ = np.zeros(len(files), np.uint64)
-
-    inventory = Inventory(files, statistics=False)
-    rest = []
-    for bit, part in enumerate(parts):
-        columns = set(columns_of(part))
-        if columns.isdisjoint(partition):
-            rest.append((bit, part))
-            continue
-        outcome = _outcome(part, inventory)
-        by_partition &= outcome.true
-        if columns <= partition:
-            open_ |= _bit(outcome.false | outcome.null, bit)
-        else:
-            rest.append((bit, part))
-
-    survives = by_partition.copy()
-    if rest and by_partition.any():
-        inventory = Inventory(files, by_partition, statistics=True)
-        kept = np.ones(inventory.file_count, np.bool_)
-        for bit, part in rest:
-            outcome = _outcome(part, inventory)
-            kept &= outcome.true
-            open_[by_partition] |= _bit(outcome.false | outcome.null, bit)
-        survives[by_partition] = kept
-    return Pruning(by_partition=by_partition, survives=survives, conjuncts=parts, open=open_)
+    pruned: dict[Step, Pruned] = {"manifest": by_manifest}
+    for step, of_step in _steps(files, parts):
+        before = survives.copy()
+        if of_step and survives.any():
+            inventory = Inventory(files, survives, evidence=step)
+            kept = np.ones(inventory.file_count, np.bool_)
+            for bit, part in of_step:
+                said = outcome(part, inventory)
+                kept &= said.true
+                mask = np.uint64(1 << bit)
+                open_[before] &= ~mask
+                open_[before] |= np.where(said.false | said.null, mask, np.uint64(0))
+            survives[before] = kept
+        pruned[step] = _difference(before, survives, size_bytes)
+    before = survives
+    if limit is not None:
+        survives = _enough(files, survives & (open_ == 0), limit, survives)
+    pruned["limit"] = _difference(before, survives, size_bytes)
+    return Pruning(survives=survives, conjuncts=parts, open=open_, pruned=pruned)
 
 
 def residuals(
@@ -128,160 +130,30 @@ def residuals(
     return residual.reshape(-1).astype(np.int64, copy=False), filters
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """For each file, what an expression may be for some row of it."""
-
-    true: Bools
-    false: Bools
-    null: Bools
-
-
-def _outcome(expression: Expression, inventory: Inventory) -> _Outcome:
-    if isinstance(expression, And):
-        return _junction(expression.args, inventory)
-    if isinstance(expression, Or):
-        return _not(_junction(expression.args, inventory, negated=True))
-    if isinstance(expression, Not):
-        return _not(_outcome(expression.arg, inventory))
-    bounds = inventory.bounds(expression.column)
-    if bounds is None:
-        return _of_unknown(expression, inventory.file_count)
-    if isinstance(expression, Comparison):
-        return _compare(expression, bounds)
-    if isinstance(expression, In):
-        return _in(expression, bounds)
-    if isinstance(expression, IsNull):
-        never = np.zeros(inventory.file_count, np.bool_)
-        return _Outcome(bounds.null, bounds.value | bounds.nan, never)
-    return _starts_with(expression, bounds)
+def _steps(
+    files: pa.Table, parts: Sequence[Expression]
+) -> Iterator[tuple[Literal["partition", "statistics", "bloom"], list[tuple[int, Expression]]]]:
+    """Yield each kind of evidence with the conjuncts that it may say more of than the last."""
+    columns = [set(columns_of(part)) for part in parts]
+    partition = set(files.schema.field("partition").type.names)
+    bloom = set(bloom_columns(files.schema))
+    numbered = list(enumerate(parts))
+    yield "partition", [(bit, part) for bit, part in numbered if columns[bit] & partition]
+    yield "statistics", [(bit, part) for bit, part in numbered if not columns[bit] <= partition]
+    yield "bloom", [(bit, part) for bit, part in numbered if columns[bit] & bloom]
 
 
-def _not(outcome: _Outcome) -> _Outcome:
-    return _Outcome(outcome.false, outcome.true, outcome.null)
+def _enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Bools:
+    """Return the first certain files that hold `limit` rows; `survives` if there are too few."""
+    # A delete file takes away nobody knows how many rows.
+    certain &= files["delete_count"].to_numpy() == 0
+    rows = np.where(certain, np.minimum(files["row_count"].to_numpy(), limit), 0)
+    held = np.cumsum(rows)
+    if not len(held) or held[-1] < limit:
+        return survives
+    return np.asarray((rows > 0) & (held - rows < limit))
 
 
-def _junction(
-    args: Sequence[Expression], inventory: Inventory, *, negated: bool = False
-) -> _Outcome:
-    """Join by AND, the arguments negated first if asked: OR is that, negated again."""
-    true = np.ones(inventory.file_count, np.bool_)
-    not_false = true.copy()
-    false = np.zeros(inventory.file_count, np.bool_)
-    null = false.copy()
-    for arg in args:
-        outcome = _outcome(arg, inventory)
-        if negated:
-            outcome = _not(outcome)
-        true &= outcome.true
-        false |= outcome.false
-        null |= outcome.null
-        not_false &= outcome.true | outcome.null
-    return _Outcome(true, false, null & not_false)
-
-
-def _of_unknown(leaf: Comparison | In | IsNull | StartsWith, count: int) -> _Outcome:
-    yes, no = np.ones(count, np.bool_), np.zeros(count, np.bool_)
-    if isinstance(leaf, IsNull):
-        return _Outcome(yes, yes, no)
-    if isinstance(leaf, Comparison) and leaf.value is None:
-        return _Outcome(no, no, yes)
-    if isinstance(leaf, In) and leaf.has_null:
-        return _Outcome(yes, no, yes)
-    return _Outcome(yes, yes, yes)
-
-
-def _compare(leaf: Comparison, bounds: Bounds) -> _Outcome:
-    literal = leaf.value
-    if literal is None:
-        no = np.zeros(len(bounds.null), np.bool_)
-        return _Outcome(no, no, bounds.null | bounds.value | bounds.nan)
-    above, equal, below = _ORDERS[leaf.op]
-    if literal != literal:
-        # Each value is below NaN, and NaN is equal to it.
-        true = bounds.value & below | bounds.nan & equal
-        false = bounds.value & (not below) | bounds.nan & (not equal)
-        return _Outcome(true, false, bounds.null)
-    lower, upper = bounds.lower, bounds.upper
-    may_be_below = ~lower.known | lower.less(literal)
-    may_be_above = ~upper.known | ~upper.less_equal(literal)
-    may_be_equal = (~lower.known | lower.less_equal(literal)) & (
-        ~upper.known | ~upper.less(literal)
-    )
-    nowhere = np.zeros(len(bounds.null), np.bool_)
-    true, false = (
-        bounds.value
-        & (
-            (may_be_below if below is wanted else nowhere)
-            | (may_be_equal if equal is wanted else nowhere)
-            | (may_be_above if above is wanted else nowhere)
-        )
-        | (bounds.nan if above is wanted else nowhere)
-        for wanted in (True, False)
-    )
-    return _Outcome(true, false, bounds.null)
-
-
-# For each operator: whether it holds for a value above the literal, equal to it, below it.
-_ORDERS = {
-    "eq": (False, True, False),
-    "ne": (True, False, True),
-    "lt": (False, False, True),
-    "le": (False, True, True),
-    "gt": (True, False, False),
-    "ge": (True, True, False),
-}
-
-
-def _in(leaf: In, bounds: Bounds) -> _Outcome:
-    numbers = [value for value in leaf.values if value == value]
-    has_nan = len(numbers) < len(leaf.values)
-    if numbers:
-        lower, upper = bounds.lower, bounds.upper
-        # A partition column has few distinct values.
-        before = lower.count_less(numbers, or_equal=False, repetitive=bounds.exact)
-        until = upper.count_less(numbers, or_equal=True, repetitive=bounds.exact)
-        before = np.where(lower.known, before, 0)
-        until = np.where(upper.known, until, len(numbers))
-        true = bounds.value & (until > before)
-        known = lower.known & upper.known
-        if lower.are_integers:
-            # As many literals as there are integers within the bounds: each is in the list.
-            covered = (until > before) & (
-                lower.distance(upper) == np.maximum(until - before - 1, 0).astype(np.uint64)
-            )
-        else:
-            covered = lower.equal(upper) & (until > before)
-        false = bounds.value & ~(known & covered)
-    else:
-        true, false = np.zeros(len(bounds.null), np.bool_), bounds.value
-    if has_nan:
-        true = true | bounds.nan
-    else:
-        false = false | bounds.nan
-    if leaf.has_null:
-        return _Outcome(true, np.zeros(len(true), np.bool_), bounds.null | false)
-    return _Outcome(true, false, bounds.null)
-
-
-def _starts_with(leaf: StartsWith, bounds: Bounds) -> _Outcome:
-    prefix = leaf.prefix.encode()
-    if not prefix:
-        return _Outcome(bounds.value, np.zeros(len(bounds.value), np.bool_), bounds.null)
-    # The least text above all that begin so. UTF-8 has no byte 0xFF, so one more always fits.
-    end = prefix[:-1] + bytes([prefix[-1] + 1])
-    lower, upper = bounds.lower, bounds.upper
-    starts_low = lower.known & ~lower.less_bytes(prefix)
-    ends_high = upper.known & upper.less_bytes(end)
-    above_all = lower.known & ~lower.less_bytes(end)
-    below_all = upper.known & upper.less_bytes(prefix)
-    return _Outcome(
-        bounds.value & ~above_all & ~below_all,
-        bounds.value & ~(starts_low & ends_high),
-        bounds.null,
-    )
-
-
-def _bit(flags: Bools, bit: int) -> npt.NDArray[np.uint64]:
-    words: npt.NDArray[np.uint64] = flags.astype(np.uint64) << np.uint64(bit)
-    return words
+def _difference(before: Bools, after: Bools, size_bytes: Ints) -> Pruned:
+    gone = before & ~after
+    return Pruned(int(np.count_nonzero(gone)), int(size_bytes[gone].sum()))

@@ -43,6 +43,7 @@ snapshots = sa.Table(
     sa.Column("info", sa.Text, nullable=False),
     sa.Column("data_schema", sa.LargeBinary, nullable=False),
     sa.Column("partition_schema", sa.LargeBinary, nullable=False),
+    sa.Column("ranges", sa.LargeBinary, nullable=False),
 )
 
 manifests = sa.Table(

@@ -67,6 +67,7 @@ class SqlSnapshotStore:
                     ManifestEntry(manifest_id=manifest_id, first_path=first_path)
                     for manifest_id, first_path in entries
                 ),
+                ranges=_ranges_of(row.ranges),
             )
 
     async def page(self, table: str, before: int, limit: int) -> Sequence[SnapshotInfo]:
@@ -84,9 +85,11 @@ class SqlSnapshotStore:
             )
             return [SnapshotInfo.model_validate_json(info) for (info,) in rows]
 
-    async def bodies(self, table: str, snapshot: Snapshot) -> list[bytes]:
+    async def bodies(
+        self, table: str, snapshot: Snapshot, manifests: Sequence[ManifestEntry]
+    ) -> list[bytes]:
         """See `SnapshotStore.bodies`."""
-        manifest_ids = [entry.manifest_id for entry in snapshot.manifests]
+        manifest_ids = [entry.manifest_id for entry in manifests]
         found: dict[str, bytes] = {}
         async with self._engine.connect() as connection:
             for begin in range(0, len(manifest_ids), _BODIES_PER_QUERY):
@@ -144,6 +147,7 @@ async def _insert(
             info=info.model_dump_json(),
             data_schema=inventory.data_schema.serialize().to_pybytes(),
             partition_schema=inventory.partition_schema.serialize().to_pybytes(),
+            ranges=_bytes_of(inventory.ranges),
         )
     )
     new = {entry.manifest_id: entry.body for entry in inventory.manifests if entry.body is not None}
@@ -171,3 +175,15 @@ async def _insert(
 
 def _schema_of(raw: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(raw))
+
+
+def _ranges_of(raw: bytes) -> pa.Table:
+    with pa.ipc.open_stream(raw) as stream:
+        return stream.read_all()
+
+
+def _bytes_of(ranges: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ranges.schema) as stream:
+        stream.write_table(ranges)
+    return bytes(sink.getvalue())

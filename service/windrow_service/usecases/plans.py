@@ -26,14 +26,17 @@ from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
 from windrow_service.inventory.manifests import decode_manifest
 from windrow_service.planner.columns import inventory_schema
-from windrow_service.planner.expressions import Expression, columns_of
+from windrow_service.planner.expressions import Expression, asks_for_values, columns_of
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
+from windrow_service.planner.prune import Pruned
+from windrow_service.planner.ranges import prune_manifests
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.usecases.errors import InvalidColumnsError
 from windrow_service.usecases.ports import (
     Clock,
     GroupCodec,
+    ManifestEntry,
     PlanStore,
     Runner,
     Snapshot,
@@ -102,10 +105,11 @@ class MakePlan:
         """
         table = await self.tables.get(request.table)
         snapshot = await self.snapshots.get(request.table, request.snapshot_id)
-        bodies = await self.snapshots.bodies(request.table, snapshot)
         started = time.perf_counter()
+        wanted = await self.runner.run(lambda: self._wanted(snapshot, request))
+        bodies = await self.snapshots.bodies(request.table, snapshot, wanted.manifests)
         drafted = await self.runner.run(
-            lambda: self._draft(table.info.definition, snapshot, bodies, request)
+            lambda: self._draft(table.info.definition, snapshot, wanted, bodies, request)
         )
         now = self.clock()
         info = Plan(
@@ -158,23 +162,36 @@ class MakePlan:
         return PageOfGroups(plan=plan.info, groups=groups, next_group=end if more else None)
 
     def _draft(
+    def _wanted(self, snapshot: Snapshot, request: PlanRequest) -> _Wanted:
+        expression = self._expression(request, _types(snapshot))
+        kept, pruned = prune_manifests(snapshot.ranges, expression)
+        manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
+        return _Wanted(expression, manifests, pruned)
+
         self,
         definition: TableDefinition,
         snapshot: Snapshot,
         bodies: Sequence[bytes],
+        wanted: _Wanted,
         request: PlanRequest,
     ) -> _Draft:
-        types = {f.name: f.type for f in [*snapshot.data_schema, *snapshot.partition_schema]}
+        types, expression = _types(snapshot), wanted.expression
         columns = list(types) if request.columns is None else _columns(request.columns, types)
         sort_names = _columns([column.name for column in definition.sort_columns], types)
-        expression = self._expression(request, types)
         options = with_defaults(request.options)
         schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
-        files = pa.concat_tables(
-            [schema.empty_table(), *(decode_manifest(body) for body in bodies)]
-        )
+        bloom = expression is not None and asks_for_values(expression)
+        decoded = [decode_manifest(body, bloom=bloom) for body in bodies]
+        files = pa.concat_tables(decoded or [schema.empty_table()])
         policy = policy_of(options, self.limits.max_plan_files)
-        groups = plan_groups(files, expression, policy)
+        groups = plan_groups(
+            files,
+            expression,
+            policy,
+            limit=request.limit,
+            by_manifest=wanted.pruned,
+            table_format=definition.format,
+        )
         needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
         needed.update(sort_names)
         hidden = [name for name in types if name in needed and name not in columns]
@@ -223,6 +240,13 @@ def policy_of(options: PlanOptions, max_files: int) -> Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    expression: Expression | None
+    manifests: Sequence[ManifestEntry]
+    pruned: Pruned
+
+
 class _Draft:
     # The groups themselves stay behind: even to count or to free them takes 0.1 s for a
     # million files, which the event loop must not spend.
@@ -237,6 +261,10 @@ class _Draft:
 
 
 def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
+def _types(snapshot: Snapshot) -> dict[str, pa.DataType]:
+    return {f.name: f.type for f in [*snapshot.data_schema, *snapshot.partition_schema]}
+
+
     """Resolve names of columns: exactly, else without regard to case."""
     folded: dict[str, list[str]] = {}
     for name in types:
@@ -260,11 +288,12 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
     counts = np.diff(groups.offsets)
     rows = groups.files["row_count"].to_numpy()[planned]
     return PlanSummary(
+    pruned = groups.pruning.pruned
         strategy=options.strategy,
-        files_total=len(groups.files),
+        files_total=len(groups.files) + pruned["manifest"].files,
         files_planned=int(np.count_nonzero(planned)),
-        files_pruned_by_partition=groups.pruning.pruned_by_partition,
-        files_pruned_by_statistics=groups.pruning.pruned_by_statistics,
+        **{f"files_pruned_by_{step}": by.files for step, by in pruned.items()},
+        **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in pruned.items()},
         size_bytes=int(groups.splits.length.sum()),
         row_count=int(rows.sum()),
         group_count=len(groups),

@@ -53,12 +53,14 @@ class Snapshot:
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
         manifests: In the order of their first paths.
+        ranges: What is known of the columns of each, as `planner.ranges` says.
     """
 
     info: SnapshotInfo
     data_schema: pa.Schema
     partition_schema: pa.Schema
     manifests: tuple[ManifestEntry, ...]
+    ranges: pa.Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,7 @@ class TakenInventory:
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
         manifests: All of them; those that did not change come without a body.
+        ranges: What is known of the columns of each, as `planner.ranges` says.
         file_count: Files in all manifests.
         row_count: Rows in all files.
         size_bytes: Bytes in all files.
@@ -79,6 +82,7 @@ class TakenInventory:
     data_schema: pa.Schema
     partition_schema: pa.Schema
     manifests: tuple[ManifestEntry, ...]
+    ranges: pa.Table
     file_count: int
     row_count: int
     size_bytes: int
@@ -139,8 +143,10 @@ class SnapshotStore(Protocol):
             TableNotFoundError: No table has this name.
         """
 
-    async def bodies(self, table: str, snapshot: Snapshot) -> list[bytes]:
-        """Return the encoded rows of a snapshot's manifests, in their order.
+    async def bodies(
+        self, table: str, snapshot: Snapshot, manifests: Sequence[ManifestEntry]
+    ) -> list[bytes]:
+        """Return the encoded rows of some of a snapshot's manifests, in the order given.
 
         Raises:
             SnapshotNotFoundError: The snapshot has been dropped since it was got.

@@ -38,7 +38,7 @@ class PublishInventory:
             previous = await self.snapshots.get(name, None)
         except TableNotRefreshedError:
             previous = None
-        bodies = await self.snapshots.bodies(name, previous) if previous else []
+        bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
         accepted = await self.runner.run(
             lambda: self.inventories.accept(table.info.definition, previous, bodies, published)
         )

@@ -93,7 +93,7 @@ class RefreshTable:
             previous = await self.snapshots.get(name, None)
         except TableNotRefreshedError:
             previous = None
-        bodies = await self.snapshots.bodies(name, previous) if previous else []
+        bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
         taken = await self.runner.run(
             lambda: self.inventories.take(
                 table.info.definition, previous, bodies, on_progress, cancelled

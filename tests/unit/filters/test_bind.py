@@ -168,7 +168,9 @@ def test_a_literal_becomes_a_value_of_its_column(text: str, expression: Expressi
         ("ts = '2026-01-31T12:00:00.0000001Z'", 6, "microseconds are the finest"),
         ("ntz = '2026-01-31T12:00:00Z'", 7, "leave out the offset"),
         ("ntz = 5", 7, "write it as '2026-01-31T12:00:00'"),
-        ("raw = 'a'", 7, "only IS [NOT] NULL can be planned"),
+        ("raw = 'a'", 7, "as X'00FF'"),
+        ("raw = 5", 7, "as X'00FF'"),
+        ("s = X'00'", 5, "quote it"),
         ("tags = 'a'", 8, "only IS [NOT] NULL can be planned"),
         ("i LIKE '1%'", 8, "LIKE needs a string"),
     ],
@@ -236,3 +238,8 @@ def test_a_junction_of_more_parts_than_the_wire_allows_is_nested_and_bound_flat_
 
     assert [len(part["args"]) for part in tree["args"]] == [10_000, 10_000, 1]
     assert bind(TREES.validate_python(tree), TYPES, max_nodes=30_000) == expression
+
+
+def test_binary_is_written_in_hexadecimal_digits() -> None:
+    assert bound("raw = X'00fF'") == Comparison("eq", "raw", b"\x00\xff")
+    assert bound("raw IN (x'1', X'')") == In("raw", (b"", b"\x01"))

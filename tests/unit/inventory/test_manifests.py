@@ -14,7 +14,6 @@ from tests.unit.inventory.files import take_inline, write
 from windrow_service.inventory import (
     CorruptManifestError,
     Manifest,
-    PartitionRange,
     PreviousManifest,
     cut_manifests,
     decode_manifest,
@@ -60,6 +59,7 @@ def stored(
             files=tables[manifest.manifest_id]
             if manifest.data is None
             else decode_manifest(manifest.data),
+            range=manifest.range,
         )
         for manifest in manifests
     ]
@@ -87,23 +87,30 @@ def test_a_manifest_says_what_it_holds(tmp_path: Path) -> None:
     assert manifest.data is not None
     assert manifest.manifest_id == hashlib.sha256(manifest.data).hexdigest()
     assert (manifest.first_path, manifest.file_count) == ("ds=2024-01-01/n=1/f", 2)
-    assert manifest.partition_ranges["n"] == PartitionRange(1, 1, 1)
-    assert str(manifest.partition_ranges["ds"].max) == "2024-01-02"
+    assert column_range(manifest, "n") == (1, 1, {"value", "null"})
+    assert str(column_range(manifest, "ds")[1]) == "2024-01-02"
     assert decode_manifest(manifest.data).equals(files)
 
 
-def test_nan_counts_as_the_largest_value_of_a_range() -> None:
+def column_range(manifest: Manifest, column: str) -> tuple[Any, Any, set[str]]:
+    """Return the bounds of a column, and what it may hold."""
+    (row,) = manifest.range["columns"].to_pylist()
+    low, high, *_ = row[column].values()
+    return low, high, {flag for flag in ("value", "nan", "null") if row[column][flag]}
+
+
+def test_nan_is_no_bound_of_a_range() -> None:
     files = inventory(names(1, 2, 3), [2.0, float("nan"), None])
 
     (manifest,) = cut_manifests(files)
 
-    assert repr(manifest.partition_ranges["p"]) == "PartitionRange(min=2.0, max=nan, null_count=1)"
+    assert column_range(manifest, "p") == (2.0, 2.0, {"value", "nan", "null"})
 
 
 def test_a_range_of_nulls_has_no_bounds() -> None:
     (manifest,) = cut_manifests(inventory(names(1, 2), [None, None]))
 
-    assert manifest.partition_ranges["p"] == PartitionRange(None, None, 2)
+    assert column_range(manifest, "p") == (None, None, {"null"})
 
 
 def test_a_large_inventory_is_cut_evenly() -> None:

@@ -1,7 +1,8 @@
 """The residual filter: a filter tree evaluated on Arrow columns by SQL's three-valued logic.
 
 A tree is the JSON form of `windrow.models.FilterTree`, with literals in their canonical form:
-dates, timestamps and decimals as text. NaN orders as in Spark: equal to itself, above all else.
+dates, timestamps and decimals as text, binary as hexadecimal digits. NaN orders as in Spark:
+equal to itself, above all else.
 """
 
 from __future__ import annotations
@@ -158,6 +159,8 @@ def _parse(literal: Any, type_: pa.DataType) -> Any:
             return Decimal(str(literal))
         if pt.is_string(type_) and isinstance(literal, str):
             return literal
+        if pt.is_binary(type_):
+            return bytes.fromhex(literal)
         if pt.is_date(type_):
             return date.fromisoformat(literal)
         if pt.is_timestamp(type_):

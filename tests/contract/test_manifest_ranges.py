@@ -1,0 +1,145 @@
+"""Manifests that cannot match are never read."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from windrow.models import Plan, PlanRequest, TableDefinition
+from windrow_service.inventory import CorruptManifestError, cut_manifests
+from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.ranges import join_ranges
+from windrow_service.pool.threads import ThreadRunner
+from windrow_service.store import schema
+from windrow_service.store.engine import open_sqlite
+from windrow_service.store.plans import SqlPlanStore
+from windrow_service.store.snapshots import SqlSnapshotStore
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.usecases.plans import MakePlan, PlanLimits
+from windrow_service.usecases.ports import ManifestEntry, TakenInventory
+from windrow_service.wire.groups import ArrowGroups
+
+DATA = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+PARTITION = pa.schema([("day", pa.int32())])
+LIMITS = PlanLimits(
+    max_filter_nodes=100,
+    max_filter_depth=10,
+    max_plan_files=100,
+    max_page_groups=100,
+    default_page_groups=100,
+    max_page_splits=100,
+    plan_ttl=timedelta(hours=1),
+)
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def taken() -> TakenInventory:
+    """Return four manifests of two files, each file with ten ids and a day of its own."""
+    rows = [
+        {
+            "path": f"day={at}/f",
+            "size_bytes": 100,
+            "mtime_ns": 1,
+            "row_count": 10,
+            "hosts": [],
+            "delete_count": 0,
+            "delete_bytes": 0,
+            "row_group_offsets": [4],
+            "stats_see_nan": False,
+            "partition": {"day": at},
+            "stats": {
+                "id": {"min": 10 * at, "max": 10 * at + 9, "null_count": 0},
+                "x": {"min": float(at), "max": float(at), "null_count": 0},
+            },
+        }
+        for at in range(8)
+    ]
+    manifests = cut_manifests(
+        pa.Table.from_pylist(rows, inventory_schema(DATA, PARTITION)), manifest_files=2
+    )
+    return TakenInventory(
+        data_schema=DATA,
+        partition_schema=PARTITION,
+        manifests=tuple(
+            ManifestEntry(manifest_id=m.manifest_id, first_path=m.first_path, body=m.data)
+            for m in manifests
+        ),
+        ranges=join_ranges([manifest.range for manifest in manifests]),
+        file_count=8,
+        row_count=80,
+        size_bytes=800,
+        files_added=8,
+        files_removed=0,
+    )
+
+
+def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
+    """Plan a table of four manifests, the bodies of some of which are damaged."""
+
+    async def plan() -> Plan:
+        engine = await open_sqlite(folder / "windrow.db")
+        try:
+            tables, snapshots = SqlTableStore(engine, now), SqlSnapshotStore(engine, now)
+            table, _ = await tables.put("t", TableDefinition(location="/t"), None)
+            inventory = taken()
+            await snapshots.publish(table, inventory)
+            async with engine.begin() as connection:
+                for position in damaged:
+                    damaged_id = inventory.manifests[position].manifest_id
+                    await connection.execute(
+                        sa.update(schema.manifests)
+                        .where(schema.manifests.c.manifest_id == damaged_id)
+                        .values(body=b"damaged")
+                    )
+            make_plan = MakePlan(
+                tables=tables,
+                snapshots=snapshots,
+                plans=SqlPlanStore(engine),
+                codec=ArrowGroups(),
+                runner=ThreadRunner(max_running=1, max_waiting=1),
+                clock=now,
+                limits=LIMITS,
+            )
+            return (await make_plan(PlanRequest(table="t", **request))).plan
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(plan())
+
+
+@pytest.mark.parametrize(
+    "filter_",
+    ["day = 3", "day BETWEEN 2 AND 3 AND id = 35", "id IN (35, 200)", "id = 35 OR id = 99"],
+)
+def test_the_bodies_of_manifests_that_cannot_match_are_not_read(
+    tmp_path: Path, filter_: str
+) -> None:
+    summary = plan_with_damage(tmp_path, {0, 2, 3}, filter=filter_).summary
+
+    assert (summary.files_total, summary.files_planned) == (8, 1)
+    assert (summary.files_pruned_by_manifest, summary.bytes_pruned_by_manifest) == (6, 600)
+    assert summary.files_pruned_by_partition + summary.files_pruned_by_statistics == 1
+
+
+@pytest.mark.parametrize("filter_", [None, "x > 100", "day = 1"])
+def test_the_bodies_of_manifests_that_may_match_are_read(
+    tmp_path: Path, filter_: str | None
+) -> None:
+    # Statistics that pass over NaN do not prove that no row is above 100.
+    with pytest.raises(CorruptManifestError):
+        plan_with_damage(tmp_path, {0}, filter=filter_)
+
+
+def test_a_filter_that_no_manifest_matches_reads_none(tmp_path: Path) -> None:
+    summary = plan_with_damage(tmp_path, {0, 1, 2, 3}, filter="id < 0").summary
+
+    assert (summary.files_total, summary.files_pruned_by_manifest, summary.group_count) == (8, 8, 0)
