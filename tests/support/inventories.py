@@ -18,6 +18,7 @@ def inventory(
     buckets: Sequence[int | None] | None = None,
     row_group_offsets: Sequence[Sequence[int]] | None = None,
     paths: Sequence[str] | None = None,
+    deletes: Sequence[tuple[int, int]] | None = None,
 ) -> pa.Table:
     """Return an inventory of files with these sizes, without partitions and statistics."""
     count = len(sizes)
@@ -32,8 +33,8 @@ def inventory(
             pa.array(buckets or [None] * count, pa.int32()),
             pa.array(hosts or [[]] * count, pa.list_(pa.string())),
             pa.array(row_group_offsets or [[4]] * count, pa.list_(pa.int64())),
-            pa.array([0] * count, pa.int32()),
-            pa.array([0] * count, pa.int64()),
+            pa.array([files for files, _ in deletes or [(0, 0)] * count], pa.int32()),
+            pa.array([size_bytes for _, size_bytes in deletes or [(0, 0)] * count], pa.int64()),
             pa.array([False] * count, pa.bool_()),
             nothing,
             nothing,

@@ -22,8 +22,10 @@ Codes: TypeAlias = npt.NDArray[np.integer[Any]]
 MAX_DENSE = 2**20
 
 
-def places(splits: Splits, region: Ints, fill: Floats) -> Ints:
+def places(splits: Splits, region: Ints, fill: Floats) -> tuple[Ints, Bools]:
     """Return a number per split, at least 0, that is equal for splits of one place.
+
+    The flags returned with them tell which splits are not where their fingerprint wants them.
 
     Args:
         splits: m splits.
@@ -31,20 +33,20 @@ def places(splits: Splits, region: Ints, fill: Floats) -> Ints:
         fill: What part of a group's share each split is.
     """
     hosts = splits.hosts
-    place = np.zeros(len(splits), np.int64)
+    place, is_guest = np.zeros(len(splits), np.int64), np.zeros(len(splits), np.bool_)
     if not hosts.names:
-        return place
-    count = len(hosts.names)
-    most = np.maximum(hosts.counts, 1).astype(np.uint64)
-    first = (splits.fingerprint % most).astype(np.int64)
-    rows = np.flatnonzero(hosts.counts > 0)
+        return place, is_guest
+    count, replicas = len(hosts.names), hosts.counts
+    first = (splits.fingerprint % np.maximum(replicas, 1).astype(np.uint64)).astype(np.int64)
+    rows = np.flatnonzero(replicas > 0)
     host = hosts.nth(first)
-    level = _Level(region, fill, np.repeat(region, hosts.counts) * count + hosts.codes, count)
+    level = _Level(region, fill, np.repeat(region, replicas) * count + hosts.codes, count)
     rows = level.keep(rows, host, place, 1)
-    for step in range(1, int(hosts.counts.max())):
+    is_guest[rows] = True
+    for step in range(1, int(replicas.max())):
         if not len(rows):
             break
-        other = _nth(hosts, rows, (first[rows] + step) % hosts.counts[rows])
+        other = _nth(hosts, rows, (first[rows] + step) % replicas[rows])
         rows = level.top_up(rows, other, place, 1)
     rows = _gather(level, rows, hosts, place)
     rack = _racks(hosts)
@@ -55,7 +57,7 @@ def places(splits: Splits, region: Ints, fill: Floats) -> Ints:
         racks = int(rack.max()) + 1
         level = _Level(region, fill, region[rows] * racks + in_rack[rows], racks)
         level.keep(rows, in_rack, place, 1 + count)
-    return place
+    return place, is_guest
 
 
 class _Level:

@@ -16,6 +16,8 @@ MAX_PREFERRED_HOSTS = 3
 MIN_LOCAL_SHARE = 0.5
 # How many counters, of groups by hosts, are looked at together.
 _MAX_COUNTERS = 2**22
+# Every machine's name for itself says nothing of where a file is.
+_LOCALHOST = "localhost"
 
 
 def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tuple[Ints, Ints]:
@@ -40,13 +42,14 @@ def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tu
     # A file of no bytes still has a place: count it as one byte.
     size = np.maximum(splits.length, 1)
     by_rack = hosts.by_rack() if any(hosts.racks) else None
+    named = np.array([name != _LOCALHOST for name in hosts.names])
     step = max(_MAX_COUNTERS // len(hosts.names), 1)
     counts, codes = [], []
     for first in range(0, group_count, step):
         some = offsets[first : first + step + 1]
         local = local_bytes(hosts, size, some)
         wanted = min_local_share * np.add.reduceat(size[some[0] : some[-1]], some[:-1] - some[0])
-        enough = (local > 0) & (local >= wanted[:, None])
+        enough = named & (local > 0) & (local >= wanted[:, None])
         if by_rack is not None:
             in_rack = local_bytes(by_rack, size, some)
             best = in_rack.argmax(axis=1)
@@ -74,7 +77,7 @@ def local_bytes(hosts: Hosts, size: Ints, offsets: Ints) -> Floats:
     """
     group_count, host_count = len(offsets) - 1, len(hosts.names)
     begin, end = offsets[0], offsets[-1]
-    counts = hosts.counts[begin:end]
+    counts = np.diff(hosts.offsets[begin : end + 1])
     group = np.repeat(np.arange(group_count), np.diff(offsets))
     codes = hosts.codes[hosts.offsets[begin] : hosts.offsets[end]]
     pair = np.repeat(group * host_count, counts) + codes

@@ -10,8 +10,9 @@ MIB = 2**20
 # What opening one more small file costs the grouped reader, as bytes of reading: measured by
 # benchmarks/open_file_cost.py, explained in docs/decisions/0005.
 DEFAULT_OPEN_FILE_COST = 32 * KIB
-# What a task costs in itself, as bytes of reading; measured there, too.
+# What a task costs in itself, as bytes of reading, and how fast one core reads; measured there.
 TASK_COST = 16 * MIB
+READ_BYTES_PER_SECOND = 320 * MIB
 DEFAULT_MAX_INITIAL_SPLIT_SIZE = 32 * MIB
 
 

@@ -20,7 +20,7 @@ from windrow_service.planner.splits import Bools, Ints, run_numbers
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 # A key that is over a limit gets one group in so many more, until it is not.
-GROWTH = 32
+GROWTH = 64
 # Splits over this part of `max_split_size` are dealt one by one, smaller ones poured.
 DEALT_PART = 16
 # Poured sizes fall by half from class to class; what is below the last is too small to matter.
@@ -43,7 +43,7 @@ class Items:
     keys: Ints
 
     def spread(self, count: Ints, policy: Policy) -> Ints:
-        """Return a group number for each split.
+        """Return a group number for each split, ascending from key to key.
 
         A key gets more groups than wanted if that is what keeps its groups within
         `max_split_size` and `max_small_splits_grouped`. No group is empty.
@@ -66,7 +66,7 @@ class Items:
             some = Items(self.length[begin:end], self.work[begin:end], keys)
             group[begin:end], used = some._spread(count[first:last], policy, used)
             first = last
-        return group
+        return _in_key_order(group, self.keys)
 
     def _spread(self, count: Ints, policy: Policy, used: int) -> tuple[Ints, int]:
         """Return numbers from `used` on, and the first that is free behind them."""
@@ -150,6 +150,15 @@ class Items:
         rows = np.flatnonzero(keys[run_numbers(self.keys)])
         offsets = np.concatenate(([0], np.cumsum(np.diff(self.keys)[keys])))
         return rows, Items(self.length[rows], self.work[rows], offsets)
+
+
+def _in_key_order(group: Ints, keys: Ints) -> Ints:
+    """Number groups anew, in the order of their keys and without gaps."""
+    key_of = np.full(int(group.max()) + 1, len(keys), np.int64)
+    key_of[group] = run_numbers(keys)
+    number = np.empty(len(key_of), np.int64)
+    number[np.argsort(key_of, kind="stable")] = np.arange(len(key_of))
+    return number[group]
 
 
 @dataclass(frozen=True, slots=True)

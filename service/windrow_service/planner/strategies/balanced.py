@@ -3,18 +3,18 @@
 The work of a split is its bytes, those of its delete files, and the cost of opening all of
 them. Packing aims first at the time of the slowest slot, then at the cost of all tasks:
 
-1. *Share.* The work of one group: that of all splits over the fewest groups that the limits
-   allow, or more where it does not matter: up to 1/16 of a slot's whole work, which no slot
-   notices, and up to what a task costs in itself. With fewer groups than `parallelism`, the
-   work of all splits over `parallelism`. The share is rounded up to a step of a scale, so
-   that a few more files do not move every group.
+1. *Share.* The most work of one group: that of all splits over the fewest groups that the
+   limits allow, or more where it does not matter: up to 1/16 of a slot's whole work, which no
+   slot notices, and up to what a task costs in itself. It is rounded up to a step of a scale,
+   so that a few more files do not move every group.
 2. *Keys.* A group holds splits of one bucket and one place: host, else rack, else anywhere
    (`locality`). A large table is also divided into cells, runs of paths that end at files
    chosen by their fingerprint; packing stops at a cell's end, so that new files change the
    groups of their cell alone. Where cells would cost groups there are none.
-3. *Waves.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long as a
-   full one. What does not fill a last wave is divided into as many smaller groups as do.
-4. *Spread.* The splits of each key are spread over its groups (`spread`).
+3. *Fill.* The groups of a key are filled one after another (`fill`).
+4. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
+   as a full one. The groups that do not fill a last wave are divided into as many as do, of
+   equal work (`spread`). A table of fewer groups than `parallelism` is all last wave.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from windrow_service.planner.fill import LARGE_PART, fill_groups
 from windrow_service.planner.locality import places
 from windrow_service.planner.policy import TASK_COST, Policy
 from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, stable_order
@@ -32,8 +33,6 @@ from windrow_service.planner.strategies.strategy import Strategy
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-# So much of a share may go over the groups of a key before they become one more.
-EXCESS = 0.25
 # A slot's work over this is small enough that no slot waits long for the last of them.
 GROUPS_PER_SLOT = 16
 # Steps by which shares grow from one power of two to the next.
@@ -48,7 +47,7 @@ def pack(splits: Splits, policy: Policy) -> Groups:
 
     A split of at least `max_split_size` stays alone.
 
-    Complexity: O(n log n) time, O(n) memory; no step per split in Python.
+    Complexity: O(n) time and memory on columns, and a step in Python for each group.
     """
     rows = np.flatnonzero(splits.length < policy.max_split_size)
     if not len(rows):
@@ -66,87 +65,88 @@ STRATEGY = Strategy(pack=pack)
 def _number(splits: Splits, alone: int, policy: Policy) -> Ints:
     """Return a group number for each split, next to `alone` splits that are groups already."""
     work = splits.work(policy.open_file_cost)
-    buckets = _Demand.of(splits.length, work, splits.bucket + 1, policy)
-    share = _share(buckets, alone, policy)
-    region = _regions(splits, work, buckets, share, policy)
-    fill = np.maximum(work / share, splits.length / policy.max_split_size)
-    if policy.max_small_splits_grouped is not None:
-        fill = np.maximum(fill, 1 / policy.max_small_splits_grouped)
-    place = places(splits, region, fill)
+    fewest = _fewest_groups(splits.length, splits.bucket + 1, policy)
+    is_short = fewest + alone < policy.parallelism
+    total = int(work.sum())
+    share = -(-total // (policy.parallelism - alone)) if is_short else _share(total, fewest, policy)
+    region = _dense(splits.bucket + 1)
+    if not is_short:
+        region = _with_cells(splits, work, region, share, policy)
+    place, is_guest = places(splits, region, _parts(splits.length, work, share, policy))
     key = _dense(region * (int(place.max(initial=0)) + 1) + place)
-    order = stable_order(key)
-    items = Items(splits.length[order], work[order], run_offsets(key[order]))
-    demand = _Demand(
-        np.add.reduceat(items.length, items.keys[:-1]),
-        np.add.reduceat(items.work, items.keys[:-1]),
-        np.diff(items.keys),
-        policy,
-    )
+    # Guests come last, so that they do not move the groups of those who are at home.
+    order = stable_order(2 * key + is_guest)
+    length, work, keys = splits.length[order], work[order], run_offsets(key[order])
     group = np.empty(len(order), np.int64)
-    group[order] = items.spread(_fill_waves(demand, share, alone), policy)
+    if is_short:
+        number = np.repeat(np.arange(len(keys) - 1), np.diff(keys))
+    else:
+        number = fill_groups(length, work, keys, share, policy)
+    group[order] = _fill_last_wave(number, length, work, keys, alone, policy)
     return group
 
 
-class _Demand:
-    """What each key asks for: bytes, work and number of its splits, and the limits.
-
-    Args:
-        length: Bytes of each key.
-        work: Work of each key.
-        size: Splits of each key.
-        policy: The limits.
-    """
-
-    def __init__(self, length: Ints, work: Ints, size: Ints, policy: Policy) -> None:
-        self.work = work
-        self.size = size
-        self.parallelism = policy.parallelism
-        limit = policy.max_small_splits_grouped or policy.max_files
-        self.fewest = np.maximum(-(-length // policy.max_split_size), -(-size // limit))
-
-    @classmethod
-    def of(cls, length: Ints, work: Ints, key: Ints, policy: Policy) -> _Demand:
-        """Add up splits by key; keys without splits ask for nothing."""
-        total = (np.bincount(key, values).astype(np.int64) for values in (length, work))
-        return cls(next(total), next(total), np.bincount(key), policy)
-
-    def groups(self, share: float) -> Ints:
-        """Return the fewest groups per key that keep the share and every limit."""
-        wanted = np.maximum(np.ceil(self.work / share - EXCESS), 1).astype(np.int64)
-        return np.minimum(np.maximum(self.fewest, wanted), self.size)
+def _fewest_groups(length: Ints, bucket: Ints, policy: Policy) -> int:
+    """Return how many groups the limits make of splits, at least one for each bucket."""
+    size = np.bincount(bucket)
+    fewest = -(-np.bincount(bucket, length).astype(np.int64) // policy.max_split_size)
+    if policy.max_small_splits_grouped is not None:
+        fewest = np.maximum(fewest, -(-size // policy.max_small_splits_grouped))
+    return int(np.maximum(fewest, 1)[size > 0].sum())
 
 
-def _share(buckets: _Demand, alone: int, policy: Policy) -> float:
-    """Return the work that one group should hold."""
-    work = float(buckets.work.sum())
-    fewest = int(buckets.fewest.clip(min=1)[buckets.size > 0].sum())
-    if fewest + alone < policy.parallelism:
-        return work / (policy.parallelism - alone)
+def _share(work: int, fewest: int, policy: Policy) -> int:
+    """Return the most work of a group, where there are at least `parallelism` of them."""
     # List scheduling ends within the largest group's time, less one slot's part of it, of the
     # best there is (Graham 1969).
     others = policy.parallelism - 1
     unnoticed = work / (others * GROUPS_PER_SLOT) if others else work
     steps = np.ceil(np.log2(max(work / fewest, unnoticed, TASK_COST)) * SHARE_STEPS)
-    return float(2 ** (steps / SHARE_STEPS))
+    return int(2 ** (steps / SHARE_STEPS))
 
 
-def _regions(splits: Splits, work: Ints, buckets: _Demand, share: float, policy: Policy) -> Ints:
-    """Return the bucket of each split, and its cell where cells cost nothing, as one number."""
-    region = _dense(splits.bucket + 1)
-    whole = int(buckets.groups(share).sum())
-    keys = int(np.count_nonzero(buckets.size)) * max(len(splits.hosts.names), 1)
+def _parts(length: Ints, work: Ints, share: int, policy: Policy) -> Floats:
+    """Return what part of a group each split is, so that all of them add up to the groups.
+
+    A group is left, on average, with room for half a split.
+    """
+    parts = [length / policy.max_split_size, work / share]
+    if policy.max_small_splits_grouped is not None:
+        parts.append(np.full(len(length), 1 / policy.max_small_splits_grouped))
+    part = np.maximum.reduce(parts)
+    scale = max(float(one.sum()) for one in parts) / max(float(part.sum()), 1e-300)
+    small = part[part <= LARGE_PART]
+    loss = float((small @ small) / (2 * small.sum())) if len(small) else 0.0
+    scaled: Floats = part * (scale * (1 + loss))
+    return scaled
+
+
+def _with_cells(splits: Splits, work: Ints, region: Ints, share: int, policy: Policy) -> Ints:
+    """Divide regions into cells, where that costs next to no groups."""
+    regions = int(region.max()) + 1
+    whole = int(_groups(splits.length, work, region, share, policy).sum())
+    keys = len(np.unique(region)) * max(len(splits.hosts.names), 1)
     cells = whole // (CELL_GROUPS * keys)
-    if cells < 2 or whole < policy.parallelism:
+    if cells < 2:
         return region
     # A power of two moves seldom while the table grows.
     every = 1 << (len(splits) // cells).bit_length()
-    ends = splits.fingerprint & np.uint64(every - 1) == 0
+    starts = splits.fingerprint & np.uint64(every - 1) == 0
     # The pieces of a file stay together.
-    ends[1:] &= splits.file[1:] != splits.file[:-1]
-    celled = np.cumsum(ends) * (int(region.max()) + 1) + region
-    demand = _Demand.of(splits.length, work, celled, policy)
-    apart = int(demand.groups(share).sum())
+    starts[1:] &= splits.file[1:] != splits.file[:-1]
+    celled = np.cumsum(starts) * regions + region
+    apart = int(_groups(splits.length, work, celled, share, policy).sum())
     return celled if apart <= whole * (1 + CELL_COST) else region
+
+
+def _groups(length: Ints, work: Ints, key: Ints, share: int, policy: Policy) -> Ints:
+    """Return about how many groups each key makes; none for a key without splits."""
+    held = np.maximum(
+        np.bincount(key, length) / policy.max_split_size, np.bincount(key, work) / share
+    )
+    if policy.max_small_splits_grouped is not None:
+        held = np.maximum(held, np.bincount(key) / policy.max_small_splits_grouped)
+    return np.ceil(held).astype(np.int64)
 
 
 def _dense(keys: Ints) -> Ints:
@@ -156,27 +156,48 @@ def _dense(keys: Ints) -> Ints:
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _fill_waves(demand: _Demand, share: float, alone: int) -> Ints:
-    """Return how many groups each key becomes, so that the last wave of tasks is a full one.
+def _fill_last_wave(
+    number: Ints, length: Ints, work: Ints, keys: Ints, alone: int, policy: Policy
+) -> Ints:
+    """Divide the groups that do not fill a last wave into as many as do.
 
-    The keys behind all others are divided further: as the last paths they change most anyway.
+    They are the last ones: as the newest paths they change most anyway.
+
+    Args:
+        number: The group of each split, ascending from key to key.
+        length: Bytes of each split.
+        work: What reading it costs.
+        keys: Where runs of equal keys begin.
+        alone: Groups besides.
+        policy: The limits.
     """
-    count = demand.groups(share)
-    total = int(count.sum()) + alone
-    over = total % demand.parallelism
-    missing = (demand.parallelism - over) % demand.parallelism
-    if not missing:
-        return count
-    last_first = np.cumsum(count[::-1])
-    can_be = np.cumsum(demand.size[::-1])
-    enough = (last_first >= over) & (can_be >= last_first + missing)
-    keys = int(np.argmax(enough)) + 1 if enough.any() else len(count)
-    count[-keys:] = _divide(demand.work[-keys:], count[-keys:], demand.size[-keys:], missing)
-    return count
+    count = int(number.max()) + 1
+    over = (count + alone) % policy.parallelism
+    if not over:
+        return number
+    first = max(count - over, 0)
+    rows = np.flatnonzero(number >= first)
+    key = np.repeat(np.arange(len(keys) - 1), np.diff(keys))[rows]
+    runs = run_offsets(key)
+    items = Items(length[rows], work[rows], runs)
+    groups = np.maximum.reduceat(number[rows], runs[:-1])
+    groups = groups - np.minimum.reduceat(number[rows], runs[:-1]) + 1
+    wanted = _divide(
+        np.add.reduceat(items.work, runs[:-1]), groups, np.diff(runs), policy.parallelism - over
+    )
+    number[rows] = first + items.spread(wanted, policy)
+    return number
 
 
 def _divide(work: Ints, count: Ints, size: Ints, more: int) -> Ints:
-    """Give `more` groups to keys, each time where the most work falls on one group."""
+    """Give `more` groups to keys, each time where the most work falls on one group.
+
+    Args:
+        work: Work of each key.
+        count: Groups that it has.
+        size: Splits that it has.
+        more: How many groups to give, as far as there are splits for them.
+    """
     budget = min(int(count.sum()) + more, int(size.sum()))
     low, high = 0.0, float((work / count).max())
     # The least share that the budget suffices for, by bisection to one part in 2**40.
@@ -185,8 +206,7 @@ def _divide(work: Ints, count: Ints, size: Ints, more: int) -> Ints:
         wanted = np.clip(np.ceil(work / max(middle, 1e-300)), count, size)
         low, high = (middle, high) if wanted.sum() > budget else (low, middle)
     found: Ints = np.clip(np.ceil(work / high), count, size).astype(np.int64)
-    spare = budget - int(found.sum())
     heaviest = np.argsort(-(work / found), kind="stable")
-    heaviest = heaviest[found[heaviest] < size[heaviest]][:spare]
-    found[heaviest] += 1
+    heaviest = heaviest[found[heaviest] < size[heaviest]]
+    found[heaviest[: budget - int(found.sum())]] += 1
     return found
