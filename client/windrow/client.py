@@ -86,6 +86,7 @@ class Client:
         partition_columns: Mapping[str, str] | None = None,
         bucket_spec: Mapping[str, Any] | None = None,
         sort_columns: Sequence[str | Mapping[str, Any]] = (),
+        bloom_columns: Sequence[str] = (),
     ) -> TableInfo:
         """Register a table, or change its definition.
 
@@ -99,6 +100,8 @@ class Client:
             sort_columns: What every file is sorted by: names, or
                 `{"name": …, "descending": …, "nulls_first": …}`.
         """
+            bloom_columns: Columns that each refresh builds Bloom filters for, so that `=` and
+                `IN` find the few files that hold a value.
         definition = TableDefinition.model_validate(
             {
                 "location": location,
@@ -111,6 +114,7 @@ class Client:
                     for column in sort_columns
                 ],
             }
+                "bloom_columns": bloom_columns,
         )
         answer = self._transport.call("PUT", _path_of(name), body=definition.model_dump_json())
         return read_answer(TableInfo, answer)
@@ -209,6 +213,7 @@ class Client:
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         **options: Any,
+        limit: int | None = None,
     ) -> SplitPlan:
         """Plan how to read a table.
 
@@ -218,6 +223,8 @@ class Client:
             columns: Columns to read, in this order; all by default.
             snapshot_id: A version of the table; the current one by default.
             **options: See `windrow.models.PlanOptions`, for example
+            limit: How many rows are enough. The plan leaves out files that are not needed for
+                so many; it still may hold more rows.
                 `max_split_size="128MB"` or `parallelism=16`.
 
         Raises:
@@ -230,6 +237,7 @@ class Client:
                 "columns": columns,
                 "snapshot_id": snapshot_id,
                 "options": PlanOptions.model_validate(options),
+                "limit": limit,
                 # The groups follow as Arrow, all at once.
                 "page_size": 0,
             }
@@ -254,6 +262,7 @@ class Client:
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         **options: Any,
+        limit: int | None = None,
     ) -> DataFrame:
         """Read a table on Spark, one task per split group.
 
@@ -268,12 +277,16 @@ class Client:
                 makes it fast: Spark cannot take columns away from this reader afterwards.
             snapshot_id: A version of the table; the current one by default.
             **options: As in `plan`; `parallelism` is Spark's default parallelism if not given.
+            limit: Most rows to return, no matter which; at most 2,147,483,647.
         """
         from windrow.spark import default_parallelism, read_plan
 
         options.setdefault("parallelism", default_parallelism(spark))
-        plan = self.plan(table, filter=filter, columns=columns, snapshot_id=snapshot_id, **options)
-        return read_plan(spark, plan.info, plan.groups)
+        plan = self.plan(
+            table, filter=filter, columns=columns, snapshot_id=snapshot_id, limit=limit, **options
+        )
+        rows = read_plan(spark, plan.info, plan.groups)
+        return rows if limit is None else rows.limit(limit)
 
 
 def _path_of(table: str) -> str:

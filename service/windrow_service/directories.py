@@ -60,6 +60,7 @@ class DirectoryInventories:
             previous=_previous_inventory(previous, decoded) if previous else None,
             on_progress=lambda progress: on_progress(_wire_progress(progress)),
             cancelled=cancelled,
+            bloom=definition.bloom_columns,
         )
         return _taken(taken, previous, decoded)
 
@@ -83,6 +84,7 @@ class DirectoryInventories:
             partition_types=_schema(definition.partition_columns),
             bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
             previous=_previous_inventory(previous, decoded) if previous else None,
+            bloom=definition.bloom_columns,
         )
         return _taken(accepted, previous, decoded)
 
@@ -161,7 +163,7 @@ def _previous_inventory(snapshot: Snapshot, manifests: Sequence[pa.Table]) -> Pr
     # A table that has become empty has no manifests, and still its columns.
     schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
     return PreviousInventory(
-        files=pa.concat_tables([schema.empty_table(), *manifests]),
+        files=pa.concat_tables(manifests or [schema.empty_table()]),
         data_schema=snapshot.data_schema,
         partition_schema=snapshot.partition_schema,
     )

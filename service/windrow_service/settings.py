@@ -17,8 +17,8 @@ class LimitSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_body_bytes: Annotated[int, Field(ge=1024)] = 16 * 2**20
-    max_filter_nodes: Annotated[int, Field(ge=1)] = 10_000
-    max_filter_depth: Annotated[int, Field(ge=1, le=200)] = 100
+    max_filter_nodes: Annotated[int, Field(ge=1)] = 2_000
+    max_filter_depth: Annotated[int, Field(ge=1, le=200)] = 90
     max_plan_files: Annotated[int, Field(ge=1)] = 20_000_000
     max_page_groups: Annotated[int, Field(ge=1, le=10_000)] = 10_000
     default_page_groups: Annotated[int, Field(ge=1)] = 1_000

@@ -261,6 +261,67 @@ def test_what_pruning_settles_is_gone_and_the_rest_is_left_to_the_reader(
     assert [column["name"] for column in left["hidden_columns"]] == ["id"]
 
 
+def test_bloom_filters_prune_once_they_are_chosen_and_the_table_is_refreshed(
+    http: httpx.Client, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    for number in range(4):
+        hive.write_file(location / f"{number}.parquet", [0, 100 + number, 1000])
+    definition: dict[str, Any] = {"location": str(location)}
+    http.put(f"/tables/{name}", json=definition).raise_for_status()
+    http.post(f"/tables/{name}/refresh").raise_for_status()
+    question = {"table": name, "filter": "id IN (102, 555)"}
+
+    without = make_plan(**question)["summary"]
+    http.put(f"/tables/{name}", json=definition | {"bloom_columns": ["id"]}).raise_for_status()
+    not_yet = make_plan(**question)["summary"]
+    refreshed = http.post(f"/tables/{name}/refresh").json()
+    chosen = make_plan(**question)
+    again = http.post(f"/tables/{name}/refresh").json()
+
+    assert (without["files_planned"], not_yet["files_planned"]) == (4, 4)
+    assert (refreshed["changed"], refreshed["files_added"], again["changed"]) == (True, 0, False)
+    assert [path for path, _, _ in splits_of(chosen["groups"])] == ["2.parquet"]
+    summary = chosen["summary"]
+    assert (summary["files_pruned_by_statistics"], summary["files_pruned_by_bloom"]) == (0, 3)
+    sizes = [(location / f"{number}.parquet").stat().st_size for number in (0, 1, 3)]
+    assert summary["bytes_pruned_by_bloom"] == sum(sizes)
+
+
+def test_a_bloom_column_that_is_not_there_fails_the_refresh(
+    http: httpx.Client, events: str, location: Path
+) -> None:
+    definition = {"location": str(location), "bloom_columns": ["nope"]}
+    http.put(f"/tables/{events}", json=definition).raise_for_status()
+
+    problem = http.post(f"/tables/{events}/refresh")
+
+    assert "'nope'" in problem_of(problem, 409, "bloom-column")["detail"]
+
+
+def test_a_limit_keeps_the_first_files_that_are_certain_to_hold_enough_rows(
+    events: str, make_plan: MakePlan
+) -> None:
+    certain = make_plan(events, filter="ds >= '2026-11-02'", limit=11)
+    uncertain = make_plan(events, filter="name <> 'name-7'", limit=11)
+
+    assert sorted(path for path, _, _ in splits_of(certain["groups"])) == [
+        "ds=2026-11-02/part-00000.parquet",
+        "ds=2026-11-02/part-00001.parquet",
+    ]
+    assert certain["summary"]["files_pruned_by_limit"] == 2
+    assert certain["summary"]["files_pruned_by_partition"] == 2
+    assert uncertain["summary"]["files_planned"] >= 2
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "ten", 10**12])
+def test_a_limit_that_is_none_is_refused_and_named(
+    http: httpx.Client, events: str, limit: object
+) -> None:
+    answer = http.post("/plans", json={"table": events, "limit": limit})
+
+    assert "limit" in problem_of(answer, 422, "invalid-request")["detail"]
+
+
 @pytest.mark.parametrize(
     ("sql", "line", "column"),
     [

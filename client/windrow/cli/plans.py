@@ -22,6 +22,9 @@ def plan(
     columns: Annotated[
         str | None, typer.Option(help="Columns to read; all by default.", metavar="NAME,…")
     ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="How many rows are enough.", min=1, metavar="ROWS")
+    ] = None,
     parallelism: Annotated[
         int | None, typer.Option(help="Tasks that run at the same time.", min=1)
     ] = None,
@@ -47,6 +50,7 @@ def plan(
             filter=filter_,
             columns=names(columns),
             **{option: value for option, value in given.items() if value is not None},
+            limit=limit,
         )
     if as_json:
         show_json(_as_json(made))

@@ -19,6 +19,7 @@ from windrow.plans import SplitPlan
 BAR_CELLS = 40
 DASH = "\N{EN DASH}"
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+_PRUNING_STEPS = ("manifest", "partition", "statistics", "bloom", "limit")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -87,18 +88,14 @@ def _picture(title: str, noun: str, sizes: pa.ChunkedArray, style: str) -> Rende
 def plan_figures(info: Plan) -> Table:
     """Show a plan in figures."""
     summary = info.summary
-    pruned = summary.files_total - summary.files_planned
+    counts = {step: getattr(summary, f"files_pruned_by_{step}") for step in _PRUNING_STEPS}
+    pruned = ", ".join(f"{count:,} by {step}" for step, count in counts.items() if count)
     table = _facts()
     table.add_row("table", Text(f"{info.table}, snapshot {info.snapshot_id}"))
     table.add_row(
         "files",
         f"{summary.files_planned:,} of {summary.files_total:,}"
-        + (
-            f" (pruned: {summary.files_pruned_by_partition:,} by partition, "
-            f"{summary.files_pruned_by_statistics:,} by statistics)"
-            if pruned
-            else ""
-        ),
+        + (f" (pruned: {pruned})" if pruned else ""),
     )
     table.add_row("rows", f"{summary.row_count:,} at most")
     table.add_row("size", size_text(summary.size_bytes))

@@ -68,6 +68,10 @@ def register(
     as_json: AsJson = False,
 ) -> None:
     """Register a table, or change its definition."""
+    bloom: Annotated[
+        str | None,
+        typer.Option(help="Columns to build Bloom filters for at each refresh.", metavar="NAME,…"),
+    ] = None,
     if (bucket_columns is None) != (buckets is None):
         raise typer.BadParameter("--bucket-columns and --buckets go together: give both")
     bucket_spec: dict[str, Any] | None = None
@@ -86,6 +90,7 @@ def register(
         show_json(info)
     else:
         show(
+            bloom_columns=names(bloom) or [],
             message(
                 f"{info.name} is registered at {info.definition.location}",
                 None

@@ -55,6 +55,12 @@ class SnapshotInfo(Answer):
     snapshot_id: int
     created_at: datetime
     file_count: int
+    bloom_columns: list[ColumnName] = Field(
+        default=[],
+        max_length=16,
+        description="Columns that a refresh builds Bloom filters for, of each file; `=` and `IN` "
+        "on them then prune files whose least and greatest values do not.",
+    )
     row_count: int
     size_bytes: int
     manifest_count: int

@@ -89,6 +89,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     inventory.SchemaConflictError: Kind(CONFLICT, "schema-conflict", "Types of a column conflict"),
     inventory.DuplicateColumnError: Kind(
         CONFLICT, "duplicate-column", "Two columns have the same name"
+    inventory.BloomColumnError: Kind(CONFLICT, "bloom-column", "Column cannot have Bloom filters"),
     ),
     inventory.UnreadableFileError: Kind(
         CONFLICT, "unreadable-file", "File cannot be read as Parquet"

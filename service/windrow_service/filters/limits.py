@@ -5,8 +5,9 @@ from __future__ import annotations
 from windrow.models import FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 
-MAX_NODES = 10_000
-MAX_DEPTH = 100
+# Each condition looks at every file: so many cost seconds of work on a million files.
+MAX_NODES = 2_000
+MAX_DEPTH = 90
 
 
 def too_many_nodes(max_nodes: int) -> str:

@@ -3,6 +3,7 @@
 from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
 from windrow_service.inventory.chunks import FooterGroup
 from windrow_service.inventory.errors import (
+    BloomColumnError,
     BucketNumberError,
     ColumnTypeError,
     CorruptManifestError,
@@ -33,6 +34,7 @@ from windrow_service.inventory.progress import InventoryProgress, OnProgress
 from windrow_service.inventory.spark_types import arrow_type, spark_type
 
 __all__ = [
+    "BloomColumnError",
     "BucketNumberError",
     "ColumnTypeError",
     "CorruptManifestError",

@@ -18,6 +18,7 @@ from windrow_service.inventory.schema import leaf_count
 from windrow_service.planner.columns import has_order
 
 _NS_PER_UNIT = {"milliseconds": 1_000_000, "microseconds": 1_000, "nanoseconds": 1}
+_LAST_CHARACTER = "\U0010ffff"
 _PARQUET_MR = re.compile(r"parquet-mr version ([0-9]+)\.([0-9]+)")
 
 
@@ -109,7 +110,7 @@ def _typed(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Arra
         # from_pandas: a bound that is NaN says nothing of the other values.
         return pa.array(raw, type_, from_pandas=True)
     if pt.is_string(type_):
-        return _strings(raw)
+        return _strings(raw, upper=upper)
     if column.unsigned_bits:
         mask = 2**column.unsigned_bits - 1
         raw = [None if value is None else value & mask for value in raw]
@@ -146,20 +147,24 @@ def _timestamps(raw: Sequence[int | None], column: BoundedColumn, *, upper: bool
     )
 
 
-def _strings(raw: Sequence[bytes | None]) -> pa.Array:
+def _strings(raw: Sequence[bytes | None], *, upper: bool) -> pa.Array:
     values = pa.array(raw, pa.binary())
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
         # A writer cut a bound amid a character.
-        return pa.array([_text(value) for value in raw], pa.string())
+        return pa.array([_text(value, upper=upper) for value in raw], pa.string())
 
 
-def _text(value: bytes | None) -> str | None:
+def _text(value: bytes | None, *, upper: bool) -> str | None:
+    """Return text that is no closer to the values than `value` is; None if there is none."""
     try:
         return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
+    except UnicodeDecodeError as error:
+        text = value[: error.start].decode() if value is not None else ""
+    if upper:
+        text += _LAST_CHARACTER
+    return text if not upper or (value is not None and text.encode() > value) else None
 
 
 def merge_row_groups(

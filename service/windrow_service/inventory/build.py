@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -11,6 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_service.inventory.assemble import footer_columns
+from windrow_service.inventory.blooms import (
+    build_missing,
+    carried_filters,
+    chosen_columns,
+    filter_struct,
+)
 from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
 from windrow_service.inventory.footers import read_with
 from windrow_service.inventory.listing import ScanFolder, list_with, scan_local_folder
@@ -78,6 +85,7 @@ def take_inventory(
     on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
     executor: Executor | None = None,
+    bloom: Sequence[str] = (),
     scan: ScanFolder = scan_local_folder,
 ) -> Inventory:
     """List a table's files and say of each what planning needs to know.
@@ -97,6 +105,8 @@ def take_inventory(
         on_progress: Told about the progress, at a bounded rate.
         cancelled: Set it to stop.
         executor: Where footers are parsed; see `read_footers`.
+        bloom: Columns to keep Bloom filters for; a file whose filters were not carried over
+            is read for them.
         scan: How one folder is read.
 
     Returns:
@@ -123,8 +133,12 @@ def take_inventory(
         # files themselves tell which of them to name.
         nothing_kept = pa.nulls(files.num_rows, kept_rows.type)
         data_schema, footers, read_count = reader.read(nothing_kept, None)
-    schema = inventory_schema(data_schema, partitions.schema)
+    chosen = chosen_columns(bloom, data_schema) if len(files) else []
+    schema = inventory_schema(data_schema, partitions.schema, chosen)
+    filters = carried_filters(chosen, kept_rows, previous.files if previous else None)
+    filters = build_missing(filters, location, files, meter, executor)
     found = {
+        "bloom": filter_struct(filters),
         **{name: files[name] for name in files.column_names},
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,

@@ -9,6 +9,7 @@
     - UnknownTypeError
     - UnsupportedTypeError
     - SchemaConflictError
+    - BloomColumnError
   + DuplicateColumnError
   + UnreadableFileError
   + FileChangedError
@@ -166,6 +167,21 @@ class SchemaConflictError(ColumnTypeError):
         return (
             f"{held} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
             "write one of the files anew, or declare the table's columns without it"
+        )
+
+
+class BloomColumnError(ColumnTypeError):
+    """There can be no Bloom filters for a column that they were asked for."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(column, reason)
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} {self.reason}: there can be no Bloom filters for it, so "
+            "take it out of the table's bloom_columns"
         )
 
 

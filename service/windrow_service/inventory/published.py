@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow_service.inventory.blooms import carried_filters, chosen_columns, filter_struct
 from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.partitions import bucket_numbers
@@ -50,11 +53,12 @@ def accept_inventory(
     partition_types: pa.Schema | None,
     bucket_count: int | None,
     previous: PreviousInventory | None,
+    bloom: Sequence[str] = (),
 ) -> Inventory:
     """Check a published inventory and give it the form of one taken here.
 
-    Statistics are not published: of files that the previous inventory has, unchanged, they
-    are carried over, of others they are unknown.
+    Statistics and Bloom filters are not published: of files that the previous inventory has,
+    unchanged, they are carried over, of others they are unknown.
 
     Args:
         published: `path`, `size_bytes`, `mtime_ns`, `row_count`, and where known `bucket`,
@@ -63,6 +67,7 @@ def accept_inventory(
         partition_types: The table's declared partition columns; read off the paths where None.
         bucket_count: Of the table's bucket spec; None where it has none.
         previous: Of the same table, under the same definition.
+        bloom: Columns to keep Bloom filters for.
 
     Raises:
         InvalidInventoryError: A column is missing or of another type, or a row cannot be.
@@ -74,9 +79,11 @@ def accept_inventory(
     partitions = partitions_of(files, None, partition_types, previous)
     folders = {name.lower() for name in partitions.schema.names}
     data_schema = pa.schema([field for field in columns if field.name.lower() not in folders])
-    schema = inventory_schema(data_schema, partitions.schema)
+    chosen = chosen_columns(bloom, data_schema)
+    schema = inventory_schema(data_schema, partitions.schema, chosen)
     kept = unchanged(files, previous)
     carried = previous.files.take(kept) if previous else schema.empty_table().take(kept)
+    filters = carried_filters(chosen, kept, previous.files if previous else None)
     empty_lists = pa.array(np.zeros(len(files) + 1, np.int32))
     found = {name: files[name] for name in files.column_names}
     if "bucket" not in found:
@@ -90,6 +97,7 @@ def accept_inventory(
     found["stats_see_nan"] = carried["stats_see_nan"].fill_null(False)
     found["stats"] = _stats(carried, schema.field("stats").type)
     found["partition"] = partitions.values
+    found["bloom"] = filter_struct(filters)
     kept_count = len(kept) - kept.null_count
     return Inventory(
         files=pa.table([found[name] for name in schema.names], schema=schema),

@@ -24,7 +24,7 @@ MAX_FILTER_BYTES = 32 * 1024
 _BITS_PER_VALUE = 9.682
 _BLOCK_BYTES = 32
 _BLOCK_BITS = 8 * _BLOCK_BYTES
-_MAX_VALUES = int(8 * MAX_FILTER_BYTES / _BITS_PER_VALUE)
+MAX_VALUES = int(8 * MAX_FILTER_BYTES / _BITS_PER_VALUE)
 # Among more values than this, at 1 % each, a filter most likely finds one that is not there.
 _MAX_PROBES = 64
 
@@ -72,10 +72,10 @@ def bloom_filter(values: pa.Array | pa.ChunkedArray) -> bytes:
         values: Of a type that `can_filter` allows; nulls do not count.
     """
     distinct = values.unique().drop_null()
-    if len(distinct) > 2 * _MAX_VALUES:
+    if len(distinct) > 2 * MAX_VALUES:
         return b""
     hashes = np.unique(_hashes(distinct))
-    if len(hashes) > _MAX_VALUES:
+    if len(hashes) > MAX_VALUES:
         return b""
     count = max(1, int(np.ceil(len(hashes) * _BITS_PER_VALUE / _BLOCK_BITS)))
     blocks = np.zeros((count, len(_SALT)), "<u4")

@@ -158,8 +158,9 @@ def _check_version(name: str, row: Any, if_match: str | None) -> None:
 
 
 def _reads_files_differently(before: TableDefinition, after: TableDefinition) -> bool:
-    same_order = {"sort_columns": after.sort_columns}
-    return before.model_copy(update=same_order) != after
+    # A refresh builds the Bloom filters that are missing; plans do without them meanwhile.
+    same = {name: getattr(after, name) for name in ("sort_columns", "bloom_columns")}
+    return before.model_copy(update=same) != after
 
 
 def _stored(row: Any) -> StoredTable:

@@ -99,7 +99,8 @@ class TableStore(Protocol):
         """Register a table or change its definition; tell whether it is new.
 
         The same definition again changes nothing. A change of anything but the sort columns
-        drops the table's snapshots, since they hold what the files said under the old one.
+        and the Bloom filters' drops the table's snapshots, since they hold what the files said
+        under the old one.
 
         Raises:
             TableChangedError: The table is not at version `if_match`; `*` is any version.

@@ -136,7 +136,7 @@ def test_plan_shows_figures_and_the_picture(windrow: Command, refreshed: str) ->
     said = windrow("plan", refreshed, "--filter", "ds >= '2026-11-02'", "--columns", "id")
 
     assert said.code == 0
-    assert "4 of 6 (pruned: 2 by partition, 0 by statistics)" in said.out
+    assert "4 of 6 (pruned: 2 by partition)" in said.out
     assert "Files before: 4 files" in said.out
     assert "Groups after: 1 group" in said.out
     assert "█" in said.out

@@ -220,9 +220,9 @@ def test_too_many_conditions_are_refused() -> None:
 
 
 def test_many_conditions_in_a_row_are_not_deep() -> None:
-    text = " AND ".join(f"x <> {number}" for number in range(9_000))
+    text = " AND ".join(f"x <> {number}" for number in range(1_900))
 
-    assert len(tree_of(text)["args"]) == 9_000
+    assert len(tree_of(text)["args"]) == 1_900
 
 
 def test_a_list_may_hold_ten_thousand_values_and_no_more() -> None:

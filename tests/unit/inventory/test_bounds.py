@@ -73,10 +73,14 @@ def test_a_bound_that_is_nan_is_unknown() -> None:
     assert found.to_pylist() == [None, 1.0, None]
 
 
-def test_a_bound_cut_amid_a_character_is_unknown() -> None:
-    found = typed_bounds(column(pa.string()), ["å".encode()[:1], b"ok", None], upper=False)
+def test_a_bound_cut_amid_a_character_is_widened_to_whole_ones() -> None:
+    cut = ["kå".encode()[:2], "k\U0010ffff".encode()[:4], b"k\xff", b"ok", None]
 
-    assert found.to_pylist() == [None, "ok", None]
+    lower = typed_bounds(column(pa.string()), cut, upper=False)
+    upper = typed_bounds(column(pa.string()), cut, upper=True)
+
+    assert lower.to_pylist() == ["k", "k", "k", "ok", None]
+    assert upper.to_pylist() == ["k\U0010ffff", "k\U0010ffff", None, "ok", None]
 
 
 @pytest.mark.parametrize(

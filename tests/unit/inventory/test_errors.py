@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from windrow_service.inventory import (
+    BloomColumnError,
     BucketNumberError,
     CorruptManifestError,
     DuplicateColumnError,
@@ -24,6 +25,7 @@ from windrow_service.inventory import (
 )
 
 ERRORS = [
+    BloomColumnError("x", "is not there"),
     BucketNumberError("f", 4, 4),
     CorruptManifestError("why"),
     DuplicateColumnError("a", "A", "f"),

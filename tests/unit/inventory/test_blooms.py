@@ -1,0 +1,126 @@
+"""Bloom filters are built with the inventory, and kept while files and columns stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.unit.inventory.files import as_previous, take_inline, touch, write
+from windrow_service.filters.bind import bind
+from windrow_service.filters.sql import parse_sql
+from windrow_service.inventory import Inventory, take_inventory
+from windrow_service.inventory.blooms import build_missing, carried_filters
+from windrow_service.inventory.errors import BloomColumnError, FileChangedError
+from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.planner.prune import prune
+
+
+def surviving(inventory: Inventory, text: str) -> list[str]:
+    """Return the paths of the files that a filter does not rule out."""
+    types = {f.name: f.type for f in [*inventory.data_schema, *inventory.partition_schema]}
+    kept = prune(inventory.files, bind(parse_sql(text), types)).survives
+    paths: list[str] = inventory.files["path"].filter(pa.array(kept)).to_pylist()
+    return paths
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Path:
+    """Three files whose least and greatest values are the same."""
+    for number in range(3):
+        ids = [0, 100 + number, 1000]
+        write(tmp_path, f"{number}", {"id": ids, "name": [f"n{n:04}" for n in ids]})
+    return tmp_path
+
+
+def test_a_value_that_no_file_holds_is_in_none_and_another_in_the_file_that_holds_it(
+    location: Path,
+) -> None:
+    without = take_inline(str(location))
+    inventory = take_inventory(str(location), bloom=["ID", "name"])
+
+    assert surviving(without, "id = 101") == ["0", "1", "2"]
+    assert surviving(inventory, "id = 101") == ["1"]
+    assert surviving(inventory, "id = 500") == []
+    assert surviving(inventory, "name IN ('n0100', 'n0102', 'n0555')") == ["0", "2"]
+    assert surviving(inventory, "id = 1000 OR name = 'n0555'") == ["0", "1", "2"]
+
+
+def test_what_a_filter_rules_out_needs_no_test_of_each_row(location: Path) -> None:
+    inventory = take_inline(str(location), bloom=["id"])
+
+    pruning = prune(inventory.files, bind(parse_sql("id <> 101"), {"id": pa.int64()}))
+
+    assert pruning.open.tolist() == [0, 1, 0]
+
+
+def test_filters_of_files_that_did_not_change_are_carried_over(location: Path) -> None:
+    first = take_inline(str(location), bloom=["id"])
+    write(location, "3", {"id": [0, 1000], "name": ["n", "n"]})
+    # Whoever reads it again would find that it is no longer Parquet.
+    stamp = (location / "0").stat()
+    (location / "0").write_bytes(b"\0" * stamp.st_size)
+    touch(location / "0", stamp.st_mtime_ns)
+
+    second = take_inline(str(location), bloom=["id"], previous=as_previous(first))
+
+    assert second.files["bloom"][:3] == first.files["bloom"]
+    assert surviving(second, "id = 100") == ["0"]
+
+
+def test_a_column_that_is_chosen_later_gets_filters_and_one_that_is_no_longer_loses_them(
+    location: Path,
+) -> None:
+    first = take_inline(str(location), bloom=["id"])
+
+    second = take_inline(str(location), bloom=["name"], previous=as_previous(first))
+    third = take_inline(str(location), previous=as_previous(second))
+
+    assert second.footers_read == 0
+    assert second.files.schema.field("bloom").type.names == ["name"]
+    assert surviving(second, "name = 'n0102'") == ["2"]
+    assert third.files.schema.names == [n for n in second.files.schema.names if n != "bloom"]
+
+
+def test_a_file_that_lacks_the_column_holds_no_value_of_it(location: Path) -> None:
+    write(location, "3", {"other": [1]})
+
+    inventory = take_inline(str(location), bloom=["id", "other"])
+
+    assert surviving(inventory, "other = 1") == ["3"]
+    assert surviving(inventory, "id = 1000") == ["0", "1", "2"]
+
+
+def test_more_values_than_a_filter_can_hold_rule_nothing_out(tmp_path: Path) -> None:
+    write(tmp_path, "f", {"id": range(0, 200_000, 2)}, row_group_size=10_000)
+
+    inventory = take_inline(str(tmp_path), bloom=["id"])
+    again = take_inventory(str(tmp_path), bloom=["id"], previous=as_previous(inventory))
+
+    assert inventory.files["bloom"].to_pylist() == [{"id": b""}]
+    assert again.files.equals(inventory.files)
+    assert surviving(again, "id = 1") == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("column", "said"), [("nope", "not among"), ("ds", "not among"), ("tags", "has no order")]
+)
+def test_a_column_that_cannot_have_filters_is_named(tmp_path: Path, column: str, said: str) -> None:
+    write(tmp_path, "ds=1/f", {"tags": [["a"]]})
+
+    with pytest.raises(BloomColumnError, match=f"'{column}' .*{said}.*bloom_columns"):
+        take_inline(str(tmp_path), bloom=[column])
+
+
+def test_a_table_without_files_has_no_filters_yet(tmp_path: Path) -> None:
+    assert "bloom" not in take_inline(str(tmp_path), bloom=["id"]).files.schema.names
+
+
+def test_a_file_that_changes_while_it_is_read_is_named(location: Path) -> None:
+    inventory = take_inline(str(location))
+    (location / "1").unlink()
+
+    nothing = carried_filters(["id"], pa.nulls(3, pa.int32()), None)
+    with pytest.raises(FileChangedError, match="'1'"):
+        build_missing(nothing, str(location), inventory.files, ProgressMeter(), None)
