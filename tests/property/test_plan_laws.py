@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,13 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
+from windrow_service.planner.cached import Cached
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.wire.groups import ArrowGroups
 
-SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
-HOSTS = ["a", "b", "ab", "c", "d"]
+SETTINGS = settings(max_examples=120, deadline=None, derandomize=True)
+HOSTS = ["a", "b", "ab", "/r/c", "/q/d", "localhost"]
+SUFFIXES = ["", ".csv", ".gz", ".parquet"]
 
 
 @st.composite
@@ -39,6 +42,7 @@ def files(draw: st.DrawFn) -> pa.Table:
         hosts=column(st.lists(st.sampled_from(HOSTS), max_size=4, unique=True)),
         buckets=column(st.none() | st.integers(0, 2)),
         row_group_offsets=offsets,
+        paths=[f"f{n:06d}{suffix}" for n, suffix in enumerate(column(st.sampled_from(SUFFIXES)))],
     )
 
 
@@ -47,6 +51,9 @@ def policies(strategy: str) -> st.SearchStrategy[Policy]:
         Policy,
         strategy=st.just(strategy),
         max_split_size=st.integers(1, 60),
+        min_split_size=st.integers(1, 60),
+        max_initial_split_size=st.integers(1, 60),
+        max_initial_splits=st.integers(0, 9),
         max_small_splits_grouped=st.none() | st.integers(1, 6),
         open_file_cost=st.integers(0, 30),
         parallelism=st.integers(1, 9),
@@ -55,6 +62,10 @@ def policies(strategy: str) -> st.SearchStrategy[Policy]:
 
 def flags(count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).random(count) < 0.2
+
+
+def alone(cacheable: np.ndarray) -> Cached:
+    return replace(Cached.nothing(len(cacheable)), cacheable=cacheable)
 
 
 strategies = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -93,7 +104,7 @@ def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(strategy: st
     def law(table: pa.Table, policy: Policy, seed: int) -> None:
         cacheable = flags(len(table), seed)
 
-        grouped = plan_groups(table, None, policy, cacheable)
+        grouped = plan_groups(table, None, policy, alone(cacheable))
 
         for begin, end in zip(grouped.offsets[:-1], grouped.offsets[1:], strict=True):
             members = grouped.splits.take(np.arange(begin, end))
@@ -114,8 +125,8 @@ def test_the_same_files_in_any_order_give_the_same_plan_byte_for_byte(strategy: 
         order = np.random.default_rng(seed).permutation(len(table))
         cacheable = flags(len(table), seed)
 
-        one = plan_groups(table, None, policy, cacheable)
-        other = plan_groups(table.take(pa.array(order)), None, policy, cacheable[order])
+        one = plan_groups(table, None, policy, alone(cacheable))
+        other = plan_groups(table.take(pa.array(order)), None, policy, alone(cacheable[order]))
 
         assert ArrowGroups().encode(one) == ArrowGroups().encode(other)
 

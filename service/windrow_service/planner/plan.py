@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow_service.planner.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.cut import cut
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
 from windrow_service.planner.expressions import Expression
 from windrow_service.planner.place import preferred_hosts
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.prune import NOTHING, Pruned, Pruning, prune, residuals
-from windrow_service.planner.splits import Bools, Groups, Ints, Splits
+from windrow_service.planner.splits import Groups, Ints, Splits
 from windrow_service.planner.strategies import STRATEGIES, Strategy
 
 
@@ -58,9 +59,9 @@ def plan_groups(
     files: pa.Table,
     expression: Expression | None,
     policy: Policy,
-    cacheable: Bools | None = None,
-    table_format: str = "parquet",
+    cached: Cached | None = None,
     *,
+    table_format: str = "parquet",
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
 ) -> GroupedSplits:
@@ -73,7 +74,7 @@ def plan_groups(
         files: An inventory, as `columns.inventory_schema` says.
         expression: The filter, or None for every row.
         policy: Limits and costs.
-        cacheable: One flag per file; its splits are never grouped. None is no file.
+        cached: Which files are cacheable, and where they are cached. None is no file.
         limit: How many rows are enough; None is all.
         by_manifest: What is not in `files`, as its manifests were ruled out.
         table_format: What files are whose name does not say.
@@ -84,9 +85,7 @@ def plan_groups(
     """
     if policy.strategy not in STRATEGIES:
         raise UnknownStrategyError(policy.strategy, tuple(STRATEGIES))
-    if cacheable is None:
-        cacheable = np.zeros(len(files), np.bool_)
-    files, cacheable = _in_path_order(files, cacheable)
+    files, cached = _in_path_order(files, cached or Cached.nothing(len(files)))
     pruning = prune(files, expression, limit=limit, by_manifest=by_manifest)
     rows = np.flatnonzero(pruning.survives)
     if len(rows) > policy.max_files:
@@ -102,8 +101,8 @@ def plan_groups(
         level_tail=strategy.level_tail,
         table_format=table_format,
     )
-    alone = cacheable[splits.file]
-    groups = _largest_first(splits, _pack(splits, alone, strategy, policy), policy)
+    splits = at_workers(splits, cached)
+    groups = _largest_first(splits, _pack(splits, cached, strategy, policy), policy)
     splits = splits.take(groups.order)
     host_offsets, host_codes = preferred_hosts(splits, groups.offsets, strategy.min_local_share)
     residual, residual_filters = residuals(pruning, splits.file, groups.offsets)
@@ -120,25 +119,26 @@ def plan_groups(
     )
 
 
-def _pack(splits: Splits, alone: Bools, strategy: Strategy, policy: Policy) -> Groups:
-    """Pack with a strategy what need not stay alone."""
-    if not alone.any():
+def _pack(splits: Splits, cached: Cached, strategy: Strategy, policy: Policy) -> Groups:
+    """Pack with the strategy what is not cacheable."""
+    apart = cached.cacheable[splits.file]
+    if not apart.any():
         return strategy.pack(splits, policy)
-    rows = np.flatnonzero(~alone)
+    rows, cached_rows = np.flatnonzero(~apart), np.flatnonzero(apart)
     packed = strategy.pack(splits.take(rows), policy)
-    cached = np.flatnonzero(alone)
+    more = pack_cached(splits.take(cached_rows), cached, policy)
     return Groups(
-        np.concatenate((rows[packed.order], cached)),
-        np.concatenate((packed.offsets, packed.offsets[-1] + 1 + np.arange(len(cached)))),
+        np.concatenate((rows[packed.order], cached_rows[more.order])),
+        np.concatenate((packed.offsets, packed.offsets[-1] + more.offsets[1:])),
     )
 
 
-def _in_path_order(files: pa.Table, cacheable: Bools) -> tuple[pa.Table, Bools]:
+def _in_path_order(files: pa.Table, cached: Cached) -> tuple[pa.Table, Cached]:
     path = files["path"]
     if len(files) < 2 or pc.all(pc.less(path[:-1], path[1:])).as_py():
-        return files, cacheable
+        return files, cached
     order = pc.sort_indices(path)
-    return files.take(order), cacheable[order.to_numpy()]
+    return files.take(order), cached.take(order.to_numpy())
 
 
 def _largest_first(splits: Splits, groups: Groups, policy: Policy) -> Groups:

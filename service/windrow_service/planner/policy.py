@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 KIB = 2**10
 MIB = 2**20
@@ -29,6 +30,8 @@ class Policy:
         max_initial_splits: How many splits are first.
         max_small_splits_grouped: Most splits in a group; None is no bound.
         open_file_cost: Bytes of reading that opening one file is worth.
+        cached_splits: `separate` leaves every cacheable split alone; `by_worker` groups those of
+            one bucket that are cached on the same worker.
         parallelism: Tasks that run at the same time; a plan has at least as many groups
             when there are that many splits.
         max_files: Most files in one plan.
@@ -41,5 +44,6 @@ class Policy:
     max_initial_splits: int = 0
     max_small_splits_grouped: int | None = None
     open_file_cost: int = DEFAULT_OPEN_FILE_COST
+    cached_splits: Literal["separate", "by_worker"] = "separate"
     parallelism: int = 1
     max_files: int = 20_000_000

@@ -81,8 +81,10 @@ class Hosts:
         names = tuple(sorted({rack for rack in self.racks if rack}))
         number = {rack: at for at, rack in enumerate(names)}
         rack = np.array([number.get(rack, -1) for rack in self.racks], np.int64)[self.codes]
-        split = run_numbers(self.offsets)
-        pairs = np.unique((split * len(names) + rack)[rack >= 0])
+        pairs = (run_numbers(self.offsets) * len(names) + rack)[rack >= 0]
+        # Nearly in order: sorting takes a fraction of the time that hashing would.
+        pairs = np.sort(pairs, kind="stable")
+        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
         counts = np.bincount(pairs // len(names), minlength=len(self.offsets) - 1)
         offsets = np.concatenate(([0], np.cumsum(counts)))
         codes = (pairs % len(names)).astype(np.int32)

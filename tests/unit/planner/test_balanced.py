@@ -204,3 +204,12 @@ def test_a_new_partition_leaves_most_groups_as_they_were(folder: str, most: int)
     )
 
     assert len(members(before) & members(after)) > 0.5 * len(before)
+
+
+def test_a_host_with_most_of_a_short_table_keeps_the_size_limit() -> None:
+    sizes, hosts = [MIB] * 160, [["a"]] * 100 + [["b"]] * 20 + [["c"]] * 20 + [["d"]] * 20
+
+    grouped = plan_groups(inventory(sizes, hosts=hosts), None, Policy(parallelism=4))
+
+    assert grouped.size_bytes.max() <= 64 * MIB
+    assert len(grouped) % 4 == 0

@@ -14,7 +14,7 @@ them. Packing aims first at the time of the slowest slot, then at the cost of al
 3. *Fill.* The groups of a key are filled one after another (`fill`).
 4. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
    as a full one. The groups that do not fill a last wave are divided into as many as do, of
-   equal work (`spread`). A table of fewer groups than `parallelism` is all last wave.
+   equal work (`waves`, `spread`). A table of fewer groups than `parallelism` is all last wave.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from windrow_service.planner.fill import LARGE_PART, fill_groups
+from windrow_service.planner.fill import LARGE_PART
 from windrow_service.planner.locality import places
 from windrow_service.planner.policy import TASK_COST, Policy
 from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, stable_order
-from windrow_service.planner.spread import Items
 from windrow_service.planner.strategies.strategy import Strategy
+from windrow_service.planner.waves import group_by_key
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -68,21 +68,25 @@ def _number(splits: Splits, alone: int, policy: Policy) -> Ints:
     fewest = _fewest_groups(splits.length, splits.bucket + 1, policy)
     is_short = fewest + alone < policy.parallelism
     total = int(work.sum())
-    share = -(-total // (policy.parallelism - alone)) if is_short else _share(total, fewest, policy)
     region = _dense(splits.bucket + 1)
-    if not is_short:
+    if is_short:
+        share = -(-total // (policy.parallelism - alone))
+    else:
+        share = _share(total, fewest, policy)
         region = _with_cells(splits, work, region, share, policy)
     place, is_guest = places(splits, region, _parts(splits.length, work, share, policy))
     key = _dense(region * (int(place.max(initial=0)) + 1) + place)
     # Guests come last, so that they do not move the groups of those who are at home.
     order = stable_order(2 * key + is_guest)
-    length, work, keys = splits.length[order], work[order], run_offsets(key[order])
     group = np.empty(len(order), np.int64)
-    if is_short:
-        number = np.repeat(np.arange(len(keys) - 1), np.diff(keys))
-    else:
-        number = fill_groups(length, work, keys, share, policy)
-    group[order] = _fill_last_wave(number, length, work, keys, alone, policy)
+    group[order] = group_by_key(
+        splits.length[order],
+        work[order],
+        run_offsets(key[order]),
+        None if is_short else share,
+        alone,
+        policy,
+    )
     return group
 
 
@@ -125,8 +129,8 @@ def _with_cells(splits: Splits, work: Ints, region: Ints, share: int, policy: Po
     """Divide regions into cells, where that costs next to no groups."""
     regions = int(region.max()) + 1
     whole = int(_groups(splits.length, work, region, share, policy).sum())
-    keys = len(np.unique(region)) * max(len(splits.hosts.names), 1)
-    cells = whole // (CELL_GROUPS * keys)
+    used = int(np.count_nonzero(np.bincount(region)))
+    cells = whole // (CELL_GROUPS * used * max(len(splits.hosts.names), 1))
     if cells < 2:
         return region
     # A power of two moves seldom while the table grows.
@@ -154,59 +158,3 @@ def _dense(keys: Ints) -> Ints:
     if int(keys.max(initial=0)) < 2 * len(keys):
         return keys
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _fill_last_wave(
-    number: Ints, length: Ints, work: Ints, keys: Ints, alone: int, policy: Policy
-) -> Ints:
-    """Divide the groups that do not fill a last wave into as many as do.
-
-    They are the last ones: as the newest paths they change most anyway.
-
-    Args:
-        number: The group of each split, ascending from key to key.
-        length: Bytes of each split.
-        work: What reading it costs.
-        keys: Where runs of equal keys begin.
-        alone: Groups besides.
-        policy: The limits.
-    """
-    count = int(number.max()) + 1
-    over = (count + alone) % policy.parallelism
-    if not over:
-        return number
-    first = max(count - over, 0)
-    rows = np.flatnonzero(number >= first)
-    key = np.repeat(np.arange(len(keys) - 1), np.diff(keys))[rows]
-    runs = run_offsets(key)
-    items = Items(length[rows], work[rows], runs)
-    groups = np.maximum.reduceat(number[rows], runs[:-1])
-    groups = groups - np.minimum.reduceat(number[rows], runs[:-1]) + 1
-    wanted = _divide(
-        np.add.reduceat(items.work, runs[:-1]), groups, np.diff(runs), policy.parallelism - over
-    )
-    number[rows] = first + items.spread(wanted, policy)
-    return number
-
-
-def _divide(work: Ints, count: Ints, size: Ints, more: int) -> Ints:
-    """Give `more` groups to keys, each time where the most work falls on one group.
-
-    Args:
-        work: Work of each key.
-        count: Groups that it has.
-        size: Splits that it has.
-        more: How many groups to give, as far as there are splits for them.
-    """
-    budget = min(int(count.sum()) + more, int(size.sum()))
-    low, high = 0.0, float((work / count).max())
-    # The least share that the budget suffices for, by bisection to one part in 2**40.
-    for _ in range(40):
-        middle = (low + high) / 2
-        wanted = np.clip(np.ceil(work / max(middle, 1e-300)), count, size)
-        low, high = (middle, high) if wanted.sum() > budget else (low, middle)
-    found: Ints = np.clip(np.ceil(work / high), count, size).astype(np.int64)
-    heaviest = np.argsort(-(work / found), kind="stable")
-    heaviest = heaviest[found[heaviest] < size[heaviest]]
-    found[heaviest[: budget - int(found.sum())]] += 1
-    return found
