@@ -93,15 +93,16 @@ class Client:
         Args:
             name: For example `sales.events`.
             location: Folder of the table, as the coordinator sees it.
-            format: `parquet`.
+            format: `parquet`; or `orc`, `csv`, `json`, `text`, whose inventory is published and
+                planned, but neither refreshed nor read.
             columns: Names and Spark SQL types; taken from the files by default.
             partition_columns: Names and types, in the order of the folders; inferred by default.
             bucket_spec: `{"columns": [...], "count": n}` of a bucketed table.
             sort_columns: What every file is sorted by: names, or
                 `{"name": …, "descending": …, "nulls_first": …}`.
-        """
             bloom_columns: Columns that each refresh builds Bloom filters for, so that `=` and
                 `IN` find the few files that hold a value.
+        """
         definition = TableDefinition.model_validate(
             {
                 "location": location,
@@ -113,8 +114,8 @@ class Client:
                     {"name": column} if isinstance(column, str) else column
                     for column in sort_columns
                 ],
-            }
                 "bloom_columns": bloom_columns,
+            }
         )
         answer = self._transport.call("PUT", _path_of(name), body=definition.model_dump_json())
         return read_answer(TableInfo, answer)
@@ -212,8 +213,8 @@ class Client:
         filter: Filter | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
-        **options: Any,
         limit: int | None = None,
+        **options: Any,
     ) -> SplitPlan:
         """Plan how to read a table.
 
@@ -222,9 +223,9 @@ class Client:
             filter: SQL text such as `"ds >= '2026-11-01'"`, or a JSON tree.
             columns: Columns to read, in this order; all by default.
             snapshot_id: A version of the table; the current one by default.
-            **options: See `windrow.models.PlanOptions`, for example
             limit: How many rows are enough. The plan leaves out files that are not needed for
                 so many; it still may hold more rows.
+            **options: See `windrow.models.PlanOptions`, for example
                 `max_split_size="128MB"` or `parallelism=16`.
 
         Raises:
@@ -236,8 +237,8 @@ class Client:
                 "filter": filter,
                 "columns": columns,
                 "snapshot_id": snapshot_id,
-                "options": PlanOptions.model_validate(options),
                 "limit": limit,
+                "options": PlanOptions.model_validate(options),
                 # The groups follow as Arrow, all at once.
                 "page_size": 0,
             }
@@ -261,8 +262,8 @@ class Client:
         filter: Filter | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
-        **options: Any,
         limit: int | None = None,
+        **options: Any,
     ) -> DataFrame:
         """Read a table on Spark, one task per split group.
 
@@ -276,8 +277,8 @@ class Client:
             columns: Columns to read, in this order; all by default. Asking for few is what
                 makes it fast: Spark cannot take columns away from this reader afterwards.
             snapshot_id: A version of the table; the current one by default.
-            **options: As in `plan`; `parallelism` is Spark's default parallelism if not given.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
+            **options: As in `plan`; `parallelism` is Spark's default parallelism if not given.
         """
         from windrow.spark import default_parallelism, read_plan
 

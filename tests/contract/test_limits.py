@@ -76,7 +76,13 @@ def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
         "max_page_splits": 2,
         "plan_ttl_seconds": 3600,
     }
-    assert config["strategies"] == ["balanced", "openlookeng"]
+    assert config["strategies"] == [
+        "balanced",
+        "openlookeng",
+        "spark",
+        "iceberg",
+        "tez",
+    ]
     assert config["allowed_locations"] == [str(folder)]
     assert config["defaults"]["open_file_cost"] > 0
 

@@ -432,7 +432,7 @@ def test_openlookengs_strategy_groups_at_most_as_many_splits_as_asked(
 
 
 def test_an_unknown_strategy_is_refused(http: httpx.Client, events: str) -> None:
-    answer = http.post("/plans", json={"table": events, "options": {"strategy": "tez"}})
+    answer = http.post("/plans", json={"table": events, "options": {"strategy": "greedy"}})
 
     assert "balanced" in problem_of(answer, 422, "invalid-request")["detail"]
 

@@ -29,7 +29,8 @@ def plan(
         int | None, typer.Option(help="Tasks that run at the same time.", min=1)
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option(help="How splits are packed: balanced or openlookeng.")
+        str | None,
+        typer.Option(help="How splits are packed: balanced, openlookeng, spark, iceberg or tez."),
     ] = None,
     max_split_size: Annotated[
         int | None,
@@ -49,8 +50,8 @@ def plan(
             name,
             filter=filter_,
             columns=names(columns),
-            **{option: value for option, value in given.items() if value is not None},
             limit=limit,
+            **{option: value for option, value in given.items() if value is not None},
         )
     if as_json:
         show_json(_as_json(made))

@@ -38,6 +38,10 @@ def _root(context: typer.Context) -> None:
 def register(
     name: TableName,
     location: Annotated[str, typer.Argument(help="Folder of the table.", metavar="LOCATION")],
+    format_: Annotated[
+        str,
+        typer.Option("--format", help="Of its files: parquet, orc, csv, json or text."),
+    ] = "parquet",
     partition: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,14 +68,14 @@ def register(
             metavar="NAME[:desc][:nulls-last]",
         ),
     ] = None,
-    url: Url = DEFAULT_URL,
-    as_json: AsJson = False,
-) -> None:
-    """Register a table, or change its definition."""
     bloom: Annotated[
         str | None,
         typer.Option(help="Columns to build Bloom filters for at each refresh.", metavar="NAME,…"),
     ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Register a table, or change its definition."""
     if (bucket_columns is None) != (buckets is None):
         raise typer.BadParameter("--bucket-columns and --buckets go together: give both")
     bucket_spec: dict[str, Any] | None = None
@@ -81,20 +85,21 @@ def register(
         info = client.register_table(
             name,
             location if ":/" in location else os.path.abspath(location),
+            format_,
             columns=column_types(column or []),
             partition_columns=column_types(partition or []),
             bucket_spec=bucket_spec,
             sort_columns=[sort_column(text) for text in sort or []],
+            bloom_columns=names(bloom) or [],
         )
     if as_json:
         show_json(info)
     else:
         show(
-            bloom_columns=names(bloom) or [],
             message(
                 f"{info.name} is registered at {info.definition.location}",
                 None
-                if info.current_snapshot
+                if info.current_snapshot or format_ != "parquet"
                 else f"`windrow table refresh {info.name}` lists its files",
             )
         )

@@ -48,6 +48,7 @@ from windrow.models.tables import (
     SnapshotPage,
     SortColumn,
     TableDefinition,
+    TableFormat,
     TableInfo,
     TablePage,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "SplitGroup",
     "StartsWith",
     "TableDefinition",
+    "TableFormat",
     "TableInfo",
     "TableName",
     "TablePage",

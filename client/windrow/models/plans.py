@@ -9,14 +9,14 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from windrow.models.base import Answer, ByteSize, ColumnName, Request, Scalar, TableName
 from windrow.models.filters import Filter, FilterTree
-from windrow.models.tables import Column, SortColumn
+from windrow.models.tables import Column, SortColumn, TableFormat
 from windrow.sizes import parse_size
 
 
 class PlanOptions(Request):
     """How splits are grouped. Sizes are bytes, or text such as `64MB`."""
 
-    strategy: Literal["balanced", "openlookeng"] = "balanced"
+    strategy: Literal["balanced", "openlookeng", "spark", "iceberg", "tez"] = "balanced"
     max_split_size: ByteSize = 64 * 2**20
     min_split_size: ByteSize | None = Field(
         default=None,
@@ -149,6 +149,7 @@ class Plan(Answer):
     created_at: datetime
     expires_at: datetime
     location: str
+    format: TableFormat = "parquet"
     columns: list[Column] = Field(description="The columns asked for, in that order.")
     hidden_columns: list[Column] = Field(
         description="Columns that residual filters and sort columns need besides those asked for."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
 from windrow.models.base import Answer, ColumnName, Request
+
+TableFormat: TypeAlias = Literal["parquet", "orc", "csv", "json", "text"]
 
 
 class Column(Request):
@@ -42,11 +44,22 @@ class TableDefinition(Request):
     """
 
     location: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
-    format: Literal["parquet"] = "parquet"
+    format: TableFormat = Field(
+        default="parquet",
+        description="Of files whose suffix does not say. `json` is one document per line. What "
+        "is not Parquet is planned from a published inventory; only Parquet is refreshed and "
+        "read.",
+    )
     columns: Annotated[list[Column], Field(max_length=10_000)] | None = None
     partition_columns: Annotated[list[Column], Field(max_length=64)] | None = None
     bucket_spec: BucketSpec | None = None
     sort_columns: list[SortColumn] = Field(default=[], max_length=64)
+    bloom_columns: list[ColumnName] = Field(
+        default=[],
+        max_length=16,
+        description="Columns that a refresh builds Bloom filters for, of each file; `=` and `IN` "
+        "on them then prune files whose least and greatest values do not.",
+    )
 
 
 class SnapshotInfo(Answer):
@@ -55,12 +68,6 @@ class SnapshotInfo(Answer):
     snapshot_id: int
     created_at: datetime
     file_count: int
-    bloom_columns: list[ColumnName] = Field(
-        default=[],
-        max_length=16,
-        description="Columns that a refresh builds Bloom filters for, of each file; `=` and `IN` "
-        "on them then prune files whose least and greatest values do not.",
-    )
     row_count: int
     size_bytes: int
     manifest_count: int

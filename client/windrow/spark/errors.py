@@ -3,6 +3,7 @@
 * WindrowError
   + ReadError
     - SparkConnectError         the session has no JVM within reach
+    - UnsupportedFormatError    the table's files are not Parquet
     - UnsupportedTypeError      a column's type cannot be read
     - TaskFailedError           a task stopped; `kind` names an error of `executor.errors`
 """
@@ -23,6 +24,27 @@ class SparkConnectError(ReadError):
         return (
             "reading a plan needs a classic Spark session: Spark Connect cannot place tasks;"
             " start the session with `.master(...)` instead of `.remote(...)`"
+        )
+
+
+class UnsupportedFormatError(ReadError):
+    """The table's files are of a format that can be planned, but not read.
+
+    Attributes:
+        table: The table.
+        format: Its format.
+    """
+
+    def __init__(self, table: str, format: str) -> None:
+        super().__init__(table, format)
+        self.table = table
+        self.format = format
+
+    def __str__(self) -> str:
+        return (
+            f"table {self.table!r} is {self.format}, and only Parquet is read: read its location"
+            f" with `spark.read.{self.format}`, or the splits of `client.plan` with a reader of"
+            " your own"
         )
 
 

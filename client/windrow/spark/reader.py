@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.descriptors import descriptors_of
+from windrow.spark.errors import UnsupportedFormatError
 from windrow.spark.executor.reading import task_of
 from windrow.spark.executor.shipping import Task, shipped
 from windrow.spark.executor.sorting import is_sortable
@@ -39,9 +40,12 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         The plan's columns, in its order and with its types, all nullable.
 
     Raises:
+        UnsupportedFormatError: The table's files are not Parquet.
         SparkConnectError: The session is one of Spark Connect.
         UnsupportedTypeError: A column has a type that cannot be read.
     """
+    if plan.format != "parquet":
+        raise UnsupportedFormatError(plan.table, plan.format)
     require_classic(spark)
     spec = read_spec(plan)
     schema = spark_schema(plan.columns)

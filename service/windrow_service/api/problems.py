@@ -62,6 +62,9 @@ KINDS: Mapping[type[Exception], Kind] = {
     usecases.TableNotRefreshedError: Kind(
         CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
     ),
+    usecases.FormatNotRefreshableError: Kind(
+        CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
+    ),
     usecases.TableChangedError: Kind(
         HTTPStatus.PRECONDITION_FAILED, "table-changed", "Table has changed"
     ),
@@ -86,10 +89,10 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
     inventory.UnknownTypeError: Kind(INVALID, "unknown-type", "Type is not one of Spark SQL"),
     inventory.UnsupportedTypeError: Kind(CONFLICT, "unsupported-type", "Spark has no such type"),
+    inventory.BloomColumnError: Kind(CONFLICT, "bloom-column", "Column cannot have Bloom filters"),
     inventory.SchemaConflictError: Kind(CONFLICT, "schema-conflict", "Types of a column conflict"),
     inventory.DuplicateColumnError: Kind(
         CONFLICT, "duplicate-column", "Two columns have the same name"
-    inventory.BloomColumnError: Kind(CONFLICT, "bloom-column", "Column cannot have Bloom filters"),
     ),
     inventory.UnreadableFileError: Kind(
         CONFLICT, "unreadable-file", "File cannot be read as Parquet"

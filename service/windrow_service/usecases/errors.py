@@ -9,6 +9,7 @@
   + PageTokenError
   + TableChangedError
   + TableNotRefreshedError
+  + FormatNotRefreshableError
   + LocationNotAllowedError
   + InvalidTableError
   + InvalidColumnsError
@@ -114,6 +115,21 @@ class TableNotRefreshedError(UseCaseError):
 
     def __str__(self) -> str:
         return f"table {self.table!r} has no snapshot yet: POST /tables/{self.table}/refresh first"
+
+
+class FormatNotRefreshableError(UseCaseError):
+    """The table's files have no footers that a refresh could read."""
+
+    def __init__(self, table: str, format: str) -> None:
+        super().__init__(table, format)
+        self.table = table
+        self.format = format
+
+    def __str__(self) -> str:
+        return (
+            f"table {self.table!r} is {self.format}, and only Parquet is refreshed: publish its "
+            f"inventory with POST /tables/{self.table}/snapshots"
+        )
 
 
 class LocationNotAllowedError(UseCaseError):

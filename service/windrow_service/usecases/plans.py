@@ -120,6 +120,7 @@ class MakePlan:
             created_at=now,
             expires_at=now + self.limits.plan_ttl,
             location=table.info.definition.location,
+            format=table.info.definition.format,
             sort_columns=drafted.sort_columns,
             partition_columns=snapshot.info.partition_columns,
             columns=drafted.columns,
@@ -161,18 +162,18 @@ class MakePlan:
         more = end < plan.info.summary.group_count
         return PageOfGroups(plan=plan.info, groups=groups, next_group=end if more else None)
 
-    def _draft(
     def _wanted(self, snapshot: Snapshot, request: PlanRequest) -> _Wanted:
         expression = self._expression(request, _types(snapshot))
         kept, pruned = prune_manifests(snapshot.ranges, expression)
         manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
         return _Wanted(expression, manifests, pruned)
 
+    def _draft(
         self,
         definition: TableDefinition,
         snapshot: Snapshot,
-        bodies: Sequence[bytes],
         wanted: _Wanted,
+        bodies: Sequence[bytes],
         request: PlanRequest,
     ) -> _Draft:
         types, expression = _types(snapshot), wanted.expression
@@ -239,7 +240,6 @@ def policy_of(options: PlanOptions, max_files: int) -> Policy:
     return Policy(**values, max_files=max_files)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     expression: Expression | None
@@ -247,6 +247,7 @@ class _Wanted:
     pruned: Pruned
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
     # The groups themselves stay behind: even to count or to free them takes 0.1 s for a
     # million files, which the event loop must not spend.
@@ -260,11 +261,11 @@ class _Draft:
     options: PlanOptions
 
 
-def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
 def _types(snapshot: Snapshot) -> dict[str, pa.DataType]:
     return {f.name: f.type for f in [*snapshot.data_schema, *snapshot.partition_schema]}
 
 
+def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
     """Resolve names of columns: exactly, else without regard to case."""
     folded: dict[str, list[str]] = {}
     for name in types:
@@ -287,8 +288,8 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
     planned[groups.splits.file] = True
     counts = np.diff(groups.offsets)
     rows = groups.files["row_count"].to_numpy()[planned]
-    return PlanSummary(
     pruned = groups.pruning.pruned
+    return PlanSummary(
         strategy=options.strategy,
         files_total=len(groups.files) + pruned["manifest"].files,
         files_planned=int(np.count_nonzero(planned)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from windrow.models import RefreshProgress, SnapshotInfo
 from windrow_service.usecases.errors import (
+    FormatNotRefreshableError,
     SnapshotNotFoundError,
     TableChangedError,
     TableNotRefreshedError,
@@ -69,6 +70,7 @@ class RefreshTable:
 
         Raises:
             TableNotFoundError: No table has this name.
+            FormatNotRefreshableError: The table's files are not Parquet.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
             TableChangedError: The table was changed again and again while its files were read.
             windrow_service.inventory.errors.InventoryError: The files are not a table.
@@ -89,6 +91,9 @@ class RefreshTable:
         cancelled: threading.Event,
     ) -> Refreshed:
         table = await self.tables.get(name)
+        table_format = table.info.definition.format
+        if table_format != "parquet":
+            raise FormatNotRefreshableError(name, table_format)
         try:
             previous = await self.snapshots.get(name, None)
         except TableNotRefreshedError:

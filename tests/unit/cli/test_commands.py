@@ -58,6 +58,15 @@ def test_register_passes_types_buckets_and_order_on(windrow: Command, sales: Pat
     ]
 
 
+def test_register_of_a_format_that_is_not_refreshed_does_not_offer_a_refresh(
+    windrow: Command, sales: Path
+) -> None:
+    said = windrow("table", "register", "lines.events", str(sales), "--format", "csv")
+
+    assert "is registered" in said.out
+    assert "refresh" not in said.out
+
+
 def test_register_takes_a_relative_location_from_the_current_folder(
     windrow: Command, sales: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,10 +18,11 @@ ERRORS = [
     executor.UnsortedFileError("/t/a", ("id", "ts")),
     executor.ResidualFilterError("operator 'like' is not known"),
     driver.SparkConnectError(),
+    driver.UnsupportedFormatError("sales.events", "csv"),
     driver.UnsupportedTypeError("v", "variant"),
     driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
 ]
-REMEDIES = ("refresh", "rewrite", "declare", "start the session", "leave it out", "use a client")
+REMEDIES = ("refresh", "rewrite", "declare", "start the session", "leave it out", "use a client", "read its")
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
