@@ -1,33 +1,107 @@
-"""Cutting large files on row-group boundaries."""
+"""Cutting large files, where their format allows it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pytest
 
 from tests.support.inventories import inventory
 from windrow_service.planner.cut import cut
 
 
-def pieces(size: int, offsets: list[int], limit: int) -> list[tuple[int, int]]:
-    files = inventory([size], row_group_offsets=[offsets])
-    splits = cut(files, np.array([0]), limit)
-    return list(zip(splits.start.tolist(), splits.length.tolist(), strict=True))
+def pieces(
+    size: int, offsets: Sequence[int], limit: int, *, name: str = "f", level_tail: bool = True
+) -> list[int]:
+    files = inventory([size], row_group_offsets=[offsets], paths=[name])
+    splits = cut(files, np.array([0]), limit, level_tail=level_tail)
+    assert (splits.start + splits.length).tolist() == [*splits.start[1:].tolist(), size]
+    return splits.length.tolist()  # type: ignore[no-any-return]
 
 
 def test_a_file_within_the_limit_is_one_split() -> None:
-    assert pieces(100, [4, 50], 100) == [(0, 100)]
+    assert pieces(100, [4, 50], 100) == [100]
 
 
 def test_a_large_file_is_cut_before_the_row_group_that_would_pass_the_limit() -> None:
-    assert pieces(100, [4, 30, 55, 80], 60) == [(0, 55), (55, 45)]
+    assert pieces(100, [4, 30, 55, 80], 60) == [55, 45]
+    assert pieces(130, [4, 30, 55, 80, 120], 60) == [55, 25, 50]
 
 
 def test_a_row_group_larger_than_the_limit_is_not_divided() -> None:
-    assert pieces(100, [4, 90], 50) == [(0, 90), (90, 10)]
+    assert pieces(100, [4, 90], 50) == [90, 10]
 
 
 def test_a_large_file_of_one_row_group_stays_whole() -> None:
-    assert pieces(100, [4], 50) == [(0, 100)]
+    assert pieces(100, [4], 50) == [100]
+    assert pieces(100, [], 50) == [100]
+
+
+def test_the_last_two_pieces_are_as_level_as_the_row_groups_allow() -> None:
+    groups = range(0, 150, 10)
+    assert pieces(150, groups, 100) == [80, 70]
+    assert pieces(150, groups, 100, level_tail=False) == [100, 50]
+    assert pieces(105, [0, 50, 100], 100) == [50, 55]
+
+
+def test_a_level_tail_does_not_pass_the_limit() -> None:
+    # No boundary leaves at most 100 on either side.
+    assert pieces(190, [0, 89, 101], 100) == [89, 12, 89]
+    assert pieces(190, [0, 89, 95, 101], 100) == [95, 95]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json", "a.txt.bz2", "a.BZ2", "dir.gz/a.log"])
+def test_lines_are_cut_at_any_byte(name: str) -> None:
+    assert pieces(250, [], 100, name=name) == [100, 75, 75]
+    assert pieces(101, [0], 100, name=name) == [51, 50]
+    assert pieces(250, [], 100, name=name, level_tail=False) == [100, 100, 50]
+
+
+def test_lines_with_known_blocks_are_cut_there() -> None:
+    assert pieces(250, [0, 90, 180], 100, name="a.csv") == [90, 90, 70]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.gz", "a.csv.GZ", "a.txt.zst", "a.snappy", "a.json.lz4", "a.xz"]
+)
+def test_a_file_that_is_compressed_as_a_whole_is_not_cut(name: str) -> None:
+    assert pieces(250, [], 100, name=name) == [250]
+    assert pieces(250, [0, 90, 180], 100, name=name) == [250]
+
+
+@pytest.mark.parametrize("name", ["a.snappy.parquet", "a.gz.parquet", "a.zlib.orc", "000000_0"])
+def test_a_codec_of_pages_or_stripes_does_not_matter(name: str) -> None:
+    assert pieces(250, [4, 90, 180], 100, name=name) == [90, 90, 70]
+
+
+@pytest.mark.parametrize("offsets", [[4, 90, 90], [4, 180, 90], [-4, 90], [4, 250], [4, 90, 251]])
+def test_offsets_that_cannot_be_are_not_used(offsets: list[int]) -> None:
+    assert pieces(250, offsets, 100) == [250]
+    assert pieces(250, offsets, 100, name="a.csv") == [100, 75, 75]
+
+
+@pytest.mark.parametrize(
+    ("table_format", "name", "expected"),
+    [
+        ("parquet", "a", [250]),
+        ("orc", "a", [250]),
+        ("csv", "a", [100, 75, 75]),
+        ("json", "a", [100, 75, 75]),
+        ("text", "part-0", [100, 75, 75]),
+        ("text", "a.parquet", [250]),
+        ("parquet", "a.csv", [100, 75, 75]),
+        ("text", "a.gz", [250]),
+    ],
+)
+def test_the_tables_format_says_what_a_files_suffix_does_not(
+    table_format: str, name: str, expected: list[int]
+) -> None:
+    files = inventory([250], row_group_offsets=[[]], paths=[name])
+
+    splits = cut(files, np.array([0]), 100, table_format=table_format)
+
+    assert splits.length.tolist() == expected
 
 
 def test_files_are_cut_apart_from_each_other() -> None:
@@ -38,3 +112,36 @@ def test_files_are_cut_apart_from_each_other() -> None:
     assert splits.file.tolist() == [0, 0, 1, 2, 2]
     assert splits.start.tolist() == [0, 50, 0, 0, 40]
     assert splits.length.tolist() == [50, 50, 10, 40, 40]
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, [10, 200, 200, 200]),
+        (1, [10, 200, 200, 200]),
+        (2, [10, 100, 150, 150, 200]),
+        (3, [10, 100, 100, 200, 200]),
+        (4, [10, 100, 100, 100, 100, 200]),
+        (5, [10, 100, 100, 100, 100, 200]),
+        (6, [10, 100, 100, 100, 100, 100, 100]),
+        (99, [10, 100, 100, 100, 100, 100, 100]),
+    ],
+)
+def test_the_first_splits_are_smaller_and_whole_files_count(
+    count: int, expected: list[int]
+) -> None:
+    files = inventory([10, 400, 200], paths=["a", "b", "c"])
+
+    splits = cut(
+        files, np.arange(3), 200, initial_size=100, initial_count=count, table_format="csv"
+    )
+
+    assert splits.length.tolist() == expected
+
+
+def test_the_first_splits_are_not_larger_than_others() -> None:
+    files = inventory([100], paths=["a.csv"])
+
+    splits = cut(files, np.arange(1), 50, initial_size=80, initial_count=9)
+
+    assert splits.length.tolist() == [50, 50]

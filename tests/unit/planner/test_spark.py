@@ -1,0 +1,52 @@
+"""Spark's packing where the limits of a plan bind it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.support.inventories import MIB, inventory
+from windrow_service.planner.plan import GroupedSplits, plan_groups
+from windrow_service.planner.policy import Policy
+
+
+def plan(
+    sizes: list[int], buckets: list[int | None] | None = None, **options: int
+) -> list[list[int]]:
+    policy = Policy(strategy="spark", **options)  # type: ignore[arg-type]
+    return lengths(plan_groups(inventory(sizes, buckets=buckets), None, policy))
+
+
+def lengths(grouped: GroupedSplits) -> list[list[int]]:
+    return sorted(part.tolist() for part in np.split(grouped.splits.length, grouped.offsets[1:-1]))
+
+
+def test_a_core_gets_its_share_of_bytes_and_open_costs() -> None:
+    assert plan([10] * 12, parallelism=3, open_file_cost=0) == [[10] * 4] * 3
+    assert plan([10] * 12, parallelism=3, open_file_cost=10) == [[10] * 4] * 3
+
+
+def test_a_partition_is_not_smaller_than_what_opening_a_file_is_worth() -> None:
+    assert plan([10] * 12, parallelism=12, open_file_cost=30) == [[10]] * 12
+    assert plan([0] * 12, parallelism=12, open_file_cost=0) == [[0] * 12]
+
+
+def test_a_bucket_over_the_largest_size_becomes_several_groups() -> None:
+    assert plan([30] * 5, [7] * 5, max_split_size=60, parallelism=5, open_file_cost=10) == [
+        [30],
+        [30, 30],
+        [30, 30],
+    ]
+
+
+def test_splits_with_and_without_a_bucket_are_packed_apart() -> None:
+    groups = plan([10] * 4, [0, None, 0, None], open_file_cost=0, max_split_size=MIB)
+
+    assert groups == [[10, 10], [10, 10]]
+
+
+def test_no_group_holds_more_splits_than_allowed() -> None:
+    assert plan([1] * 5, max_small_splits_grouped=2, open_file_cost=0) == [[1], [1, 1], [1, 1]]
+
+
+def test_files_of_no_bytes_share_a_group() -> None:
+    assert plan([0, 0, 0], open_file_cost=0) == [[0, 0, 0]]
