@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -29,8 +30,12 @@ TYPES: dict[str, pa.DataType] = {
     "secs": pa.timestamp("s"),
     "u": pa.uint64(),
     "l": pa.int64(),
+    "raw": pa.binary(),
+    "ntz": pa.timestamp("us"),
 }
 ROWS = 10
+LOCAL_NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - a time without a zone
+NOON = LOCAL_NOON.replace(tzinfo=timezone.utc)
 
 
 def files(
@@ -155,6 +160,35 @@ def stamp(text: str, unit: str) -> Any:
         ({"u": (0, 2**64 - 1)}, "u IN (0, 18446744073709551615)", "some"),
         ({"l": (-(2**63), 2**63 - 1)}, "l IN (-9223372036854775808, 9223372036854775807)", "some"),
         ({"l": (2**53, 2**53)}, "l < 9007199254740993", "all"),
+        ({"raw": (b"\x01", b"\x7f")}, "raw = X'80'", "none"),
+        ({"raw": (b"\x01", b"\x7f")}, "raw > X'00'", "all"),
+        ({"raw": (b"\x01", b"\x7f")}, "raw < X'0100'", "some"),
+        ({"raw": (b"\x01", b"\x7f")}, "raw IN (X'', X'80', X'FF')", "none"),
+        ({"raw": (b"\x7f", b"\xff")}, "raw BETWEEN X'7F' AND X'FF'", "all"),
+        ({"raw": (b"a", b"a")}, "raw <> X'61'", "none"),
+        ({"raw": (None, None, ROWS)}, "raw IS NOT NULL", "none"),
+        # A writer that cuts bounds off rounds the upper one up: no value need be equal to it.
+        ({"s": ("abc", "abd")}, "s = 'abd'", "some"),
+        ({"s": ("abc", "abd")}, "s >= 'abd'", "some"),
+        ({"s": ("abc", "abd")}, "s > 'abd'", "none"),
+        ({"s": ("abc", "abd")}, "s >= 'abc'", "all"),
+        ({"s": ("abc", "abd")}, "NOT s > 'abd'", "all"),
+        ({"b": (True, True)}, "b = TRUE", "all"),
+        ({"b": (False, True)}, "b <> TRUE", "some"),
+        ({"b": (False, True, 1)}, "NOT b IN (TRUE, FALSE)", "none"),
+        ({"i": (None, None, ROWS)}, "i NOT IN (1, 2)", "none"),
+        ({"i": (None, None, ROWS)}, "NOT i IS NULL", "none"),
+        # Each side by itself is not certain, and that they belong together is not looked at.
+        ({"i": (3, 7, 2)}, "i IS NULL OR i >= 3", "some"),
+        ({"i": (3, 7, 2)}, "i IS NOT NULL AND i > 7", "none"),
+        ({"i": (3, 7, None)}, "i IS NULL", "some"),
+        ({"i": (3, 7), "x": (1.0, 2.0)}, "NOT (i < 3 OR x < 1)", "all"),
+        ({"i": (3, 7), "x": (1.0, 2.0)}, "NOT (i >= 3 OR x < 1)", "none"),
+        ({"ts": (NOON, NOON)}, "ts = '2026-01-01T13:00:00+01:00'", "all"),
+        ({"ts": (NOON, NOON)}, "ts < '2026-01-01T12:00:00Z'", "none"),
+        ({"ntz": (LOCAL_NOON, LOCAL_NOON)}, "ntz = '2026-01-01 12:00:00'", "all"),
+        ({"ntz": (LOCAL_NOON, LOCAL_NOON)}, "ntz > '2026-01-01'", "all"),
+        ({"ntz": (LOCAL_NOON, LOCAL_NOON)}, "ntz >= '2026-01-01T12:00:00.000001'", "none"),
         ({"d": (stamp("2026-01-01", "D"), stamp("2026-01-31", "D"))}, "d >= '2026-02-01'", "none"),
         ({"d": (stamp("2026-01-01", "D"), stamp("2026-01-31", "D"))}, "d < '2026-02-01'", "all"),
     ],
@@ -428,3 +462,37 @@ def test_a_list_of_ten_thousand_values_is_searched(column: str) -> None:
     pruning = prune(files(*stats), expression(f"{column} IN ({', '.join(values)})"))
 
     assert pruning.survives.tolist() == expected
+
+
+def limited(row_counts: list[int], stats: list[dict[str, Any]], limit: int, text: str) -> list[int]:
+    """Return which files a limit keeps."""
+    table = files(*stats)
+    at = table.schema.get_field_index("row_count")
+    table = table.set_column(at, table.schema.field(at), pa.array(row_counts, pa.int64()))
+    kept: list[int] = np.flatnonzero(prune(table, expression(text), limit=limit).survives).tolist()
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    # Every row of files 0, 2, 3 and 4 matches, but 3 has none; some rows of 1 and 5 may.
+    [(1, [0]), (10, [0]), (11, [0, 2]), (15, [0, 2]), (16, [0, 2, 4]), (36, [0, 1, 2, 4, 5])],
+)
+def test_a_limit_keeps_the_first_certain_files_that_hold_it(limit: int, kept: list[int]) -> None:
+    certain, open_ = {"i": (5, 9)}, {"i": (1, 9)}
+    stats = [certain, open_, certain, certain, certain, open_]
+
+    assert limited([10, 100, 5, 0, 20, 100], stats, limit, "i >= 5") == kept
+
+
+def test_a_file_with_delete_files_is_not_certain_to_hold_its_rows() -> None:
+    table = files({"i": (5, 9)}, {"i": (5, 9)})
+    at = table.schema.get_field_index("delete_count")
+    table = table.set_column(at, table.schema.field(at), pa.array([1, 0], pa.int32()))
+
+    assert prune(table, None, limit=5).survives.tolist() == [False, True]
+    assert prune(table, None, limit=11).survives.tolist() == [True, True]
+
+
+def test_row_counts_beyond_all_sums_are_still_enough() -> None:
+    assert limited([2**63 - 1] * 2, [{"i": (5, 9)}] * 2, 10**11, "i >= 5") == [0]
