@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 from windrow.models import FilterTree
 from windrow_service.filters.bind import bind
 from windrow_service.filters.tree import to_tree
+from windrow_service.planner.bloom import bloom_filter
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.prune import prune, residuals
 from windrow_service.planner.ranges import join_ranges, prune_manifests, range_of
@@ -228,6 +229,7 @@ def random_table(random: Random) -> Table:
     schema = inventory_schema(
         pa.schema([(name, types[name]) for name in [*data, NESTED]]),
         pa.schema([(name, types[name]) for name in partition]),
+        bloom := [name for name in data if random.random() < 0.5],
     )
 
     rows, records = [], []
@@ -256,6 +258,12 @@ def random_table(random: Random) -> Table:
                 "partition": folder,
                 "stats": {
                     name: statistics(random, KINDS[name], columns[name], sees_nan) for name in data
+                },
+                "bloom": {
+                    name: random.choice(
+                        [None, b"", *[bloom_filter(pa.array(columns[name], types[name]))] * 4]
+                    )
+                    for name in bloom
                 },
             }
         )
