@@ -86,9 +86,10 @@ def pack_cached(splits: Splits, cached: Cached, policy: Policy) -> Groups:
     worker_count = len(cached.workers)
     rows = rows[stable_order((splits.bucket[rows] + 1) * worker_count + worker[rows])]
     keys = run_offsets(splits.bucket[rows], worker[rows])
-    work = splits.work(policy.open_file_cost)[rows]
-    alone = len(splits) - len(rows)
-    enough = len(keys) - 1 + alone >= policy.parallelism
+    work = splits.work(policy.open_file_cost)
+    alone = work[~together]
+    work = work[rows]
+    enough = len(keys) - 1 + len(alone) >= policy.parallelism
     # Bytes and count are limits enough: what a worker has cached it reads fast.
     share = int(work.sum()) if enough else None
     number[rows] = len(splits) + group_by_key(splits.length[rows], work, keys, share, alone, policy)

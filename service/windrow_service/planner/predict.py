@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 
 import numpy as np
 
 from windrow_service.planner.plan import GroupedSplits
-from windrow_service.planner.policy import READ_BYTES_PER_SECOND, TASK_COST, Policy
-from windrow_service.planner.splits import Ints
+from windrow_service.planner.policy import READ_BYTES_PER_SECOND, Policy
+from windrow_service.planner.slots import slowest_slot, task_costs
+from windrow_service.planner.splits import NO_HOST, Bools, Hosts, Ints, run_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,7 @@ class Prediction:
     Attributes:
         fill: Mean size of the groups that a larger one could hold, in parts of `max_split_size`.
         host_local_bytes: Bytes of splits with a replica on a host that their group prefers.
+        rack_local_bytes: Bytes of the other splits with a replica in the rack of such a host.
         located_bytes: Bytes of splits of which any host is known.
         longest_task_seconds: Time of the group with the most work.
         all_tasks_seconds: Time of all groups, one after another.
@@ -29,6 +30,7 @@ class Prediction:
 
     fill: float
     host_local_bytes: int
+    rack_local_bytes: int
     located_bytes: int
     longest_task_seconds: float
     all_tasks_seconds: float
@@ -43,13 +45,16 @@ def predict(plan: GroupedSplits, policy: Policy) -> Prediction:
         plan: The groups, in the order in which they are run.
         policy: Limits and costs; those of the reader, whatever strategy made the groups.
     """
-    tasks = task_costs(plan, policy)
+    work = plan.splits.work(policy.open_file_cost)
+    tasks = task_costs(np.add.reduceat(work, plan.offsets[:-1]) if len(plan) else work)
     size = plan.size_bytes
-    local, located = _local(plan)
+    length = plan.splits.length
+    at_host, in_rack, located = _locality(plan)
     return Prediction(
         fill=float(np.minimum(size / policy.max_split_size, 1.0).mean()) if len(plan) else 0.0,
-        host_local_bytes=local,
-        located_bytes=located,
+        host_local_bytes=int(length[at_host].sum()),
+        rack_local_bytes=int(length[in_rack & ~at_host].sum()),
+        located_bytes=int(length[located].sum()),
         longest_task_seconds=_seconds(int(tasks.max(initial=0))),
         all_tasks_seconds=_seconds(int(tasks.sum())),
         slowest_slot_seconds=_seconds(slowest_slot(tasks, policy.parallelism)),
@@ -57,58 +62,66 @@ def predict(plan: GroupedSplits, policy: Policy) -> Prediction:
     )
 
 
-def task_costs(plan: GroupedSplits, policy: Policy) -> Ints:
-    """Return what each group costs, in bytes of reading: its splits' work and the task itself."""
-    if not len(plan):
-        return np.empty(0, np.int64)
-    costs: Ints = np.add.reduceat(plan.splits.work(policy.open_file_cost), plan.offsets[:-1])
-    return costs + TASK_COST
-
-
-def slowest_slot(tasks: Ints, parallelism: int) -> int:
-    """Return when the last slot is done: list scheduling (Graham 1966) in the given order."""
-    free_at = [0] * min(parallelism, len(tasks))
-    for task in tasks.tolist():
-        heapq.heapreplace(free_at, free_at[0] + task)
-    return max(free_at, default=0)
-
-
 def fewest_groups(plan: GroupedSplits, policy: Policy) -> int:
     """Return the fewest groups that the limits allow: a lower bound, not always reachable.
 
-    What holds at least `max_split_size` is alone; the rest of each bucket needs room for its
-    bytes and its count, and a group for every two splits over half of `max_split_size`.
+    What holds at least `max_split_size` shares its group with nothing but empty splits. The
+    rest of each bucket needs room for its bytes and its count, and a group for each split over
+    half of `max_split_size`.
     """
-    length = plan.splits.length
-    rest = length < policy.max_split_size
-    _, bucket = np.unique(plan.splits.bucket[rest], return_inverse=True)
     limit = policy.max_split_size
-    held = np.bincount(bucket, length[rest]).astype(np.int64)
-    fewest = -(-held // limit)
-    fewest = np.maximum(fewest, np.bincount(bucket, length[rest] > limit // 2).astype(np.int64))
+    length, bucket = plan.splits.length, _dense(plan.splits.bucket)
+    count = int(bucket.max(initial=-1)) + 1
+    alone = np.bincount(bucket[length >= limit], minlength=count)
+    rest = (length > 0) & (length < limit)
+    bucket, length = bucket[rest], length[rest]
+    held = np.bincount(bucket, length, count).astype(np.int64)
+    over_half = np.bincount(bucket[length > limit // 2], minlength=count)
+    fewest = np.maximum(-(-held // limit), over_half)
     if policy.max_small_splits_grouped is not None:
-        fewest = np.maximum(fewest, -(-np.bincount(bucket) // policy.max_small_splits_grouped))
-    alone = int(np.count_nonzero(~rest))
-    return alone + int(np.maximum(fewest, 1).sum())
+        members = np.bincount(bucket, minlength=count)
+        fewest = np.maximum(fewest, -(-members // policy.max_small_splits_grouped))
+    # A bucket of empty splits alone needs a group, too.
+    return int(np.maximum(alone + fewest, 1).sum())
 
 
-def _local(plan: GroupedSplits) -> tuple[int, int]:
-    """Return the bytes at a preferred host of their group, and those of any known place."""
-    splits, hosts = plan.splits, plan.splits.hosts
-    located = int(splits.length[hosts.counts > 0].sum())
-    if not located:
-        return 0, 0
+def _dense(bucket: Ints) -> Ints:
+    return np.unique(bucket, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
+
+
+def _locality(plan: GroupedSplits) -> tuple[Bools, Bools, Bools]:
+    """Tell which splits are at a host that their group prefers, in its rack, and anywhere known."""
+    hosts, group = plan.splits.hosts, run_numbers(plan.host_offsets)
+    located = hosts.counts > 0
+    at_host = _at(plan, hosts, group, plan.host_codes)
+    if not any(hosts.racks):
+        return at_host, np.zeros_like(at_host), located
+    racks = hosts.by_rack()
+    number = {rack: at for at, rack in enumerate(racks.names)}
+    rack = np.array([number.get(rack, NO_HOST) for rack in hosts.racks])[plan.host_codes]
+    known = rack != NO_HOST
+    return at_host, _at(plan, racks, group[known], rack[known]), located
+
+
+def _at(plan: GroupedSplits, hosts: Hosts, group: Ints, preferred: Ints) -> Bools:
+    """Tell which splits have a host that their group prefers.
+
+    Args:
+        plan: The groups.
+        hosts: Hosts, or racks, of the splits.
+        group: Of p preferences, whose.
+        preferred: Of p preferences, a position in `hosts.names`.
+    """
+    here = np.zeros(len(plan.splits), np.bool_)
+    if not len(preferred):
+        return here
     host_count = len(hosts.names)
-    preferred = np.repeat(np.arange(len(plan)), np.diff(plan.host_offsets)) * host_count
-    preferred = np.unique(preferred + plan.host_codes)
-    group = np.repeat(np.arange(len(plan)), np.diff(plan.offsets))
-    split = np.repeat(np.arange(len(splits)), hosts.counts)
-    pair = group[split] * host_count + hosts.codes
-    at = np.minimum(np.searchsorted(preferred, pair), max(len(preferred) - 1, 0))
-    here = np.zeros(len(splits), np.bool_)
-    if len(preferred):
-        here[split[preferred[at] == pair]] = True
-    return int(splits.length[here].sum()), located
+    wanted = np.unique(group * host_count + preferred)
+    split = run_numbers(hosts.offsets)
+    pair = run_numbers(plan.offsets)[split] * host_count + hosts.codes
+    at = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)
+    here[split[wanted[at] == pair]] = True
+    return here
 
 
 def _seconds(cost: int) -> float:

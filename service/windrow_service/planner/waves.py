@@ -6,12 +6,13 @@ import numpy as np
 
 from windrow_service.planner.fill import fill_groups
 from windrow_service.planner.policy import Policy
+from windrow_service.planner.slots import slowest_slot, task_costs
 from windrow_service.planner.splits import Ints, run_numbers, run_offsets
 from windrow_service.planner.spread import Items
 
 
 def group_by_key(
-    length: Ints, work: Ints, keys: Ints, share: int | None, alone: int, policy: Policy
+    length: Ints, work: Ints, keys: Ints, share: int | None, alone: Ints, policy: Policy
 ) -> Ints:
     """Return a group number for each of m splits, ascending from key to key.
 
@@ -20,7 +21,7 @@ def group_by_key(
         work: What reading it costs.
         keys: Where runs of equal keys begin, and m at the end.
         share: The most work of a group; None makes one last wave of everything.
-        alone: How many groups there are besides.
+        alone: The work of each group that there is besides.
         policy: The limits.
     """
     if share is None:
@@ -28,22 +29,38 @@ def group_by_key(
         if policy.max_small_splits_grouped is not None:
             fewest = np.maximum(fewest, -(-np.diff(keys) // policy.max_small_splits_grouped))
         fewest = np.minimum(np.maximum(fewest, 1), np.diff(keys))
-        missing = -(int(fewest.sum()) + alone) % policy.parallelism
+        missing = -(int(fewest.sum()) + len(alone)) % policy.parallelism
         return _spread(length, work, keys, fewest, missing, policy)
     number = fill_groups(length, work, keys, share, policy)
-    count = int(number.max()) + 1
-    over = (count + alone) % policy.parallelism
-    if over:
-        # The last ones are divided: as the newest paths they change most anyway.
-        first = max(count - over, 0)
-        rows = np.flatnonzero(number >= first)
-        runs = run_offsets(run_numbers(keys)[rows])
-        begin = np.minimum.reduceat(number[rows], runs[:-1])
-        last = np.maximum.reduceat(number[rows], runs[:-1])
-        number[rows] = first + _spread(
-            length[rows], work[rows], runs, last - begin + 1, policy.parallelism - over, policy
-        )
-    return number
+    over = (int(number.max()) + 1 + len(alone)) % policy.parallelism
+    if not over:
+        return number
+    divided = _divide_last(number, over, length, work, keys, policy)
+    # Where what is left over is little, more tasks cost more than they save.
+    better = _slowest(divided, work, alone, policy) < _slowest(number, work, alone, policy)
+    return divided if better else number
+
+
+def _divide_last(
+    number: Ints, over: int, length: Ints, work: Ints, keys: Ints, policy: Policy
+) -> Ints:
+    """Divide the last `over` groups into `parallelism`; as the newest paths they change most."""
+    first = max(int(number.max()) + 1 - over, 0)
+    rows = np.flatnonzero(number >= first)
+    runs = run_offsets(run_numbers(keys)[rows])
+    begin = np.minimum.reduceat(number[rows], runs[:-1])
+    last = np.maximum.reduceat(number[rows], runs[:-1])
+    divided: Ints = number.copy()
+    divided[rows] = first + _spread(
+        length[rows], work[rows], runs, last - begin + 1, policy.parallelism - over, policy
+    )
+    return divided
+
+
+def _slowest(number: Ints, work: Ints, alone: Ints, policy: Policy) -> int:
+    held = np.bincount(number, work).astype(np.int64)
+    tasks = task_costs(np.sort(np.concatenate((held, alone)))[::-1])
+    return slowest_slot(tasks, policy.parallelism)
 
 
 def _spread(length: Ints, work: Ints, keys: Ints, count: Ints, more: int, policy: Policy) -> Ints:

@@ -49,28 +49,28 @@ def pack(splits: Splits, policy: Policy) -> Groups:
 
     Complexity: O(n) time and memory on columns, and a step in Python for each group.
     """
-    rows = np.flatnonzero(splits.length < policy.max_split_size)
-    if not len(rows):
-        return Groups.by_number(np.arange(len(splits), dtype=np.int64))
-    if len(rows) == len(splits):
-        return Groups.by_number(_number(splits, 0, policy))
+    work = splits.work(policy.open_file_cost)
     number = np.arange(len(splits), dtype=np.int64)
-    number[rows] = len(splits) + _number(splits.take(rows), len(splits) - len(rows), policy)
+    small = splits.length < policy.max_split_size
+    if small.all() and len(splits):
+        number = _number(splits, work, work[:0], policy)
+    elif small.any():
+        rows = np.flatnonzero(small)
+        number[rows] = len(splits) + _number(splits.take(rows), work[rows], work[~small], policy)
     return Groups.by_number(number)
 
 
 STRATEGY = Strategy(pack=pack)
 
 
-def _number(splits: Splits, alone: int, policy: Policy) -> Ints:
-    """Return a group number for each split, next to `alone` splits that are groups already."""
-    work = splits.work(policy.open_file_cost)
+def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
+    """Return a group number for each split, next to groups whose work is `alone`."""
     fewest = _fewest_groups(splits.length, splits.bucket + 1, policy)
-    is_short = fewest + alone < policy.parallelism
+    is_short = fewest + len(alone) < policy.parallelism
     total = int(work.sum())
     region = _dense(splits.bucket + 1)
     if is_short:
-        share = -(-total // (policy.parallelism - alone))
+        share = -(-total // (policy.parallelism - len(alone)))
     else:
         share = _share(total, fewest, policy)
         region = _with_cells(splits, work, region, share, policy)
