@@ -13,6 +13,7 @@ import pyarrow as pa
 from windrow.errors import RefreshFailedError
 from windrow.models import (
     Plan,
+    PlanExplanation,
     PlanOptions,
     PlanRequest,
     Problem,
@@ -249,6 +250,15 @@ class Client:
             "GET", f"/plans/{info.plan_id}/groups", headers={"Accept": _ARROW_STREAM}
         )
         return SplitPlan(info, read_group_stream(info.plan_id, stream.content))
+
+    def explain(self, plan_id: str) -> PlanExplanation:
+        """Say why a plan is as it is, beside what the other strategies would make of its files.
+
+        Args:
+            plan_id: `info.plan_id` of a plan.
+        """
+        answer = self._transport.call("GET", f"/plans/{quote(plan_id, safe='')}/explain")
+        return read_answer(PlanExplanation, answer)
 
     def delete_plan(self, plan_id: str) -> None:
         """Forget a plan before it expires."""

@@ -5,7 +5,7 @@
   + IncompletePlanError
   + UnsupportedAnswerError
   + ProblemError                  the coordinator answered with an RFC 9457 problem
-    - NotFoundError               table, snapshot, plan, refresh or page
+    - NotFoundError               table, snapshot, plan, refresh or page; or a plan's snapshot
     - InvalidRequestError         the request can never work as sent
     - TableChangedError           If-Match did not hold
     - TableNotRefreshedError      the table has no snapshot yet
@@ -113,6 +113,7 @@ _BY_TYPE: dict[str, type[ProblemError]] = {
 _BY_STATUS: dict[int, type[ProblemError]] = {
     403: NotAllowedError,
     404: NotFoundError,
+    410: NotFoundError,
     412: TableChangedError,
     413: InvalidRequestError,
     422: InvalidRequestError,

@@ -27,6 +27,7 @@ from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.errors import StoreUnavailableError
+from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.plans import MakePlan, PlanLimits
 from windrow_service.usecases.ports import PlanStore
 from windrow_service.usecases.publish import PublishInventory
@@ -98,6 +99,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runner=runner,
                 clock=_now,
                 limits=PlanLimits(**settings.limits.model_dump(exclude={"max_body_bytes"})),
+            ),
+            explain_plan=ExplainPlan(
+                snapshots=snapshots,
+                plans=plans,
+                runner=runner,
+                clock=_now,
+                max_plan_files=settings.limits.max_plan_files,
             ),
             runner=runner,
             tokens=PageTokens(await signing_key(engine)),

@@ -157,7 +157,11 @@ class Plan(Answer):
     partition_columns: list[Column]
     sort_columns: list[SortColumn]
     filter: FilterTree | None
-    options: PlanOptions
+    limit: int | None = None
+    requested_options: PlanOptions | None = Field(
+        default=None, description="As they were asked for; null is what the strategy says."
+    )
+    options: PlanOptions = Field(description="As the plan was made.")
     summary: PlanSummary
     groups: list[SplitGroup]
     next_page_token: str | None

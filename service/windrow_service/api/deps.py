@@ -11,6 +11,7 @@ from fastapi import Depends, Header, Path, Query, Request
 from windrow.models import TABLE_NAME_PATTERN, ServiceConfig
 from windrow_service.api.tokens import PageTokens
 from windrow_service.pool.refreshes import Refreshes
+from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.plans import MakePlan
 from windrow_service.usecases.ports import Clock, PlanStore, Runner, SnapshotStore, TableStore
 from windrow_service.usecases.publish import PublishInventory
@@ -30,6 +31,7 @@ class Services:
     publish_inventory: PublishInventory
     refreshes: Refreshes
     make_plan: MakePlan
+    explain_plan: ExplainPlan
     runner: Runner
     tokens: PageTokens
     ping: Callable[[], Awaitable[None]]

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Response, status
 from pydantic_core import to_json
 
-from windrow.models import GroupPage, Plan, PlanRequest
+from windrow.models import GroupPage, Plan, PlanExplanation, PlanRequest
 from windrow_service.api.deps import (
     ARROW_STREAM,
     PageSizeQuery,
@@ -72,6 +72,20 @@ async def get_groups(
     begin = services.tokens.read_number(_listing(plan_id), page_token, 0)
     page = await services.make_plan.page(plan_id, begin, page_size)
     return _json({"plan_id": plan_id, "next_page_token": _next_token(services, page)}, page)
+
+
+@router.get(
+    "/plans/{plan_id}/explain",
+    operation_id="explain_plan",
+    responses=problem_responses(404, 410, 422, 503),
+)
+async def explain_plan(plan_id: PlanIdPath, services: ServicesDep) -> PlanExplanation:
+    """Say why a plan is as it is, and what the other strategies would make of its files.
+
+    It is worked out anew from the plan's snapshot, filter, limit and options, which takes as
+    long as planning under every strategy. Nothing is stored.
+    """
+    return await services.explain_plan(plan_id)
 
 
 @router.delete(

@@ -57,6 +57,9 @@ KINDS: Mapping[type[Exception], Kind] = {
     usecases.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
     usecases.SnapshotNotFoundError: Kind(NOT_FOUND, "snapshot-not-found", "Snapshot not found"),
     usecases.PlanNotFoundError: Kind(NOT_FOUND, "plan-not-found", "Plan not found"),
+    usecases.PlanSnapshotGoneError: Kind(
+        HTTPStatus.GONE, "plan-snapshot-gone", "Snapshot of the plan is gone"
+    ),
     usecases.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
     usecases.PageTokenError: Kind(NOT_FOUND, "page-not-found", "Page not found"),
     usecases.TableNotRefreshedError: Kind(

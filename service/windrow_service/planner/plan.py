@@ -34,6 +34,7 @@ class GroupedSplits:
         residual: For each group, the position of its residual filter in `residual_filters`.
         residual_filters: What is left for the reader to apply; None is nothing.
         pruning: Which files were pruned, and by what.
+        cached: Which files are cacheable, and where they are cached.
     """
 
     files: pa.Table
@@ -45,6 +46,7 @@ class GroupedSplits:
     residual: Ints
     residual_filters: Sequence[Expression | None]
     pruning: Pruning
+    cached: Cached
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -116,6 +118,7 @@ def plan_groups(
         residual=residual,
         residual_filters=residual_filters,
         pruning=pruning,
+        cached=cached,
     )
 
 

@@ -6,6 +6,7 @@
     - SnapshotNotFoundError
     - PlanNotFoundError
     - RefreshNotFoundError
+  + PlanSnapshotGoneError
   + PageTokenError
   + TableChangedError
   + TableNotRefreshedError
@@ -64,6 +65,22 @@ class PlanNotFoundError(NotFoundError):
 
     def __str__(self) -> str:
         return f"no plan {self.plan_id!r}: it may have expired or been deleted; plan again"
+
+
+class PlanSnapshotGoneError(UseCaseError):
+    """A plan is still there, and the snapshot that it was made from is not."""
+
+    def __init__(self, plan_id: str, table: str, snapshot_id: int) -> None:
+        super().__init__(plan_id, table, snapshot_id)
+        self.plan_id = plan_id
+        self.table = table
+        self.snapshot_id = snapshot_id
+
+    def __str__(self) -> str:
+        return (
+            f"plan {self.plan_id!r} cannot be explained any more: snapshot {self.snapshot_id} of "
+            f"table {self.table!r} was dropped with the table or its definition; plan again"
+        )
 
 
 class RefreshNotFoundError(NotFoundError):

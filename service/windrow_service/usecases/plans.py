@@ -24,26 +24,21 @@ from windrow.models import (
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
-from windrow_service.inventory.manifests import decode_manifest
-from windrow_service.planner.columns import inventory_schema
-from windrow_service.planner.expressions import Expression, asks_for_values, columns_of
+from windrow_service.planner.expressions import Expression, columns_of
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
-from windrow_service.planner.prune import Pruned
-from windrow_service.planner.ranges import prune_manifests
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.usecases.errors import InvalidColumnsError
 from windrow_service.usecases.ports import (
     Clock,
     GroupCodec,
-    ManifestEntry,
     PlanStore,
     Runner,
-    Snapshot,
     SnapshotStore,
     StoredPlan,
     TableStore,
 )
+from windrow_service.usecases.scans import Scan, types_of
 from windrow_service.usecases.types import wire_columns
 
 
@@ -106,10 +101,12 @@ class MakePlan:
         table = await self.tables.get(request.table)
         snapshot = await self.snapshots.get(request.table, request.snapshot_id)
         started = time.perf_counter()
-        wanted = await self.runner.run(lambda: self._wanted(snapshot, request))
-        bodies = await self.snapshots.bodies(request.table, snapshot, wanted.manifests)
+        scan = await self.runner.run(
+            lambda: Scan.of(snapshot, self._expression(request, types_of(snapshot)))
+        )
+        bodies = await self.snapshots.bodies(request.table, snapshot, scan.manifests)
         drafted = await self.runner.run(
-            lambda: self._draft(table.info.definition, snapshot, wanted, bodies, request)
+            lambda: self._draft(table.info.definition, scan, bodies, request)
         )
         now = self.clock()
         info = Plan(
@@ -126,6 +123,8 @@ class MakePlan:
             columns=drafted.columns,
             hidden_columns=drafted.hidden_columns,
             filter=drafted.filter,
+            limit=request.limit,
+            requested_options=request.options,
             options=drafted.options,
             summary=drafted.summary.model_copy(
                 update={"planning_seconds": round(time.perf_counter() - started, 6)}
@@ -162,35 +161,24 @@ class MakePlan:
         more = end < plan.info.summary.group_count
         return PageOfGroups(plan=plan.info, groups=groups, next_group=end if more else None)
 
-    def _wanted(self, snapshot: Snapshot, request: PlanRequest) -> _Wanted:
-        expression = self._expression(request, _types(snapshot))
-        kept, pruned = prune_manifests(snapshot.ranges, expression)
-        manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
-        return _Wanted(expression, manifests, pruned)
-
     def _draft(
         self,
         definition: TableDefinition,
-        snapshot: Snapshot,
-        wanted: _Wanted,
+        scan: Scan,
         bodies: Sequence[bytes],
         request: PlanRequest,
     ) -> _Draft:
-        types, expression = _types(snapshot), wanted.expression
+        types, expression = types_of(scan.snapshot), scan.expression
         columns = list(types) if request.columns is None else _columns(request.columns, types)
         sort_names = _columns([column.name for column in definition.sort_columns], types)
         options = with_defaults(request.options)
-        schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
-        bloom = expression is not None and asks_for_values(expression)
-        decoded = [decode_manifest(body, bloom=bloom) for body in bodies]
-        files = pa.concat_tables(decoded or [schema.empty_table()])
         policy = policy_of(options, self.limits.max_plan_files)
         groups = plan_groups(
-            files,
+            scan.files(bodies),
             expression,
             policy,
             limit=request.limit,
-            by_manifest=wanted.pruned,
+            by_manifest=scan.pruned,
             table_format=definition.format,
         )
         needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
@@ -240,13 +228,6 @@ def policy_of(options: PlanOptions, max_files: int) -> Policy:
     return Policy(**values, max_files=max_files)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    expression: Expression | None
-    manifests: Sequence[ManifestEntry]
-    pruned: Pruned
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
     # The groups themselves stay behind: even to count or to free them takes 0.1 s for a
@@ -259,10 +240,6 @@ class _Draft:
     # A JSON tree; `Plan` makes nodes of it.
     filter: Any
     options: PlanOptions
-
-
-def _types(snapshot: Snapshot) -> dict[str, pa.DataType]:
-    return {f.name: f.type for f in [*snapshot.data_schema, *snapshot.partition_schema]}
 
 
 def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:

@@ -1,0 +1,74 @@
+"""Why a plan's groups are as they are: their reasons, and how full they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from windrow_service.planner.plan import GroupedSplits
+from windrow_service.planner.splits import Bools, Ints
+
+Reason: TypeAlias = Literal["cacheable", "large", "no_location", "small"]
+FILL_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many groups, with how many splits and bytes."""
+
+    groups: int
+    splits: int
+    size_bytes: int
+
+
+def tally_reasons(plan: GroupedSplits, max_split_size: int) -> Mapping[Reason, Tally]:
+    """Count groups by the first reason that holds of them.
+
+    * `cacheable`: it holds splits that are read where they are cached.
+    * `large`: it is one split of at least `max_split_size`, or one piece of a file.
+    * `no_location`: hosts of the table are known, but the group prefers none.
+    * `small`: all others.
+
+    Args:
+        plan: The groups.
+        max_split_size: Most bytes of a group, as the plan was made.
+    """
+    first = plan.offsets[:-1]
+    splits = np.diff(plan.offsets)
+    head = plan.splits.file[first]
+    is_piece = plan.splits.length[first] < plan.files["size_bytes"].to_numpy()[head]
+    is_located = np.diff(plan.host_offsets) > 0
+    number = np.select(
+        [
+            _holds_cacheable(plan),
+            (splits == 1) & (is_piece | (plan.size_bytes >= max_split_size)),
+            ~is_located & bool(plan.splits.hosts.names),
+        ],
+        [0, 1, 2],
+        3,
+    )
+    reasons: tuple[Reason, ...] = get_args(Reason)
+    columns = [
+        np.bincount(number, weights, len(reasons)).astype(np.int64).tolist()
+        for weights in (None, splits, plan.size_bytes)
+    ]
+    return {
+        reason: Tally(*of) for reason, of in zip(reasons, zip(*columns, strict=True), strict=True)
+    }
+
+
+def fill_histogram(plan: GroupedSplits, max_split_size: int) -> Ints:
+    """Count groups by how full they are, in `FILL_BINS` equal steps; the last holds the full."""
+    # Whole numbers: a group of exactly three tenths is not less than that.
+    step = plan.size_bytes * FILL_BINS // max_split_size
+    return np.bincount(np.minimum(step, FILL_BINS - 1), minlength=FILL_BINS)
+
+
+def _holds_cacheable(plan: GroupedSplits) -> Bools:
+    cacheable = plan.cached.cacheable[plan.splits.file]
+    if not cacheable.any():
+        return np.zeros(len(plan), np.bool_)
+    return np.logical_or.reduceat(cacheable, plan.offsets[:-1])

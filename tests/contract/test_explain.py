@@ -1,0 +1,192 @@
+"""`/plans/{id}/explain`: why a plan is as it is, beside the other strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+import windrow
+from tests.support import hive
+from tests.support.problems import problem_of
+
+MIB = 2**20
+STRATEGIES = ["balanced", "openlookeng", "spark", "iceberg", "tez"]
+MakePlan = Callable[..., dict[str, Any]]
+
+
+def explained(http: httpx.Client, plan: dict[str, Any]) -> dict[str, Any]:
+    answer = http.get(f"/plans/{plan['plan_id']}/explain")
+    assert answer.status_code == 200, answer.text
+    said: dict[str, Any] = answer.json()
+    return said
+
+
+def publish(url: str, name: str, location: Path, sizes: list[int], hosts: list[list[str]]) -> None:
+    location.mkdir()
+    files = pa.table(
+        {
+            "path": [f"f{at:05d}.parquet" for at in range(len(sizes))],
+            "size_bytes": sizes,
+            "mtime_ns": [0] * len(sizes),
+            "row_count": [1] * len(sizes),
+            "hosts": pa.array(hosts, pa.list_(pa.string())),
+        }
+    )
+    with windrow.connect(url) as client:
+        client.register_table(name, str(location), columns={"id": "bigint"})
+        client.publish(name, files)
+
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "everything": {},
+    "a filter that partitions settle": {"filter": "ds >= '2026-11-02'"},
+    "a filter that statistics settle": {"filter": "id BETWEEN 15 AND 25 OR NOT (id < 50)"},
+    "a filter of texts": {"filter": "name LIKE 'name-1%' AND ds IN ('2026-11-01', '2026-11-03')"},
+    "a filter that no row matches": {"filter": "ds = '2030-01-01'"},
+    "a limit": {"filter": "ds >= '2026-11-02'", "limit": 11},
+    "options": {"options": {"max_split_size": 1, "parallelism": 4}},
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_the_first_strategy_is_the_plans_own_and_its_figures_are_the_plans(
+    http: httpx.Client, events: str, make_plan: MakePlan, strategy: str, question: dict[str, Any]
+) -> None:
+    options = question.get("options", {}) | {"strategy": strategy}
+    plan = make_plan(events, **question | {"options": options, "page_size": 1000})
+    summary = plan["summary"]
+
+    said = explained(http, plan)
+
+    own = said["strategies"][0]
+    assert (own["strategy"], own["group_count"]) == (strategy, summary["group_count"])
+    assert {each["strategy"] for each in said["strategies"]} == set(STRATEGIES)
+    assert sum(reason["groups"] for reason in said["reasons"]) == summary["group_count"]
+    assert sum(reason["splits"] for reason in said["reasons"]) == summary["split_count"]
+    assert sum(reason["size_bytes"] for reason in said["reasons"]) == summary["size_bytes"]
+    assert sum(said["fill_histogram"]) == summary["group_count"]
+    assert sum(said["locality"].values()) == summary["size_bytes"]
+    assert {step["step"]: (step["files"], step["size_bytes"]) for step in said["pruned"]} == {
+        step: (summary[f"files_pruned_by_{step}"], summary[f"bytes_pruned_by_{step}"])
+        for step in ("manifest", "partition", "statistics", "bloom", "limit")
+    }
+    for field in ("files_total", "files_planned", "size_bytes", "split_count"):
+        assert said[field] == summary[field]
+    for field in ("plan_id", "table", "snapshot_id", "options"):
+        assert said[field] == plan[field]
+
+
+def test_each_strategy_makes_what_a_plan_under_it_has(
+    http: httpx.Client, url: str, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    hosts = [[f"h{at % 4}"] for at in range(120)]
+    publish(url, name, location, [(1 + at % 7) * MIB for at in range(120)], hosts)
+    options = {"max_split_size": 32 * MIB, "parallelism": 3}
+    plan = make_plan(name, options=options | {"strategy": "spark"})
+
+    said = explained(http, plan)
+
+    counts = {each["strategy"]: each["group_count"] for each in said["strategies"]}
+    made = {
+        strategy: make_plan(name, options=options | {"strategy": strategy})["summary"]
+        for strategy in STRATEGIES
+    }
+    assert counts == {strategy: summary["group_count"] for strategy, summary in made.items()}
+    assert len(set(counts.values())) > 1
+    for each in said["strategies"]:
+        assert each["fewest_groups"] <= each["group_count"]
+        assert 0 < each["fill"] <= 1
+        assert each["longest_task_seconds"] <= each["slowest_slot_seconds"]
+        assert each["slowest_slot_seconds"] <= each["all_tasks_seconds"]
+        assert each["all_tasks_seconds"] <= 3 * each["slowest_slot_seconds"]
+
+
+def test_all_strategies_are_judged_by_the_open_cost_that_was_asked_for_or_the_calibrated_one(
+    http: httpx.Client, events: str, make_plan: MakePlan
+) -> None:
+    calibrated = http.get("/config").json()["defaults"]["open_file_cost"]
+
+    left_out = explained(http, make_plan(events, options={"strategy": "spark"}))
+    asked = explained(http, make_plan(events, options={"open_file_cost": "64MB"}))
+
+    assert left_out["options"]["open_file_cost"] == 4 * MIB
+    assert left_out["open_file_cost"] == calibrated
+    assert asked["open_file_cost"] == 64 * MIB
+    slowest = asked["strategies"][0]["slowest_slot_seconds"]
+    assert slowest > left_out["strategies"][0]["slowest_slot_seconds"]
+
+
+def test_bytes_are_told_by_where_they_lie(
+    http: httpx.Client, url: str, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    # One group, which prefers a: its rack also has b, and c is elsewhere.
+    hosts = [["/r/a"]] * 3 + [["/r/b"], ["/q/c"], []]
+    publish(url, name, location, [4 * MIB] * 3 + [1 * MIB, 2 * MIB, 3 * MIB], hosts)
+    options = {"strategy": "iceberg", "open_file_cost": 0}
+
+    said = explained(http, make_plan(name, options=options))
+
+    assert said["locality"] == {
+        "host_bytes": 12 * MIB,
+        "rack_bytes": MIB,
+        "elsewhere_bytes": 2 * MIB,
+        "unknown_bytes": 3 * MIB,
+    }
+
+
+def test_an_explanation_is_the_same_after_the_table_has_changed(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events)
+    before = explained(http, plan)
+    hive.write_file(location / "ds=2026-11-09" / "new.parquet", [1])
+    http.post(f"/tables/{events}/refresh").raise_for_status()
+
+    assert explained(http, plan) == before
+
+
+def test_a_plan_that_is_not_there_or_deleted_is_not_explained(
+    http: httpx.Client, events: str, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events)
+    path = f"/plans/{plan['plan_id']}"
+    http.delete(path).raise_for_status()
+
+    problem_of(http.get(f"{path}/explain"), 404, "plan-not-found")
+    problem_of(http.get("/plans/not-an-id/explain"), 422, "invalid-request")
+
+
+def test_a_plan_whose_snapshot_is_gone_says_so(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan
+) -> None:
+    plan = make_plan(events)
+    path = f"/plans/{plan['plan_id']}/explain"
+    http.delete(f"/tables/{events}").raise_for_status()
+
+    dropped = http.get(path)
+    http.put(f"/tables/{events}", json={"location": str(location)}).raise_for_status()
+    registered = http.get(path)
+    http.post(f"/tables/{events}/refresh").raise_for_status()
+    refreshed = http.get(path)
+
+    # The last one has a snapshot of the same number, of another table.
+    for answer in (dropped, registered, refreshed):
+        detail = problem_of(answer, 410, "plan-snapshot-gone")["detail"]
+        assert plan["plan_id"] in detail
+        assert "plan again" in detail
+
+
+def test_the_client_explains_a_plan(url: str, events: str) -> None:
+    with windrow.connect(url) as client:
+        plan = client.plan(events, parallelism=2)
+
+        said = client.explain(plan.info.plan_id)
+
+    assert said.strategies[0].group_count == len(plan)
+    assert said.options == plan.info.options
