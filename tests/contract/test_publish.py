@@ -132,6 +132,7 @@ def test_an_inventory_over_another_version_is_refused(
         ("path", "x.parquet", "every file of a table must lie under the same"),
         ("size_bytes", -1, "column 'size_bytes', row 2: -1 is negative"),
         ("row_count", None, "column 'row_count', row 2: None is null"),
+        ("hosts", ["a", None], "holds null"),
     ],
 )
 def test_a_row_that_cannot_be_is_named_and_nothing_is_published(

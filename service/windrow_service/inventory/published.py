@@ -147,10 +147,21 @@ def _checked(published: pa.Table) -> pa.Table:
         "path", pc.match_substring_regex(files["path"], _NOT_CANONICAL), files, "is not canonical"
     )
     _refuse_rows("path", pc.equal(files["path"], ""), files, "is empty")
+    for name in ("hosts", "row_group_offsets"):
+        if name in columns:
+            nulls = pc.is_null(pc.list_flatten(files[name]))
+            parents = pc.list_parent_indices(files[name]).filter(nulls)
+            _refuse_rows(name, _flags(parents, len(files)), files, "holds null")
     for name in ("size_bytes", "row_count", "bucket", "delete_count", "delete_bytes"):
         if name in columns:
             _refuse_rows(name, pc.fill_null(pc.less(files[name], 0), False), files, "is negative")
     return files
+
+
+def _flags(rows: pa.ChunkedArray, count: int) -> pa.Array:
+    flags = np.zeros(count, np.bool_)
+    flags[rows.to_numpy()] = True
+    return pa.array(flags)
 
 
 def _refuse_rows(name: str, wrong: pa.ChunkedArray, files: pa.Table, what: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.splits import Bools, Ints, run_numbers, run_offsets
+from windrow_service.planner.splits import Bools, Ints, key_blocks, run_numbers, run_offsets
 from windrow_service.planner.spread import Items
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ BATCH_GROUPS = 96
 
 
 def fill_groups(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy) -> Ints:
-    """Return a group number for each split, ascending from key to key.
+    """Return a group number for each split; those of a key are consecutive.
 
     A group takes splits of one key while it stays within the share of work and every limit.
     One split is always taken, however much work it is.
@@ -46,6 +46,18 @@ def fill_groups(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy
 
     Complexity: O(m) on columns, and O(log m) in Python for each group.
     """
+    group = np.empty(len(length), np.int64)
+    used = 0
+    for first, last in key_blocks(keys):
+        begin, end = keys[first], keys[last]
+        some = keys[first : last + 1] - begin
+        filled = _fill_keys(length[begin:end], work[begin:end], some, share, policy)
+        group[begin:end] = used + filled
+        used += int(filled.max()) + 1
+    return group
+
+
+def _fill_keys(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy) -> Ints:
     part = np.maximum(length / policy.max_split_size, work / share)
     is_large = part > LARGE_PART
     key = run_numbers(keys)

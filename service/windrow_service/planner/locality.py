@@ -40,7 +40,7 @@ def places(splits: Splits, region: Ints, fill: Floats) -> tuple[Ints, Bools]:
     first = (splits.fingerprint % np.maximum(replicas, 1).astype(np.uint64)).astype(np.int64)
     rows = np.flatnonzero(replicas > 0)
     host = hosts.nth(first)
-    level = _Level(region, fill, np.repeat(region, replicas) * count + hosts.codes, count)
+    level = _Level(region, fill, hosts.repeat(region) * count + hosts.codes, count)
     rows = level.keep(rows, host, place, 1)
     is_guest[rows] = True
     for step in range(1, int(replicas.max())):
@@ -140,7 +140,7 @@ def _gather(level: _Level, rows: Ints, hosts: Hosts, place: Ints) -> Ints:
     if not len(rows):
         return rows
     some = hosts.take(rows)
-    turn = np.repeat(np.arange(len(rows)), some.counts)
+    turn = some.repeat(np.arange(len(rows)))
     reach = level.held_by(rows[turn], some.codes, level._fill[rows[turn]])
     best = np.lexsort((some.codes, -reach, turn))[some.offsets[:-1]]
     at = some.codes[best]

@@ -77,7 +77,7 @@ def local_bytes(hosts: Hosts, size: Ints, offsets: Ints) -> Floats:
     """
     group_count, host_count = len(offsets) - 1, len(hosts.names)
     begin, end = offsets[0], offsets[-1]
-    counts = np.diff(hosts.offsets[begin : end + 1])
+    counts = hosts.each or np.diff(hosts.offsets[begin : end + 1])
     group = np.repeat(np.arange(group_count), np.diff(offsets))
     codes = hosts.codes[hosts.offsets[begin] : hosts.offsets[end]]
     pair = np.repeat(group * host_count, counts) + codes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,10 @@ import pyarrow.compute as pc
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
+AnyValue = TypeVar("AnyValue", bound=np.generic)
 
 NO_BUCKET = -1
+_BLOCK = 2**18
 NO_HOST = -1
 
 
@@ -27,12 +30,15 @@ class Hosts:
         racks: The rack of each of them, or "" where it is not known.
         offsets: m + 1 positions in `codes`; row i is `codes[offsets[i]:offsets[i + 1]]`.
         codes: Positions in `names`, in the order in which the file names its hosts.
+        each: How many hosts every split has, or None if not all have as many; this is the
+            usual case, and spares most of the arithmetic.
     """
 
     names: tuple[str, ...]
     racks: tuple[str, ...]
     offsets: Ints
     codes: npt.NDArray[np.int32]
+    each: int | None = None
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> Hosts:
@@ -52,25 +58,31 @@ class Hosts:
         position = {name: at for at, name in enumerate(names)}
         code = np.array([position[name] for _, name in topology], np.int32)
         racks = tuple(rack_of[name] for name in names)
-        return cls(names, racks, offsets, code[coded.indices.to_numpy(zero_copy_only=False)])
+        each = int(lengths[0]) if lengths.min() == lengths.max() else None
+        codes = code[coded.indices.to_numpy(zero_copy_only=False)]
+        return cls(names, racks, offsets, codes, each)
 
     @property
     def counts(self) -> Ints:
         """How many hosts each split has."""
+        if self.each is not None:
+            return np.broadcast_to(np.int64(self.each), len(self.offsets) - 1)
         return np.diff(self.offsets)
+
+    def repeat(self, values: npt.NDArray[AnyValue]) -> npt.NDArray[AnyValue]:
+        """Return a value of each split for each of its hosts."""
+        return np.repeat(values, self.counts if self.each is None else self.each)
 
     def take(self, rows: Ints) -> Hosts:
         """Return the hosts of the splits at `rows`, in that order."""
         if not self.names:
             return Hosts((), (), np.zeros(len(rows) + 1, np.int64), self.codes)
-        if len(rows) == len(self.offsets) - 1 and (np.diff(rows, prepend=-1) == 1).all():
+        if _is_identity(rows, len(self.offsets) - 1):
             return self
-        counts = self.counts
-        if counts[:1].any() and (counts == counts[0]).all():
-            # As many replicas everywhere: rows of a matrix.
-            codes = self.codes.reshape(-1, counts[0])[rows].reshape(-1)
-            return replace(self, offsets=np.arange(len(rows) + 1) * counts[0], codes=codes)
-        counts = counts[rows]
+        if self.each is not None:
+            codes = self.codes.reshape(-1, self.each)[rows].reshape(-1)
+            return replace(self, offsets=np.arange(len(rows) + 1) * self.each, codes=codes)
+        counts = self.counts[rows]
         offsets = np.concatenate(([0], np.cumsum(counts)))
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
         codes = self.codes[np.repeat(self.offsets[rows], counts) + within]
@@ -95,7 +107,10 @@ class Hosts:
         if not len(self.codes):
             return np.full(len(position), NO_HOST, np.int64)
         index = self.offsets[:-1] + position
-        found = position < self.counts
+        if self.each is not None and int(position.max()) < self.each:
+            codes: Ints = self.codes[index].astype(np.int64)
+            return codes
+        found = index < self.offsets[1:]
         return np.where(found, self.codes[np.where(found, index, 0)], NO_HOST)
 
 
@@ -189,6 +204,12 @@ class Groups:
         return cls(order, run_offsets(number[order]))
 
 
+def _is_identity(rows: Ints, count: int) -> bool:
+    if len(rows) != count or count == 0 or rows[0] != 0 or rows[-1] != count - 1:
+        return False
+    return bool((rows[1:] > rows[:-1]).all())
+
+
 def _rack_and_name(text: str) -> tuple[str, str]:
     rack, slash, name = text.rpartition("/")
     return (rack, name) if slash else ("", text)
@@ -219,6 +240,20 @@ def run_offsets(*keys: Ints) -> Ints:
     for key in keys:
         change |= key[1:] != key[:-1]
     return np.concatenate(([0], np.flatnonzero(change) + 1, [size])).astype(np.int64)
+
+
+def key_blocks(keys: Ints) -> Iterator[tuple[int, int]]:
+    """Yield ranges of keys with about so many splits that work on them stays in the caches.
+
+    Args:
+        keys: Where runs of equal keys begin, and the number of splits at the end.
+    """
+    first = 0
+    while first < len(keys) - 1:
+        end = int(np.searchsorted(keys, keys[first] + _BLOCK, side="right")) - 1
+        end = max(end, first + 1)
+        yield first, end
+        first = end
 
 
 def run_numbers(offsets: Ints) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.splits import Bools, Ints, run_numbers
+from windrow_service.planner.splits import Bools, Ints, key_blocks, run_numbers
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -25,7 +25,6 @@ GROWTH = 64
 DEALT_PART = 16
 # Poured sizes fall by half from class to class; what is below the last is too small to matter.
 CLASSES = 12
-_BLOCK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +54,12 @@ class Items:
         Complexity: O(n log n) time, O(n) memory; no step per split in Python.
         """
         group = np.empty(len(self.length), np.int64)
-        used = first = 0
-        while first < len(count):
-            # So many splits at a time that what is worked out for them stays in the caches.
-            begin = int(self.keys[first])
-            last = int(np.searchsorted(self.keys, begin + _BLOCK, side="right")) - 1
-            last = min(max(last, first + 1), len(count))
-            end = int(self.keys[last])
+        used = 0
+        for first, last in key_blocks(self.keys):
+            begin, end = self.keys[first], self.keys[last]
             keys = self.keys[first : last + 1] - begin
             some = Items(self.length[begin:end], self.work[begin:end], keys)
             group[begin:end], used = some._spread(count[first:last], policy, used)
-            first = last
         return _in_key_order(group, self.keys)
 
     def _spread(self, count: Ints, policy: Policy, used: int) -> tuple[Ints, int]:

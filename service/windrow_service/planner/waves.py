@@ -14,7 +14,7 @@ from windrow_service.planner.spread import Items
 def group_by_key(
     length: Ints, work: Ints, keys: Ints, share: int | None, alone: Ints, policy: Policy
 ) -> Ints:
-    """Return a group number for each of m splits, ascending from key to key.
+    """Return a group number for each of m splits.
 
     Args:
         length: Bytes of each split, under `max_split_size`.
