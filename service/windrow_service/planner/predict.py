@@ -116,7 +116,8 @@ def _at(plan: GroupedSplits, hosts: Hosts, group: Ints, preferred: Ints) -> Bool
     if not len(preferred):
         return here
     host_count = len(hosts.names)
-    wanted = np.unique(group * host_count + preferred)
+    # Nearly in order; one that is there twice does no harm.
+    wanted = np.sort(group * host_count + preferred, kind="stable")
     split = run_numbers(hosts.offsets)
     pair = run_numbers(plan.offsets)[split] * host_count + hosts.codes
     at = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)
