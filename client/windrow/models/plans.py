@@ -136,6 +136,9 @@ class PlanSummary(Answer):
     smallest_group_bytes: int
     largest_group_splits: int
     groups_with_hosts: int
+    delete_files: int = Field(
+        default=0, description="Delete files that apply to planned files; a reader must apply them."
+    )
     planning_seconds: float
 
 

@@ -4,6 +4,7 @@
   + ReadError
     - SparkConnectError         the session has no JVM within reach
     - UnsupportedFormatError    the table's files are not Parquet
+    - UnsupportedDeletesError   rows of the files were deleted since
     - UnsupportedTypeError      a column's type cannot be read
     - TaskFailedError           a task stopped; `kind` names an error of `executor.errors`
 """
@@ -45,6 +46,27 @@ class UnsupportedFormatError(ReadError):
             f"table {self.table!r} is {self.format}, and only Parquet is read: read its location"
             f" with `spark.read.{self.format}`, or the splits of `client.plan` with a reader of"
             " your own"
+        )
+
+
+class UnsupportedDeletesError(ReadError):
+    """Delete files apply to the plan's files, and reading them would bring deleted rows back.
+
+    Attributes:
+        table: The table.
+        delete_files: How many there are.
+    """
+
+    def __init__(self, table: str, delete_files: int) -> None:
+        super().__init__(table, delete_files)
+        self.table = table
+        self.delete_files = delete_files
+
+    def __str__(self) -> str:
+        return (
+            f"{self.delete_files:,} delete files apply to the planned files of {self.table!r}, and"
+            " they are not applied here: compact the table first, or read the splits of"
+            " `client.plan` with a reader that applies them"
         )
 
 

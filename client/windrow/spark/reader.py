@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.descriptors import descriptors_of
-from windrow.spark.errors import UnsupportedFormatError
+from windrow.spark.errors import UnsupportedDeletesError, UnsupportedFormatError
 from windrow.spark.executor.reading import task_of
 from windrow.spark.executor.shipping import Task, shipped
 from windrow.spark.executor.sorting import is_sortable
@@ -41,11 +41,14 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
 
     Raises:
         UnsupportedFormatError: The table's files are not Parquet.
+        UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     if plan.format != "parquet":
         raise UnsupportedFormatError(plan.table, plan.format)
+    if plan.summary.delete_files:
+        raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
     require_classic(spark)
     spec = read_spec(plan)
     schema = spark_schema(plan.columns)

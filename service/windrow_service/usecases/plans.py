@@ -279,6 +279,7 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
         largest_group_bytes=int(groups.size_bytes.max(initial=0)),
         smallest_group_bytes=int(groups.size_bytes.min()) if len(groups) else 0,
         largest_group_splits=int(counts.max(initial=0)),
+        delete_files=int(groups.files["delete_count"].to_numpy()[planned].sum()),
         groups_with_hosts=int(np.count_nonzero(np.diff(groups.host_offsets))),
         planning_seconds=0.0,
     )

@@ -19,10 +19,11 @@ ERRORS = [
     executor.ResidualFilterError("operator 'like' is not known"),
     driver.SparkConnectError(),
     driver.UnsupportedFormatError("sales.events", "csv"),
+    driver.UnsupportedDeletesError("sales.events", 3),
     driver.UnsupportedTypeError("v", "variant"),
     driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
 ]
-REMEDIES = ("refresh", "rewrite", "declare", "start the session", "leave it out", "use a client", "read its")
+REMEDIES = ("refresh", "rewrite", "declare", "start the session", "leave it out", "use a client", "read its", "compact")
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

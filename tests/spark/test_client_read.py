@@ -1,0 +1,87 @@
+"""What `client.read` does besides reading groups: limits, and tables that it must refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support import hive
+from windrow.spark.errors import UnsupportedDeletesError, UnsupportedFormatError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+        yield client
+
+
+def published(location: Path, **more: object) -> pa.Table:
+    paths = hive.data_files(location)
+    stats = [(location / path).stat() for path in paths]
+    columns = {
+        "path": paths,
+        "size_bytes": [stat.st_size for stat in stats],
+        "mtime_ns": [stat.st_mtime_ns for stat in stats],
+        "row_count": [pq.read_metadata(location / path).num_rows for path in paths],
+    }
+    return pa.table({**columns, **more})
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, 1), (11, 11), (60, 60), (1_000, 60)])
+def test_a_limited_read_returns_as_many_rows_as_there_are_up_to_the_limit(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path, limit: int, expected: int
+) -> None:
+    client.register_table("sales.events", str(hive.write_events(tmp_path / "events")))
+    client.refresh("sales.events")
+
+    rows = client.read(spark, "sales.events", limit=limit).collect()
+
+    assert len({row["id"] for row in rows}) == len(rows) == expected
+
+
+def test_a_limit_holds_beside_a_filter_that_only_the_reader_can_settle(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    client.register_table("sales.events", str(hive.write_events(tmp_path / "events")))
+    client.refresh("sales.events")
+
+    rows = client.read(spark, "sales.events", filter="name LIKE 'name-5%'", limit=5).collect()
+
+    assert len(rows) == 5
+    assert all(row["name"].startswith("name-5") for row in rows)
+
+
+def test_a_table_with_delete_files_is_refused_rather_than_read_with_deleted_rows(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    location = hive.write_events(tmp_path / "events")
+    client.register_table("sales.events", str(location))
+    client.refresh("sales.events")
+    client.publish("sales.events", published(location, delete_count=[0, 2, 0, 0, 0, 1]))
+
+    with pytest.raises(UnsupportedDeletesError, match="3 delete files"):
+        client.read(spark, "sales.events")
+    untouched = client.read(spark, "sales.events", filter="ds = '2026-11-02'")
+    assert untouched.count() == 20
+
+
+def test_a_table_of_another_format_is_refused_and_the_remedy_named(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    location = tmp_path / "lines"
+    location.mkdir()
+    (location / "part-0.csv").write_text("1,a\n")
+    client.register_table("sales.lines", str(location), "csv", columns={"id": "bigint"})
+    files = {"path": ["part-0.csv"], "size_bytes": [4], "mtime_ns": [0], "row_count": [1]}
+    client.publish("sales.lines", pa.table(files))
+
+    with pytest.raises(UnsupportedFormatError, match=r"spark\.read\.csv"):
+        client.read(spark, "sales.lines")
