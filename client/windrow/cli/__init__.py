@@ -1,4 +1,4 @@
-"""The command line: `windrow serve | demo | table … | plan`."""
+"""The command line: `windrow serve | demo | table … | plan | explain`."""
 
 from windrow.cli.app import main
 

@@ -93,6 +93,35 @@ Url = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")
 ]
+FilterText = Annotated[
+    str | None, typer.Option("--filter", help="Rows to keep, as SQL: \"ds >= '2026-11-01'\".")
+]
+ColumnNames = Annotated[
+    str | None,
+    typer.Option("--columns", help="Columns to read; all by default.", metavar="NAME,…"),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", help="How many rows are enough.", min=1, metavar="ROWS")
+]
+Parallelism = Annotated[
+    int | None, typer.Option("--parallelism", help="Tasks that run at the same time.", min=1)
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        help="How splits are packed: balanced, openlookeng, spark, iceberg or tez.",
+    ),
+]
+MaxSplitSize = Annotated[
+    int | None,
+    typer.Option(
+        "--max-split-size",
+        parser=byte_size,
+        help="Most bytes in a group, such as 64MB.",
+        metavar="SIZE",
+    ),
+]
 TableName = Annotated[
     str, typer.Argument(parser=table_name, metavar="NAME", help="Name of the table.")
 ]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from windrow.cli.consoles import show, show_json
-from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url, byte_size, names
+from windrow.cli.options import (
+    DEFAULT_URL,
+    AsJson,
+    ColumnNames,
+    FilterText,
+    Limit,
+    MaxSplitSize,
+    Parallelism,
+    Strategy,
+    TableName,
+    Url,
+    names,
+)
 from windrow.cli.render import plan_figures, plan_picture
 from windrow.connecting import connect
 from windrow.plans import SplitPlan
@@ -15,27 +25,12 @@ from windrow.plans import SplitPlan
 
 def plan(
     name: TableName,
-    filter_: Annotated[
-        str | None,
-        typer.Option("--filter", help="Rows to keep, as SQL: \"ds >= '2026-11-01'\"."),
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to read; all by default.", metavar="NAME,…")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="How many rows are enough.", min=1, metavar="ROWS")
-    ] = None,
-    parallelism: Annotated[
-        int | None, typer.Option(help="Tasks that run at the same time.", min=1)
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(help="How splits are packed: balanced, openlookeng, spark, iceberg or tez."),
-    ] = None,
-    max_split_size: Annotated[
-        int | None,
-        typer.Option(parser=byte_size, help="Most bytes in a group, such as 64MB.", metavar="SIZE"),
-    ] = None,
+    filter_: FilterText = None,
+    columns: ColumnNames = None,
+    limit: Limit = None,
+    parallelism: Parallelism = None,
+    strategy: Strategy = None,
+    max_split_size: MaxSplitSize = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

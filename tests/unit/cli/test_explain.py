@@ -1,0 +1,187 @@
+"""`windrow explain`, against a real coordinator process, and what it prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.unit.cli.conftest import Command, Said
+from windrow.cli.explanation import explanation
+from windrow.models import (
+    GroupReason,
+    Locality,
+    PlanExplanation,
+    PlanOptions,
+    PrunedFiles,
+    StrategyFigures,
+)
+
+STRATEGIES = ["balanced", "openlookeng", "spark", "iceberg", "tez"]
+GIB = 2**30
+
+
+@pytest.fixture
+def refreshed(windrow: Command, sales: Path) -> str:
+    windrow("table", "register", "explained.events", str(sales))
+    assert windrow("table", "refresh", "explained.events").code == 0
+    return "explained.events"
+
+
+def _json(said: Said) -> Any:
+    assert (said.code, said.err) == (0, "")
+    return json.loads(said.out)
+
+
+def _figures(strategy: str, groups: int, seconds: float) -> StrategyFigures:
+    return StrategyFigures(
+        strategy=strategy,
+        group_count=groups,
+        fewest_groups=90,
+        fill=0.9,
+        host_local_bytes=GIB,
+        longest_task_seconds=1.5,
+        slowest_slot_seconds=seconds,
+        all_tasks_seconds=100.0,
+    )
+
+
+SAID = PlanExplanation(
+    plan_id="0" * 32,
+    table="sales.events",
+    snapshot_id=3,
+    options=PlanOptions(parallelism=16),
+    open_file_cost=32_768,
+    files_total=10_000,
+    files_planned=4_000,
+    size_bytes=4 * GIB,
+    split_count=4_100,
+    pruned=[
+        PrunedFiles(step="partition", files=6_000, size_bytes=5 * GIB),
+        PrunedFiles(step="bloom", files=0, size_bytes=0),
+    ],
+    reasons=[
+        GroupReason(reason="cacheable", groups=0, splits=0, size_bytes=0),
+        GroupReason(reason="small", groups=99, splits=4_099, size_bytes=3 * GIB),
+    ],
+    fill_histogram=[0] * 9 + [99],
+    locality=Locality(
+        host_bytes=GIB, rack_bytes=GIB // 1000, elsewhere_bytes=GIB, unknown_bytes=2 * GIB
+    ),
+    strategies=[_figures("balanced", 99, 7.0), _figures("spark", 5_000, 14.0)],
+)
+
+
+def _lines(said: PlanExplanation, width: int = 100) -> list[str]:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(explanation(said))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def _row(lines: list[str], name: str) -> list[str]:
+    line = next(line for line in lines if line.strip().startswith(name))
+    return line.split()
+
+
+def test_explain_says_what_the_plan_is_and_shows_every_part(
+    windrow: Command, refreshed: str
+) -> None:
+    said = windrow("explain", refreshed, "--filter", "ds >= '2026-11-02'", "--parallelism", "2")
+
+    assert said.code == 0
+    first = " ".join(said.out.split("\n\n")[0].split())
+    assert f"of {refreshed}, snapshot 1: 4 of 6 files" in first
+    assert "in 2 groups of at most 64 MB, packed by balanced for 2 tasks at a time" in first
+    for part in ("What was pruned", "Groups", "How full they are", "Strategies side by side"):
+        assert f"\n{part}\n" in said.out
+    for strategy in STRATEGIES:
+        assert f"\n  {strategy}" in said.out
+    assert "Times are predicted" in said.out
+
+
+def test_explain_of_a_plans_id_is_that_of_the_plan(windrow: Command, refreshed: str) -> None:
+    plan = _json(windrow("plan", refreshed, "--strategy", "openlookeng", "--limit", "5", "--json"))
+
+    said = _json(windrow("explain", plan["plan_id"], "--json"))
+
+    assert said["plan_id"] == plan["plan_id"]
+    assert said["options"] == plan["options"]
+    assert said["files_planned"] == plan["summary"]["files_planned"] == 1
+    own = said["strategies"][0]
+    assert (own["strategy"], own["group_count"]) == ("openlookeng", len(plan["groups"]))
+
+
+def test_explain_of_a_table_plans_it_as_asked(windrow: Command, refreshed: str) -> None:
+    options = ("--parallelism", "3", "--max-split-size", "1MB", "--strategy", "tez")
+
+    said = _json(windrow("explain", refreshed, *options, "--columns", "id", "--json"))
+
+    assert said["options"]["parallelism"] == 3
+    assert said["options"]["max_split_size"] == 2**20
+    assert said["strategies"][0]["strategy"] == "tez"
+
+
+def test_explain_of_a_plan_takes_no_options_of_a_plan(windrow: Command) -> None:
+    said = windrow("explain", "0" * 32, "--max-split-size", "1MB", "--limit", "5")
+
+    assert said.code == 2
+    assert "--limit, --max-split-size" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_explain_of_a_plan_that_is_not_there_is_one_line(windrow: Command) -> None:
+    said = windrow("explain", "0" * 32)
+
+    assert (said.code, said.out) == (1, "")
+    assert "0" * 32 in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_explain_of_a_plan_of_no_files_shows_what_was_pruned_alone(
+    windrow: Command, refreshed: str
+) -> None:
+    said = windrow("explain", refreshed, "--filter", "ds = '2030-01-01'")
+
+    assert said.code == 0
+    assert "0 of 6 files, and so no groups." in " ".join(said.out.split())
+    assert "What was pruned" in said.out
+    assert "side by side" not in said.out
+
+
+def test_nothing_is_wider_than_a_terminal_of_100_columns() -> None:
+    assert not any("…" in line for line in _lines(SAID))
+    assert max(len(line) for line in _lines(SAID)) <= 100
+
+
+def test_bars_are_in_proportion() -> None:
+    lines = _lines(SAID)
+
+    pruned, planned = (_row(lines, name)[-1] for name in ("partition values", "planned"))
+    assert (pruned.count("█"), planned.count("█")) == (18, 12)
+    slots = lines[lines.index("  slowest slot") :]
+    assert [_row(slots, name)[-1].count("█") for name in ("balanced", "spark")] == [15, 30]
+
+
+def test_a_step_that_pruned_nothing_is_shown_and_a_reason_of_no_group_is_not() -> None:
+    lines = _lines(SAID)
+
+    assert _row(lines, "Bloom filters") == ["Bloom", "filters", "0", "0", "B"]
+    assert not any("cacheable" in line for line in lines)
+
+
+def test_the_plans_own_strategy_comes_first_with_all_of_its_figures() -> None:
+    lines = _lines(SAID)
+    table = lines[lines.index("Strategies side by side") :]
+
+    names = [line.split()[0] for line in table if line.strip().startswith(("bal", "spark"))]
+    assert names == ["balanced", "spark"] * 2
+    own = " ".join(_row(table, "balanced"))
+    assert own == "balanced 99 90 90 % 50 % 1.50 s 7.00 s 100 s"
+
+
+def test_a_share_that_is_little_is_not_none() -> None:
+    assert "< 1 %" in " ".join(_row(_lines(SAID), "in its rack"))
