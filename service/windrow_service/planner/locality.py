@@ -93,7 +93,9 @@ class _Level:
         self._held = np.bincount(key, self._fill[rows], len(self._held)).astype(np.float64)
         shares = np.floor(self._held + 0.5)
         self._room = np.maximum(shares - self._held, 0.0)
-        inside = self._within(key, self._fill[rows], np.where(shares < self._held, shares, np.inf))
+        # Who lies half inside stays: else a large split could leave next to nothing behind.
+        most = np.where(shares < self._held, shares, np.inf)
+        inside = self._within(key, self._fill[rows], most, part=0.5)
         place[rows[inside]] = first + at[rows[inside]]
         return rows[~inside]
 
@@ -107,7 +109,7 @@ class _Level:
             first: Number of the first place.
         """
         key = self._key(rows, at)
-        inside = self._within(key, self._fill[rows], self._room)
+        inside = self._within(key, self._fill[rows], self._room, part=1.0)
         taken = np.bincount(key[inside], self._fill[rows[inside]], len(self._room))
         self._room = np.maximum(self._room - taken, 0.0)
         place[rows[inside]] = first + at[inside]
@@ -123,15 +125,15 @@ class _Level:
         key: Ints = self._region[rows] * self._count + at
         return key if self._known is None else np.searchsorted(self._known, key)
 
-    def _within(self, key: Ints, fill: Floats, most: Floats) -> Bools:
-        """Tell which splits, taken in their order, stay within the most that their key takes."""
+    def _within(self, key: Ints, fill: Floats, most: Floats, part: float) -> Bools:
+        """Tell of which splits, taken in order, such a part is within what their key takes."""
         inside: Bools = most[key] == np.inf
         rows = np.flatnonzero(~inside & (most[key] > 0))
         rows = rows[stable_order(key[rows])]
         total = np.cumsum(fill[rows])
         starts = np.flatnonzero(np.diff(key[rows], prepend=-1))
         before = np.repeat((total - fill[rows])[starts], np.diff(np.append(starts, len(rows))))
-        inside[rows] = total - before <= most[key[rows]]
+        inside[rows] = total - (1 - part) * fill[rows] - before <= most[key[rows]]
         return inside
 
 

@@ -1,0 +1,109 @@
+"""Faults that are seeded into packing and pruning make tests fail: the tests do see them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLANNER = "windrow_service/planner"
+TESTS = [
+    "tests/unit/planner/test_balanced.py",
+    "tests/unit/planner/test_prune.py",
+    "tests/property/test_packing_laws.py",
+]
+
+
+def outcome(service: Path) -> subprocess.CompletedProcess[str]:
+    """Run the planner's tests on a copy of the service, up to the first that fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *TESTS]
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(service)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Path:
+    """Copy the service, to break it."""
+    copy = tmp_path / "service"
+    shutil.copytree(ROOT / "service", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
+    shown = "import windrow_service; print(windrow_service.__file__)"
+    where = subprocess.run(
+        [sys.executable, "-c", shown],
+        env={**os.environ, "PYTHONPATH": str(service)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert where.stdout.startswith(str(service))
+
+    done = outcome(service)
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "right", "wrong"),
+    [
+        pytest.param(
+            "fill.py",
+            "bytes_before + limits[0],",
+            "bytes_before + limits[0] - 1,",
+            id="limit-less-1",
+        ),
+        pytest.param(
+            "fill.py",
+            "bytes_before + limits[0],",
+            "bytes_before + limits[0] + 1,",
+            id="limit-plus-1",
+        ),
+        pytest.param(
+            "splits.py", "= stable_order(number)", "= stable_order(number)[:-1]", id="lost-tail"
+        ),
+        pytest.param(
+            "strategies/balanced.py",
+            "region = _dense(splits.bucket + 1)",
+            "region = np.zeros(len(splits), np.int64)",
+            id="mixed-bucket",
+        ),
+        pytest.param(
+            "bounds.py",
+            'lower = Keys.of(self._column("stats", at, 0)',
+            'lower = Keys.of(self._column("stats", at, 1)',
+            id="maximum-for-minimum",
+        ),
+        pytest.param(
+            "bounds.py",
+            "null = mask(pc.greater(null_count, 0).fill_null(True))",
+            "null = mask(pc.less(null_count, 0).fill_null(False))",
+            id="null-treated-as-a-value",
+        ),
+    ],
+)
+def test_a_seeded_fault_makes_a_test_fail(
+    service: Path, module: str, right: str, wrong: str
+) -> None:
+    path = service / PLANNER / module
+    text = path.read_text()
+    assert text.count(right) == 1, f"{module} has changed: seed the fault anew"
+    path.write_text(text.replace(right, wrong))
+
+    done = outcome(service)
+
+    # 1 is that tests failed; anything else, that they could not be run.
+    assert done.returncode == 1, done.stdout
+    assert "AssertionError" in done.stdout
