@@ -93,7 +93,10 @@ def test_a_plan_of_too_many_files_is_refused_and_a_narrower_one_is_made(
     refused = tight.post("/plans", json={"table": "events"})
     made = tight.post("/plans", json={"table": "events", "filter": FEW})
 
-    assert "12 files" in problem_of(refused, 422, "plan-too-large")["detail"]
+    detail = problem_of(refused, 422, "plan-too-large")["detail"]
+    assert "12 files" in detail
+    assert "at most 8 are allowed" in detail
+    assert "MAX_PLAN_FILES" in detail
     assert made.json()["summary"]["files_planned"] == 8
 
 

@@ -99,7 +99,11 @@ def _usage_message(error: Exception) -> str:
 
 def _validation_message(error: ValidationError) -> str:
     issues = [
-        ": ".join(filter(None, [".".join(map(str, issue["loc"])), issue["msg"]]))
+        ": ".join(
+            filter(
+                None, [".".join(map(str, issue["loc"])), issue["msg"].removeprefix("Value error, ")]
+            )
+        )
         for issue in error.errors()
     ]
     return "; ".join(issues).replace("\n", " ")

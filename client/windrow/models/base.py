@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, StringConstraints
+from pydantic_core import CoreSchema, core_schema
 
 from windrow.sizes import parse_size
 
 TABLE_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,127}){0,2}$"
 
-ByteSize = Annotated[int, BeforeValidator(parse_size), Field(ge=1, le=2**50)]
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Makes a field a whole number of a range; refusing another, it states all of the range."""
+
+    low: int
+    high: int
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return how pydantic checks the field."""
+        number = core_schema.int_schema(ge=self.low, le=self.high)
+        return _refusing(number, f"a whole number from {self.low:,} to {self.high:,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Whole):
+    """Makes a field a number of bytes, given as one or as text such as `64MB`."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return how pydantic checks the field."""
+        number = core_schema.int_schema(ge=self.low, le=self.high)
+        return _refusing(
+            core_schema.no_info_before_validator_function(parse_size, number),
+            f"bytes from {self.low:,} to {self.high:,}, or text such as '64MB'",
+        )
+
+
+def _refusing(schema: CoreSchema, wanted: str) -> CoreSchema:
+    return core_schema.custom_error_schema(
+        schema, custom_error_type="out_of_range", custom_error_message=f"it must be {wanted}"
+    )
+
+
+ByteSize = Annotated[int, Size(1, 2**50)]
 TableName = Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=256)]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Scalar = bool | int | float | str | None

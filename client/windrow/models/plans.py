@@ -5,12 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from windrow.models.base import Answer, ByteSize, ColumnName, Request, Scalar, TableName
+from windrow.models.base import (
+    Answer,
+    ByteSize,
+    ColumnName,
+    Request,
+    Scalar,
+    Size,
+    TableName,
+    Whole,
+)
 from windrow.models.filters import Filter, FilterTree
 from windrow.models.tables import Column, SortColumn, TableFormat
-from windrow.sizes import parse_size
 
 
 class PlanOptions(Request):
@@ -28,21 +36,19 @@ class PlanOptions(Request):
         description="Where large files are cut for the first splits; 32 MiB by default, or "
         "`max_split_size` if that is less.",
     )
-    max_initial_splits: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+    max_initial_splits: Annotated[int, Whole(0, 1_000_000)] = Field(
         default=0, description="How many splits are the first."
     )
-    max_small_splits_grouped: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
+    max_small_splits_grouped: Annotated[int, Whole(1, 10_000_000)] | None = Field(
         default=None,
         description="Most splits in one group; none by default, 10 under `openlookeng`.",
     )
-    open_file_cost: Annotated[int, BeforeValidator(parse_size), Field(ge=0, le=2**40)] | None = (
-        Field(
-            default=None,
-            description="What opening a file costs, in bytes of reading; calibrated by default, "
-            "4 MiB under `spark` and `iceberg`.",
-        )
+    open_file_cost: Annotated[int, Size(0, 2**40)] | None = Field(
+        default=None,
+        description="What opening a file costs, in bytes of reading; calibrated by default, "
+        "4 MiB under `spark` and `iceberg`.",
     )
-    parallelism: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+    parallelism: Annotated[int, Whole(1, 1_000_000)] = Field(
         default=1, description="Tasks that run at the same time."
     )
     cached_splits: Literal["separate", "by_worker"] = Field(
@@ -67,16 +73,16 @@ class PlanRequest(Request):
     """A question for split groups."""
 
     table: TableName
-    snapshot_id: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    snapshot_id: Annotated[int, Whole(1, 2**31 - 1)] | None = None
     filter: Filter | None = None
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=10_000)] | None = None
-    limit: Annotated[int, Field(ge=1, le=100_000_000_000)] | None = Field(
+    limit: Annotated[int, Whole(1, 100_000_000_000)] | None = Field(
         default=None,
         description="How many rows are enough. Once files of which every row matches hold that "
         "many, no other files are planned; the plan may still hold more rows than these.",
     )
     options: PlanOptions = PlanOptions()
-    page_size: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+    page_size: Annotated[int, Whole(0, 10_000)] | None = Field(
         default=None,
         description="Groups in the first page, 1,000 if the coordinator is not set up otherwise; "
         "0 leaves them all for later.",

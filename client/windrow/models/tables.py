@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
-from windrow.models.base import Answer, ColumnName, Request
+from windrow.models.base import Answer, ColumnName, Request, Whole
 
 TableFormat: TypeAlias = Literal["parquet", "orc", "csv", "json", "text"]
 
@@ -23,7 +23,7 @@ class BucketSpec(Request):
     """How rows were spread over buckets when the table was written."""
 
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=64)]
-    count: Annotated[int, Field(ge=1, le=1_000_000)]
+    count: Annotated[int, Whole(1, 1_000_000)]
 
 
 class SortColumn(Request):

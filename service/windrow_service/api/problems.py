@@ -205,7 +205,7 @@ def _encodable(text: str) -> str:
 def _detail(error: Exception) -> str:
     if isinstance(error, RequestValidationError):
         return "; ".join(
-            f"{'.'.join(str(part) for part in issue['loc'])}: {issue['msg']}"
+            f"{'.'.join(str(part) for part in issue['loc'])}: {issue['msg'].removeprefix('Value error, ')}"
             for issue in error.errors()[:10]
         )
     return str(error)
