@@ -193,7 +193,7 @@ def _beside_peers(data: Path, runs: int, *, quick: bool) -> list[Result]:
             write_files(table, Path(folder) / f"iceberg-{number}")
             peer = pyiceberg_plan(table, Path(folder) / f"iceberg-{number}", runs=runs)
             results += _compare(table, peer, runs)
-        with local_session("plan_scale") as spark:
+        with local_session("windrow plan scale", Path(folder, "spark.log")) as spark:
             for number, files in enumerate(SPARK_FILES[:1] if quick else SPARK_FILES):
                 console.print(f"Spark: {files:,} files", style="dim")
                 table = _small(files, buckets=1)

@@ -32,9 +32,8 @@ def group_by_key(
         missing = -(int(fewest.sum()) + len(alone)) % policy.parallelism
         return _spread(length, work, keys, fewest, missing, policy)
     number = fill_groups(length, work, keys, share, policy)
-    over = (int(number.max()) + 1 + len(alone)) % policy.parallelism
-    if not over:
-        return number
+    # Of a last wave that is full already, the groups may still be made equal.
+    over = (int(number.max()) + len(alone)) % policy.parallelism + 1
     divided = _divide_last(number, over, length, work, keys, policy)
     # Where what is left over is little, more tasks cost more than they save.
     better = _slowest(divided, work, alone, policy) < _slowest(number, work, alone, policy)

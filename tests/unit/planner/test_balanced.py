@@ -44,6 +44,18 @@ def test_the_last_wave_of_tasks_is_a_full_one() -> None:
     assert counts(grouped) == [64, 64, 32, 32]
 
 
+def test_a_table_of_just_one_wave_is_shared_out_evenly() -> None:
+    grouped = plan_groups(inventory([MIB] * 96), None, Policy(parallelism=2))
+
+    assert counts(grouped) == [48, 48]
+
+
+def test_a_last_wave_of_next_to_nothing_is_not_divided() -> None:
+    grouped = plan_groups(inventory([MIB] * 64 * 8 + [1]), None, Policy(parallelism=8))
+
+    assert counts(grouped) == [64] * 8 + [1]
+
+
 def test_a_large_file_among_small_ones_does_not_make_a_straggler() -> None:
     policy = Policy(parallelism=4, open_file_cost=0)
 

@@ -3,10 +3,10 @@
 The work of a split is its bytes, those of its delete files, and the cost of opening all of
 them. Packing aims first at the time of the slowest slot, then at the cost of all tasks:
 
-1. *Share.* The most work of one group: that of all splits over the fewest groups that the
-   limits allow, or more where it does not matter: up to 1/16 of a slot's whole work, which no
-   slot notices, and up to what a task costs in itself. It is rounded up to a step of a scale,
-   so that a few more files do not move every group.
+1. *Share.* The most work of one group: that of a full one, or more where it does not matter:
+   up to 1/16 of a slot's whole work, which no slot notices, and up to what a task costs in
+   itself. It is rounded up to a step of a scale, so that a few more files do not move every
+   group.
 2. *Keys.* A group holds splits of one bucket and one place: host, else rack, else anywhere
    (`locality`). A large table is also divided into cells, runs of paths that end at files
    chosen by their fingerprint; packing stops at a cell's end, so that new files change the
@@ -14,7 +14,8 @@ them. Packing aims first at the time of the slowest slot, then at the cost of al
 3. *Fill.* The groups of a key are filled one after another (`fill`).
 4. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
    as a full one. The groups that do not fill a last wave are divided into as many as do, of
-   equal work (`waves`, `spread`). A table of fewer groups than `parallelism` is all last wave.
+   equal work, if that helps the slowest slot (`waves`, `spread`). A table of fewer groups than
+   `parallelism` is all last wave.
 """
 
 from __future__ import annotations
@@ -67,12 +68,11 @@ def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
     """Return a group number for each split, next to groups whose work is `alone`."""
     fewest = _fewest_groups(splits.length, splits.bucket + 1, policy)
     is_short = fewest + len(alone) < policy.parallelism
-    total = int(work.sum())
     region = _dense(splits.bucket + 1)
     if is_short:
-        share = -(-total // (policy.parallelism - len(alone)))
+        share = -(-int(work.sum()) // (policy.parallelism - len(alone)))
     else:
-        share = _share(total, fewest, policy)
+        share = _share(splits.length, work, policy)
         region = _with_cells(splits, work, region, share, policy)
     place, is_guest = places(splits, region, _parts(splits.length, work, share, policy))
     key = _dense(region * (int(place.max(initial=0)) + 1) + place)
@@ -99,13 +99,19 @@ def _fewest_groups(length: Ints, bucket: Ints, policy: Policy) -> int:
     return int(np.maximum(fewest, 1)[size > 0].sum())
 
 
-def _share(work: int, fewest: int, policy: Policy) -> int:
+def _share(length: Ints, work: Ints, policy: Policy) -> int:
     """Return the most work of a group, where there are at least `parallelism` of them."""
+    full_groups = int(length.sum()) / policy.max_split_size
+    if policy.max_small_splits_grouped is not None:
+        full_groups = max(full_groups, len(length) / policy.max_small_splits_grouped)
+    total = int(work.sum())
+    # A group of more than a slot's part of the work would be the slowest slot by itself.
+    of_full_group = total / max(full_groups, policy.parallelism)
     # List scheduling ends within the largest group's time, less one slot's part of it, of the
     # best there is (Graham 1969).
     others = policy.parallelism - 1
-    unnoticed = work / (others * GROUPS_PER_SLOT) if others else work
-    steps = np.ceil(np.log2(max(work / fewest, unnoticed, TASK_COST)) * SHARE_STEPS)
+    unnoticed = total / (others * GROUPS_PER_SLOT) if others else total
+    steps = np.ceil(np.log2(max(of_full_group, unnoticed, TASK_COST)) * SHARE_STEPS)
     return int(2 ** (steps / SHARE_STEPS))
 
 
