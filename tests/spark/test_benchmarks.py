@@ -67,3 +67,32 @@ def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(tmp_path: Path) 
         assert row["plan_s"] > row["pack_s"] > 0
     # No folder of files is left.
     assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_plan_scale_measures_windrow_beside_its_peers(
+    tmp_path: Path,
+) -> None:
+    content = _quick("plan_scale", tmp_path, "--runs", "1", "--strategies", "balanced,tez")
+
+    assert {(row["metric"], row["peer"]) for row in content["results"]} == {
+        (metric, peer) for metric in ("plan", "pack") for peer in ("pyiceberg", "spark")
+    }
+    assert len(content["scale"]) == 2 * 3 * 2
+    for one in content["scale"]:
+        assert one["groups"] >= one["fewest_groups"] > 0
+        assert one["peak_bytes"] > 0
+
+
+def test_plan_quality_finds_balanced_the_best_or_equal_best_on_every_workload(
+    tmp_path: Path,
+) -> None:
+    content = _quick("plan_quality", tmp_path)
+
+    assert len({row["case"] for row in content["results"]}) == 10
+    # Predictions do not depend on the machine.
+    assert all(row["ratio"] > 0.99 for row in content["results"])
+    assert all(
+        one["host_local"] >= 0.95
+        for one in content["qualities"]
+        if one["strategy"] == "balanced" and one["host_local"] is not None
+    )
