@@ -81,7 +81,7 @@ def test_no_packing_within_the_limits_has_fewer_groups_than_the_bound(
         ([10, 30, 1], [None] * 3, 10, None, 3),
         ([1, 1], [0, 1], 10, None, 2),
         ([1] * 7, [None] * 7, 10, 3, 3),
-        ([10, 0], [None] * 2, 10, None, 1),
+        ([10, 0], [None] * 2, 10, 2, 1),
     ],
     ids=[
         "no splits",
