@@ -224,8 +224,7 @@ def with_defaults(options: PlanOptions) -> PlanOptions:
 
 def policy_of(options: PlanOptions, max_files: int) -> Policy:
     """Return the planner's policy for options that `with_defaults` has completed."""
-    values = options.model_dump(exclude={"cached_splits"})
-    return Policy(**values, max_files=max_files)
+    return Policy(**options.model_dump(), max_files=max_files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
