@@ -13,11 +13,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from windrow_service.planner.splits import NO_HOST, Bools, Hosts, Ints, Splits, stable_order
+from windrow_service.planner.splits import (
+    NO_HOST,
+    Bools,
+    Hosts,
+    Ints,
+    Splits,
+    distinct,
+    stable_order,
+)
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Codes: TypeAlias = npt.NDArray[np.integer[Any]]
 
+# What a place must hold of a share for a group of its own.
+LEAST_SHARE = 0.5
 # As many counters are kept without looking which of them are used.
 MAX_DENSE = 2**20
 
@@ -76,7 +86,7 @@ class _Level:
         self._count = count
         size = int(pairs.max(initial=0)) + 1
         # Buckets by hosts can be far more than there are splits.
-        self._known = np.unique(pairs) if size > len(pairs) + MAX_DENSE else None
+        self._known = distinct(pairs) if size > len(pairs) + MAX_DENSE else None
         self._held: Floats = np.zeros(size if self._known is None else len(self._known))
         self._room: Floats = np.zeros(len(self._held))
 
@@ -91,7 +101,7 @@ class _Level:
         """
         key = self._key(rows, at[rows])
         self._held = np.bincount(key, self._fill[rows], len(self._held)).astype(np.float64)
-        shares = np.floor(self._held + 0.5)
+        shares = np.floor(self._held + 1 - LEAST_SHARE)
         self._room = np.maximum(shares - self._held, 0.0)
         # Who lies half inside stays: else a large split could leave next to nothing behind.
         most = np.where(shares < self._held, shares, np.inf)
@@ -115,10 +125,10 @@ class _Level:
         place[rows[inside]] = first + at[inside]
         return rows[~inside]
 
-    def held_by(self, rows: Ints, at: Codes, weight: Floats) -> Floats:
-        """Return for each of some splits and places what `weight` adds up to there."""
+    def reach(self, rows: Ints, at: Codes) -> Floats:
+        """Return for each of some splits and places what all of them add up to there."""
         key = self._key(rows, at)
-        total: Floats = np.bincount(key, weight, len(self._held)).astype(np.float64)
+        total: Floats = np.bincount(key, self._fill[rows], len(self._held)).astype(np.float64)
         return total[key]
 
     def _key(self, rows: Ints, at: Codes) -> Ints:
@@ -143,11 +153,10 @@ def _gather(level: _Level, rows: Ints, hosts: Hosts, place: Ints) -> Ints:
         return rows
     some = hosts.take(rows)
     turn = some.repeat(np.arange(len(rows)))
-    reach = level.held_by(rows[turn], some.codes, level._fill[rows[turn]])
+    reach = level.reach(rows[turn], some.codes)
     best = np.lexsort((some.codes, -reach, turn))[some.offsets[:-1]]
     at = some.codes[best]
-    held = level.held_by(rows, at, level._fill[rows])
-    enough = held >= 0.5
+    enough = level.reach(rows, at) >= LEAST_SHARE
     place[rows[enough]] = 1 + at[enough]
     return rows[~enough]
 

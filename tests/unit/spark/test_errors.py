@@ -23,7 +23,16 @@ ERRORS = [
     driver.UnsupportedTypeError("v", "variant"),
     driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
 ]
-REMEDIES = ("refresh", "rewrite", "declare", "start the session", "leave it out", "use a client", "read its", "compact")
+REMEDIES = (
+    "refresh",
+    "rewrite",
+    "declare",
+    "start the session",
+    "leave it out",
+    "use a client",
+    "read its",
+    "compact",
+)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
