@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,9 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
         finally:
             await engine.dispose()
 
-    return asyncio.run(plan())
+    # In a thread: a browser that other tests keep open has a running loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(plan())).result()
 
 
 @pytest.mark.parametrize(
