@@ -32,6 +32,17 @@ from windrow_service.planner.splits import (
     walk,
 )
 
+# What splits take over from their files.
+_COLUMNS = [
+    "size_bytes",
+    "mtime_ns",
+    "row_count",
+    "bucket",
+    "hosts",
+    "delete_count",
+    "delete_bytes",
+]
+
 
 def cut(
     files: pa.Table,
@@ -76,15 +87,22 @@ def cut(
 
     last = np.append(file[1:] != file[:-1], True) if len(file) else np.empty(0, np.bool_)
     end = np.where(last, size[file], np.append(start[1:], 0))
-    row = rows[file]
+    row = at = rows[file]
+    if len(rows) < len(files) // 2:
+        # Few are left: the others' hosts need not be looked at.
+        hashes = np.zeros(len(files), np.uint64)
+        files, at = files.select(_COLUMNS).take(pa.array(rows)), file
+        hashes[rows] = fingerprints(files)
+    else:
+        hashes = fingerprints(files)
     return Splits(
         file=row,
         start=start,
         length=end - start,
-        bucket=_ints(files["bucket"].fill_null(NO_BUCKET))[row],
-        hosts=Hosts.of(files["hosts"]).take(row),
-        deletes=_deletes(files, row),
-        fingerprints=fingerprints(files),
+        bucket=_ints(files["bucket"].fill_null(NO_BUCKET))[at],
+        hosts=Hosts.of(files["hosts"]).take(at),
+        deletes=_deletes(files, at),
+        fingerprints=hashes,
     )
 
 

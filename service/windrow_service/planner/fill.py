@@ -82,7 +82,7 @@ def _fill_keys(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy)
 
 def _fill(large: _Stream, small: _Stream, large_part: Floats, share: int, policy: Policy) -> None:
     """Let each group take from both streams, key after key."""
-    count_limit = policy.max_small_splits_grouped or policy.max_files
+    count_limit = policy.max_small_splits_grouped or len(large.rows) + len(small.rows)
     limits = (policy.max_split_size, share, count_limit)
     stepped = np.minimum(np.floor(large_part * PART_STEPS + 1.5) / PART_STEPS, 1.0)
     for key, part in enumerate(stepped.tolist()):

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 KIB = 2**10
 MIB = 2**20
@@ -47,3 +52,15 @@ class Policy:
     cached_splits: Literal["separate", "by_worker"] = "separate"
     parallelism: int = 1
     max_files: int = 20_000_000
+
+    def fewest_groups(self, size_bytes: Ints, split_count: Ints) -> Ints:
+        """Return the fewest groups that the limits make of splits that add up to this.
+
+        Args:
+            size_bytes: Bytes of each of n lots of splits.
+            split_count: How many splits each lot has.
+        """
+        fewest: Ints = -(-size_bytes // self.max_split_size)
+        if self.max_small_splits_grouped is not None:
+            fewest = np.maximum(fewest, -(-split_count // self.max_small_splits_grouped))
+        return np.where(split_count > 0, np.maximum(fewest, 1), 0)

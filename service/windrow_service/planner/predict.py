@@ -77,10 +77,8 @@ def fewest_groups(plan: GroupedSplits, policy: Policy) -> int:
     bucket, length = bucket[rest], length[rest]
     held = np.bincount(bucket, length, count).astype(np.int64)
     over_half = np.bincount(bucket[length > limit // 2], minlength=count)
-    fewest = np.maximum(-(-held // limit), over_half)
-    if policy.max_small_splits_grouped is not None:
-        members = np.bincount(bucket, minlength=count)
-        fewest = np.maximum(fewest, -(-members // policy.max_small_splits_grouped))
+    members = np.bincount(bucket, minlength=count)
+    fewest = np.maximum(policy.fewest_groups(held, members), over_half)
     # A bucket of empty splits alone needs a group, too.
     return int(np.maximum(alone + fewest, 1).sum())
 

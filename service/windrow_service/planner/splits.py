@@ -140,7 +140,7 @@ class Splits:
         bucket: Bucket number, or NO_BUCKET.
         hosts: Hosts of the file.
         deletes: Its delete files; None where no file has any.
-        fingerprints: A hash of each file of the inventory.
+        fingerprints: A hash of each file of the inventory, as far as it has splits.
     """
 
     file: Ints

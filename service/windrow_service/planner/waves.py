@@ -25,10 +25,10 @@ def group_by_key(
         policy: The limits.
     """
     if share is None:
-        fewest = -(-np.add.reduceat(length, keys[:-1]) // policy.max_split_size)
-        if policy.max_small_splits_grouped is not None:
-            fewest = np.maximum(fewest, -(-np.diff(keys) // policy.max_small_splits_grouped))
-        fewest = np.minimum(np.maximum(fewest, 1), np.diff(keys))
+        size = np.diff(keys)
+        fewest = policy.fewest_groups(np.add.reduceat(length, keys[:-1]), size)
+        # A single split may be over a limit.
+        fewest = np.minimum(fewest, size)
         missing = -(int(fewest.sum()) + len(alone)) % policy.parallelism
         return _spread(length, work, keys, fewest, missing, policy)
     number = fill_groups(length, work, keys, share, policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +21,9 @@ from windrow_service.planner.strategies import STRATEGIES
 NONE = Tally(0, 0, 0)
 
 
-def planned(files: pa.Table, cacheable: list[int] = [], **limits: int) -> GroupedSplits:  # noqa: B006
+def planned(files: pa.Table, cacheable: Sequence[int] = (), **limits: int) -> GroupedSplits:
     flags = np.zeros(len(files), np.bool_)
-    flags[cacheable] = True
+    flags[list(cacheable)] = True
     cached = replace(Cached.nothing(len(files)), cacheable=flags)
     return plan_groups(files, None, Policy(max_split_size=10, **limits), cached)
 

@@ -66,8 +66,9 @@ STRATEGY = Strategy(pack=pack)
 
 def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
     """Return a group number for each split, next to groups whose work is `alone`."""
-    fewest = _fewest_groups(splits.length, splits.bucket + 1, policy)
-    is_short = fewest + len(alone) < policy.parallelism
+    held = np.bincount(splits.bucket + 1, splits.length).astype(np.int64)
+    fewest = policy.fewest_groups(held, np.bincount(splits.bucket + 1))
+    is_short = int(fewest.sum()) + len(alone) < policy.parallelism
     region = _dense(splits.bucket + 1)
     if is_short:
         share = -(-int(work.sum()) // (policy.parallelism - len(alone)))
@@ -88,15 +89,6 @@ def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
         policy,
     )
     return group
-
-
-def _fewest_groups(length: Ints, bucket: Ints, policy: Policy) -> int:
-    """Return how many groups the limits make of splits, at least one for each bucket."""
-    size = np.bincount(bucket)
-    fewest = -(-np.bincount(bucket, length).astype(np.int64) // policy.max_split_size)
-    if policy.max_small_splits_grouped is not None:
-        fewest = np.maximum(fewest, -(-size // policy.max_small_splits_grouped))
-    return int(np.maximum(fewest, 1)[size > 0].sum())
 
 
 def _share(length: Ints, work: Ints, policy: Policy) -> int:
