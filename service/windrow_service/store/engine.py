@@ -18,8 +18,28 @@ SQLITE_BUSY_MS = 30_000
 _RETRY_AFTER_S = 5
 
 
+class OutdatedDatabaseError(Exception):
+    """A database file has the tables of another version of Windrow."""
+
+    def __init__(self, path: Path, table: str) -> None:
+        super().__init__(path, table)
+        self.path = path
+        self.table = table
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} was made by another version of Windrow (its table {self.table!r} has "
+            "other columns): move it away or choose another state folder, then register and "
+            "refresh the tables again"
+        )
+
+
 async def open_sqlite(path: Path) -> AsyncEngine:
-    """Open a SQLite database file, and make the file and its tables where they are missing."""
+    """Open a SQLite database file, and make the file and its tables where they are missing.
+
+    Raises:
+        OutdatedDatabaseError: It has tables of another version.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The file holds the key that signs page tokens.
     path.touch(mode=0o600)
@@ -41,8 +61,25 @@ async def open_sqlite(path: Path) -> AsyncEngine:
             raise StoreUnavailableError(str(trouble), _RETRY_AFTER_S) from trouble
 
     async with engine.begin() as connection:
-        await connection.run_sync(schema.metadata.create_all)
+        outdated = await connection.run_sync(_outdated_table)
+        if outdated is None:
+            await connection.run_sync(schema.metadata.create_all)
+    if outdated is not None:
+        await engine.dispose()
+        raise OutdatedDatabaseError(path, outdated)
     return engine
+
+
+def _outdated_table(connection: sa.Connection) -> str | None:
+    inspector = sa.inspect(connection)
+    existing = set(inspector.get_table_names())
+    for table in schema.metadata.sorted_tables:
+        if table.name not in existing:
+            continue
+        found = {column["name"] for column in inspector.get_columns(table.name)}
+        if found != {column.name for column in table.columns}:
+            return table.name
+    return None
 
 
 async def ping(engine: AsyncEngine) -> None:
