@@ -1,0 +1,54 @@
+"""What `balanced` makes of ten named workloads, beside the limits and the other strategies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.benchmarks import load_benchmark
+from windrow.models import PlanOptions
+from windrow_service.planner.plan import plan_groups
+from windrow_service.planner.policy import Policy
+from windrow_service.planner.predict import Prediction, predict
+from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.usecases.plans import policy_of, with_defaults
+
+# So few tasks at a time that parallelism asks for no more groups than the limits do.
+PARALLELISM = 4
+# A fifth of their files; with fewer, 200 hosts hold too few groups each to fill them well.
+WORKLOADS = load_benchmark("workloads").workloads(0.2)
+workloads = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+
+
+def planned(workload: Any, strategy: str) -> tuple[int, Prediction]:
+    options = with_defaults(PlanOptions(strategy=strategy, parallelism=PARALLELISM))
+    plan = plan_groups(workload.files, None, policy_of(options, 10**8))
+    return len(plan), predict(plan, Policy(parallelism=PARALLELISM))
+
+
+def test_there_are_ten_workloads() -> None:
+    assert len({workload.name for workload in WORKLOADS}) == 10
+
+
+@workloads
+def test_there_are_at_most_five_percent_more_groups_than_the_limits_ask_for(workload: Any) -> None:
+    groups, predicted = planned(workload, "balanced")
+
+    assert groups <= 1.05 * predicted.fewest_groups
+
+
+@workloads
+def test_bytes_are_read_where_a_replica_is(workload: Any) -> None:
+    _, predicted = planned(workload, "balanced")
+
+    assert predicted.host_local_bytes >= 0.95 * predicted.located_bytes
+
+
+@workloads
+def test_no_strategy_has_a_faster_slowest_slot_by_a_hundredth(workload: Any) -> None:
+    _, ours = planned(workload, "balanced")
+
+    for strategy in set(STRATEGIES) - {"balanced"}:
+        _, theirs = planned(workload, strategy)
+        assert ours.slowest_slot_seconds <= 1.01 * theirs.slowest_slot_seconds
