@@ -1,0 +1,84 @@
+"""The chart refuses wrong values before anything reaches a cluster, and says which and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.deploy.charts import CHART, RELEASE, helm
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["replica=3"], "replica is not allowed"),
+        (["replicas=0"], "replicas"),
+        (["replicas=two"], "replicas"),
+        (["image.name=x"], "name is not allowed"),
+        (["image.pullPolicy=Sometimes"], "image.pullPolicy"),
+        (["image.tag=a b"], "image.tag"),
+        # A URL where the name of a secret belongs.
+        (["database.secretName=postgresql://u:p@db/windrow"], "database.secretName"),
+        (["database.url=postgresql://u:p@db/windrow"], "url is not allowed"),
+        (["redis.password=x"], "password is not allowed"),
+        (["database.secretName="], "embedded.enabled"),
+        (["redis.secretName="], "redis.secretName is empty"),
+        (["redis.secretName=", "replicas=1", "autoscaling.enabled=true"], "redis.secretName"),
+        (["embedded.enabled=true"], "one replica"),
+        (["embedded.enabled=true", "replicas=1", "autoscaling.enabled=true"], "one replica"),
+        (["embedded.size=big"], "embedded.size"),
+        (["allowedLocations=null"], "allowedLocations"),
+        (["allowedLocations={tables}"], "allowedLocations.0"),
+        (["allowedLocations={/a:/b}"], "allowedLocations.0"),
+        (["allowedLocations={s3://key:secret@lake}"], "allowedLocations.0"),
+        (["plannerThreads=0"], "plannerThreads"),
+        (["maxWaiting=-1"], "maxWaiting"),
+        (["limits.maxPlanFile=1"], "maxPlanFile is not allowed"),
+        (["limits.maxPageGroups=20000"], "limits.maxPageGroups"),
+        (["limits.planTtl=1 hour"], "limits.planTtl"),
+        (["serveWithoutAuthentication=yes"], "serveWithoutAuthentication"),
+        (["extraEnv[0].value=x"], "name is required"),
+        (
+            ["extraEnv[0].name=WINDROW_DATABASE_URL", "extraEnv[0].value=x"],
+            "name a secret in database or redis",
+        ),
+        (["extraEnv[0].name=AWS_SECRET_ACCESS_KEY", "extraEnv[0].value=x"], "with valueFrom"),
+        (["extraEnv[0].name=WINDROW_PORT", "extraEnv[0].value=1"], "WINDROW_PORT"),
+        (["extraVolumeMounts[0].name=x", "extraVolumeMounts[0].mountPath=data"], "mountPath"),
+        (["runAs.user=0"], "runAs.user"),
+        (["runAs.supplementalGroups={0}"], "runAs.supplementalGroups"),
+        (["service.type=ExternalName"], "service.type"),
+        (["service.port=0"], "service.port"),
+        (["ingress.enabled=true"], "ingress.host is empty"),
+        (["ingress.host=https://windrow"], "ingress.host"),
+        (
+            ["autoscaling.enabled=true", "autoscaling.minReplicas=9"],
+            "autoscaling.minReplicas is above",
+        ),
+        (["resources.requests.memory=lots"], "resources.requests.memory"),
+        (["resources.memory=1Gi"], "memory is not allowed"),
+        (["terminationGracePeriodSeconds=5"], "terminationGracePeriodSeconds"),
+        (["podLabels.app\\.kubernetes\\.io/name=x"], "podLabels"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_wrong_value_is_refused_and_named(settings: list[str], said: str) -> None:
+    given = [word for setting in settings for word in ("--set", setting)]
+
+    done = helm("template", RELEASE, str(CHART), *given)
+
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def test_lint_refuses_what_template_refuses() -> None:
+    done = helm("lint", str(CHART), "--set", "replicas=two")
+
+    assert done.returncode != 0
+    assert "replicas" in done.stdout
+
+
+def test_an_old_kubernetes_is_refused() -> None:
+    done = helm("template", RELEASE, str(CHART), "--kube-version", "1.24.0")
+
+    assert done.returncode != 0
+    assert "1.25" in done.stderr
