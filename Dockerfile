@@ -1,0 +1,42 @@
+# The coordinator of Windrow, as an image; the client and the Spark jobs come along in its wheel.
+#
+#     docker build --tag windrow:0.1.0 .
+
+FROM python:3.13-slim-trixie AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /source
+# What the wheel is made of, and nothing else: .dockerignore keeps the rest out of the context too.
+COPY pyproject.toml README.md ./
+COPY client client
+COPY service service
+COPY spark_jobs spark_jobs
+RUN python -m venv /opt/windrow \
+    && /opt/windrow/bin/pip install --no-cache-dir '.[service]' \
+    && /opt/windrow/bin/pip uninstall --yes pip
+
+FROM python:3.13-slim-trixie
+LABEL org.opencontainers.image.title="Windrow coordinator" \
+      org.opencontainers.image.description="Split-grouping plans for tables of many small files" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# By number, so that Kubernetes can tell that it is not root; named, as libpq looks its user up.
+RUN groupadd --gid 10001 windrow \
+    && useradd --uid 10001 --gid windrow --no-create-home --home-dir /var/lib/windrow \
+       --shell /usr/sbin/nologin windrow \
+    && install --directory --owner=windrow --group=windrow --mode=0750 /var/lib/windrow
+COPY --from=build /opt/windrow /opt/windrow
+# The root file system may be read-only: only /tmp is written to and, by the embedded database
+# alone, WINDROW_STATE_DIR.
+ENV PATH=/opt/windrow/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    WINDROW_HOST=0.0.0.0 \
+    WINDROW_PORT=8080 \
+    WINDROW_STATE_DIR=/var/lib/windrow
+WORKDIR /var/lib/windrow
+USER 10001:10001
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import http.client as h, os, sys; c = h.HTTPConnection('127.0.0.1', int(os.environ['WINDROW_PORT']), timeout=4); c.request('GET', '/health/live'); sys.exit(c.getresponse().status != 200)"]
+# With another command it does another job: `docker run … windrow db upgrade`.
+ENTRYPOINT ["windrow"]
+CMD ["serve"]

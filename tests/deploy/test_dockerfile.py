@@ -1,0 +1,258 @@
+"""The image: what the Dockerfile copies is enough, and what it runs is a coordinator.
+
+There is no Docker here. The build's own commands run in a folder instead, so that a file that is
+not copied, or a package that only the tests' extras bring, is missed as it would be in the image.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from docker.utils.build import exclude_paths
+
+from tests.deploy.charts import ROOT, VALUES, coordinator, manifests
+from tests.support.servers import free_port
+from windrow import __version__
+
+_VENV = "/opt/windrow"
+_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What building made: a virtual environment in place of `/opt/windrow`."""
+
+    venv: Path
+
+    def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as in the image, and return its outcome."""
+        return subprocess.run(
+            [self._found(command[0]), *command[1:]],
+            env=_bare() | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_TIMEOUT_S,
+        )
+
+    @contextmanager
+    def started(self, *command: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a command as in the image; kill it at the end."""
+        process = subprocess.Popen(
+            [self._found(command[0]), *command[1:]], env=_bare() | environment
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _found(self, name: str) -> str:
+        return str(self.venv / "bin" / name)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """Do what the build stage does, in folders of this test."""
+    root = tmp_path_factory.mktemp("image")
+    source, venv = root / "source", root / "venv"
+    included = _context()
+    for instruction, words in _stages()[0]:
+        if instruction == "COPY":
+            *origins, target = words.split()
+            for origin in origins:
+                _copy(origin, source / target, included)
+        elif instruction == "RUN":
+            subprocess.run(
+                ["sh", "-c", words.replace(_VENV, str(venv))],
+                cwd=source,
+                env=_bare() | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+                check=True,
+                stdout=subprocess.DEVNULL,
+                timeout=600,
+            )
+    return Image(venv)
+
+
+def test_the_dockerfile_passes_its_linter() -> None:
+    done = subprocess.run(
+        [Path(sysconfig.get_path("scripts")) / "hadolint", ROOT / "Dockerfile"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_context_holds_what_is_copied_and_nothing_else() -> None:
+    copied = [word for words in _all(_stages()[0], "COPY") for word in words.split()[:-1]]
+    included = _context()
+
+    # Docker always sends the two files that tell it what to do.
+    assert {path.split("/")[0] for path in included} - {"Dockerfile", ".dockerignore"} == set(
+        copied
+    )
+    assert not [path for path in included if "__pycache__" in path or "test" in path]
+    assert all((ROOT / origin).exists() for origin in copied)
+
+
+def test_both_stages_start_from_one_pinned_python() -> None:
+    bases = {_only(stage, "FROM").split()[0] for stage in _stages()}
+
+    (base,) = bases
+    assert re.fullmatch(r"python:3\.\d+-slim-\w+", base)
+
+
+def test_the_image_runs_as_a_numbered_user_that_is_not_root() -> None:
+    user, _, group = _only(_stages()[-1], "USER").partition(":")
+
+    assert (int(user), int(group)) == (10001, 10001)
+
+
+def test_the_image_runs_commands_without_a_shell() -> None:
+    assert json.loads(_only(_stages()[-1], "ENTRYPOINT")) == ["windrow"]
+    assert json.loads(_only(_stages()[-1], "CMD")) == ["serve"]
+    assert _health_command()[0] == "python"
+
+
+def test_the_image_and_the_chart_agree() -> None:
+    load = coordinator(manifests(VALUES[0]))
+    environment = _environment()
+
+    assert load.container["ports"][0]["containerPort"] == int(_only(_stages()[-1], "EXPOSE"))
+    assert environment["WINDROW_PORT"] == _only(_stages()[-1], "EXPOSE")
+    assert load.spec["securityContext"]["runAsUser"] == 10001
+    assert environment["WINDROW_STATE_DIR"] == "/var/lib/windrow"
+    # Without a command of its own the chart takes the image's.
+    assert "command" not in load.container
+
+
+def test_the_copied_files_install_into_a_fresh_environment(image: Image) -> None:
+    done = image.run("windrow", "--version")
+
+    assert (done.returncode, done.stdout) == (0, f"windrow {__version__}\n"), done.stderr
+
+
+def test_the_image_brings_every_module_of_the_coordinator_and_no_tool_of_its_tests(
+    image: Image,
+) -> None:
+    code = (
+        "import importlib, importlib.util, pkgutil, windrow_service\n"
+        "for module in pkgutil.walk_packages(windrow_service.__path__, 'windrow_service.'):\n"
+        "    if not module.name.endswith(('__main__', '.openapi', '.env')) \\\n"
+        "            and '.versions.' not in module.name:\n"
+        "        importlib.import_module(module.name)\n"
+        "print([n for n in ('pytest', 'pyspark', 'hypothesis', 'pip') "
+        "if importlib.util.find_spec(n)])\n"
+    )
+
+    done = image.run("python", "-c", code)
+
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_the_image_serves_is_healthy_while_it_does_and_ends_when_told_to(
+    image: Image, tmp_path: Path
+) -> None:
+    environment = _environment() | {
+        "WINDROW_HOST": "127.0.0.1",
+        "WINDROW_PORT": str(free_port()),
+        "WINDROW_STATE_DIR": str(tmp_path / "state"),
+        "WINDROW_ALLOWED_LOCATIONS": str(tmp_path),
+    }
+    health = _health_command()
+    command = [
+        *json.loads(_only(_stages()[-1], "ENTRYPOINT")),
+        *json.loads(_only(_stages()[-1], "CMD")),
+    ]
+
+    assert image.run(*health, **environment).returncode != 0
+    with image.started(*command, **environment) as process:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while image.run(*health, **environment).returncode != 0:
+            assert process.poll() is None, "the coordinator ended: see its log"
+            assert time.monotonic() < deadline, "the coordinator did not start in time"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(_TIMEOUT_S) in (0, -signal.SIGTERM)
+    assert image.run(*health, **environment).returncode != 0
+
+
+def _stages() -> list[list[tuple[str, str]]]:
+    """Return each stage's instructions, its own FROM first: the word, and the rest of the line."""
+    text = "\n".join(
+        line for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:1] != "#"
+    ).replace("\\\n", " ")
+    stages: list[list[tuple[str, str]]] = []
+    for line in filter(str.strip, text.splitlines()):
+        instruction, _, words = line.partition(" ")
+        if instruction == "FROM":
+            stages.append([])
+        stages[-1].append((instruction, " ".join(words.split())))
+    return stages
+
+
+def _all(stage: list[tuple[str, str]], instruction: str) -> list[str]:
+    return [words for name, words in stage if name == instruction]
+
+
+def _only(stage: list[tuple[str, str]], instruction: str) -> str:
+    (words,) = _all(stage, instruction)
+    return words
+
+
+def _environment() -> dict[str, str]:
+    """Return what the image sets, but for PATH, which leads to its own environment."""
+    pairs = (pair.partition("=") for pair in _only(_stages()[-1], "ENV").split())
+    return {name: value for name, _, value in pairs if name != "PATH"}
+
+
+def _health_command() -> list[str]:
+    command = _only(_stages()[-1], "HEALTHCHECK").partition("CMD ")[2]
+    return [str(word) for word in json.loads(command)]
+
+
+def _context() -> set[str]:
+    """Return the files that a build sees, by Docker's own reading of .dockerignore."""
+    patterns = [
+        line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line and line[0] != "#"
+    ]
+    return {path for path in exclude_paths(str(ROOT), patterns) if (ROOT / path).is_file()}
+
+
+def _copy(origin: str, target: Path, included: set[str]) -> None:
+    # As COPY does: a file goes into the folder, of a folder what is in it.
+    for path in included:
+        if path == origin:
+            to = target / Path(path).name
+        elif path.startswith(f"{origin}/"):
+            to = target / Path(path).relative_to(origin)
+        else:
+            continue
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, to)
+
+
+def _bare() -> dict[str, str]:
+    """Return the environment without what this test run brings along."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("WINDROW", "PYTHON", "VIRTUAL_ENV", "COVERAGE"))
+    }
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
