@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_service.inventory.errors import CorruptManifestError
-from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.ranges import range_of
 
 MANIFEST_FILES = 50_000
@@ -27,23 +27,48 @@ _WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Manifest:
-    """A contiguous range of a table's files, by path.
+    """A manifest as one snapshot sees it: rows that never change, less those that are gone.
 
     Attributes:
-        manifest_id: SHA-256 of `data`, 64 lower-case hexadecimal digits.
-        first_path: Path of its first file.
-        file_count: At least 1.
-        range: What is known of its columns as a whole, one row as `planner.ranges` says.
-        data: Its rows as an Arrow IPC stream; None where a manifest with this id was given.
+        manifest_id: SHA-256 of the encoded rows, 64 lower-case hexadecimal digits.
+        first_path: Least path of its rows, gone ones too.
+        last_path: Greatest path of its rows, gone ones too. Other manifests may hold paths
+            between the two.
+        file_count: Rows that are not gone, at least 1.
+        range: One row as `planner.ranges` says. Its counts are those of rows that are not
+            gone; its bounds hold for all.
+        removed: Positions of the rows that are gone; ascending.
+        data: The rows as an Arrow IPC stream; None where they are stored already.
     """
 
     manifest_id: str
     first_path: str
+    last_path: str
     file_count: int
     range: pa.Table
-    data: bytes | None
+    removed: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    data: bytes | None = None
+
+    def without(self, positions: npt.NDArray[np.int64], size_bytes: int) -> Manifest | None:
+        """Return the manifest less some more of its rows; None if that leaves none.
+
+        Args:
+            positions: Rows that are not gone yet, each once.
+            size_bytes: Of the files in those rows.
+        """
+        file_count = self.file_count - len(positions)
+        if not file_count:
+            return None
+        left_bytes = self.range["size_bytes"][0].as_py() - size_bytes
+        counts = {"file_count": file_count, "size_bytes": left_bytes}
+        range_ = self.range
+        for name, count in counts.items():
+            at = range_.schema.get_field_index(name)
+            range_ = range_.set_column(at, name, pa.array([count], pa.int64()))
+        removed = np.union1d(self.removed, positions).astype(np.int32)
+        return replace(self, file_count=file_count, range=range_, removed=removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +79,23 @@ class PreviousManifest:
     first_path: str
     files: pa.Table
     range: pa.Table
+
+
+def cut_files(files: pa.Table, manifest_files: int = MANIFEST_FILES) -> list[Manifest]:
+    """Cut files into new manifests of even size, in the order of paths.
+
+    Args:
+        files: n files, sorted by path.
+        manifest_files: How many files a manifest may hold.
+    """
+    pieces = -(-len(files) // manifest_files)
+    edges = [len(files) * piece // pieces for piece in range(pieces + 1)] if pieces else []
+    manifests = []
+    for first, last in pairwise(edges):
+        rows = files.slice(first, last - first)
+        data = encode_manifest(rows)
+        manifests.append(_manifest(rows, hashlib.sha256(data).hexdigest(), data, range_of(rows)))
+    return manifests
 
 
 def cut_manifests(
@@ -114,11 +156,14 @@ def encode_manifest(files: pa.Table) -> bytes:
     return encoded
 
 
-def decode_manifest(data: bytes, *, bloom: bool = True) -> pa.Table:
+def decode_manifest(
+    data: bytes, *, columns: Collection[str] | None = None, bloom: bool = True
+) -> pa.Table:
     """Return the rows of a manifest.
 
     Args:
         data: What `encode_manifest` returned.
+        columns: Which columns are wanted; the others cost nothing. None is all.
         bloom: Whether Bloom filters are wanted; they are most of the bytes where there are any.
 
     Raises:
@@ -129,10 +174,14 @@ def decode_manifest(data: bytes, *, bloom: bool = True) -> pa.Table:
         raise CorruptManifestError("its end is missing")
     try:
         with pa.ipc.open_stream(data) as reader:
-            if bloom or not bloom_columns(reader.schema):
-                return reader.read_all()
             names = reader.schema.names
-        wanted = [at for at, name in enumerate(names) if name != "bloom"]
+            wanted = [
+                at
+                for at, name in enumerate(names)
+                if (columns is None or name in columns) and (bloom or name != "bloom")
+            ]
+            if len(wanted) == len(names):
+                return reader.read_all()
         options = pa.ipc.IpcReadOptions(included_fields=wanted)
         with pa.ipc.open_stream(data, options=options) as reader:
             return reader.read_all()
@@ -171,6 +220,7 @@ def _manifest(rows: pa.Table, manifest_id: str, data: bytes | None, range_: pa.T
     return Manifest(
         manifest_id=manifest_id,
         first_path=rows["path"][0].as_py(),
+        last_path=rows["path"][-1].as_py(),
         file_count=rows.num_rows,
         range=range_,
         data=data,
@@ -179,7 +229,7 @@ def _manifest(rows: pa.Table, manifest_id: str, data: bytes | None, range_: pa.T
 
 def _canonical(table: pa.Table) -> pa.Table:
     columns = [_canonical_array(_combined(column)) for column in table.columns]
-    fields = [pa.field(field.name, field.type, field.nullable) for field in table.schema]
+    fields = [pa.field(one.name, one.type, one.nullable) for one in table.schema]
     return pa.table(columns, schema=pa.schema(fields))
 
 

@@ -1,0 +1,84 @@
+"""The files of several manifests as one inventory, in the order of their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Rows that must be copied are copied so many at a time, to bound the memory for it.
+_BLOCK_FILES = 65_536
+# A block in more pieces than these costs more to compute with than a copy costs to make.
+_MAX_PIECES = 64
+
+
+def merge_files(tables: Sequence[pa.Table], removed: Sequence[npt.NDArray[np.int32]]) -> pa.Table:
+    """Return the rows of manifests that are not gone, by path.
+
+    Long runs of rows of one manifest are not copied.
+
+    Args:
+        tables: Decoded manifests of one schema, at least one, in any order; each is sorted by
+            path, and no path is in two of them, but for rows that are gone.
+        removed: Of each the positions of rows that are gone.
+
+    Complexity: O(n) for n rows of manifests that do not overlap, O(n log n) at worst.
+    """
+    held = [at for at, table in enumerate(tables) if len(table)]
+    held.sort(key=lambda at: tables[at]["path"][0].as_py())
+    if not held:
+        return tables[0]
+    tables, removed = [tables[at] for at in held], [removed[at] for at in held]
+    if not _overlap(tables) and not any(map(len, removed)):
+        return pa.concat_tables(tables)
+    ends = np.cumsum([len(table) for table in tables])
+    starts = np.concatenate(([0], ends[:-1]))
+    kept = np.ones(ends[-1], np.bool_)
+    for start, positions in zip(starts, removed, strict=True):
+        kept[start + positions] = False
+    if _overlap(tables):
+        paths = pa.chunked_array([chunk for table in tables for chunk in table["path"].chunks])
+        rows = pc.sort_indices(paths).to_numpy().astype(np.int64)
+        rows = rows[kept[rows]]
+    else:
+        rows = np.flatnonzero(kept)
+    owner = np.searchsorted(ends, rows, "right")
+    rows -= starts[owner]
+    pieces = [tables[0].slice(0, 0)]
+    for begin in range(0, len(rows), _BLOCK_FILES):
+        block = slice(begin, begin + _BLOCK_FILES)
+        pieces += _block(tables, owner[block], rows[block])
+    return pa.concat_tables(pieces)
+
+
+def _overlap(tables: Sequence[pa.Table]) -> bool:
+    return any(
+        left["path"][-1].as_py() >= right["path"][0].as_py() for left, right in pairwise(tables)
+    )
+
+
+def _block(
+    tables: Sequence[pa.Table], owner: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+) -> list[pa.Table]:
+    """Return some rows, each given by its table and its position there, in their order."""
+    breaks = np.flatnonzero((np.diff(owner) != 0) | (np.diff(rows) != 1)) + 1
+    edges = np.concatenate(([0], breaks, [len(rows)]))
+    if len(edges) - 1 <= _MAX_PIECES:
+        return [
+            tables[owner[first]].slice(rows[first], last - first)
+            for first, last in pairwise(edges.tolist())
+        ]
+    # Of each table, a block holds rows that lie side by side, and those gone between them.
+    at = np.empty(len(rows), np.int64)
+    slices, length = [], 0
+    for table in np.unique(owner):
+        mine = np.flatnonzero(owner == table)
+        first, last = rows[mine[0]], rows[mine[-1]]
+        slices.append(tables[table].slice(first, last + 1 - first))
+        at[mine] = rows[mine] - first + length
+        length += len(slices[-1])
+    return [pa.concat_tables(slices).combine_chunks().take(pa.array(at))]
