@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -340,6 +341,16 @@ def test_the_notes_say_how_to_make_the_first_token(tmp_path: Path) -> None:
 
     assert f"exec deploy/{RELEASE}-windrow -- \\\n    windrow token create" in notes["text"]
     assert "s3://lake/tables" in notes["text"]
+
+
+def test_the_values_that_the_guide_shows_are_values_of_the_chart(tmp_path: Path) -> None:
+    blocks = (ROOT / "docs" / "deploy.md").read_text().split("```yaml\n")[1:]
+
+    assert blocks
+    for number, block in enumerate(blocks):
+        values = tmp_path / f"{number}.yaml"
+        values.write_text(textwrap.dedent(block.partition("```")[0].rstrip(" ")))
+        assert manifests(values)
 
 
 def test_every_value_is_in_the_schema_and_every_key_of_the_schema_has_a_default() -> None:
