@@ -30,7 +30,7 @@ MINIMAL, PRODUCTION, EMBEDDED, SHARED_TABLES = (
     Path(__file__).parent / "values" / f"{name}.yaml"
     for name in ("minimal", "production", "embedded", "shared-tables")
 )
-KUBERNETES = ["1.25.0", "1.31.0", kubernetes_validate.latest_version()]
+KUBERNETES = ["1.27.0", "1.31.0", kubernetes_validate.latest_version()]
 SECRET_VARIABLES = {"WINDROW_DATABASE_URL", "WINDROW_REDIS_URL"}
 
 every_values_file = pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)

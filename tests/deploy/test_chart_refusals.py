@@ -28,7 +28,7 @@ from tests.deploy.charts import CHART, RELEASE, helm
         (["embedded.size=big"], "embedded.size"),
         (["allowedLocations=null"], "allowedLocations"),
         (["allowedLocations={tables}"], "allowedLocations.0"),
-        (["allowedLocations={/a:/b}"], "allowedLocations.0"),
+        (["allowedLocations={ftp://lake}"], "allowedLocations.0"),
         (["allowedLocations={s3://key:secret@lake}"], "allowedLocations.0"),
         (["plannerThreads=0"], "plannerThreads"),
         (["maxWaiting=-1"], "maxWaiting"),
@@ -78,7 +78,7 @@ def test_lint_refuses_what_template_refuses() -> None:
 
 
 def test_an_old_kubernetes_is_refused() -> None:
-    done = helm("template", RELEASE, str(CHART), "--kube-version", "1.24.0")
+    done = helm("template", RELEASE, str(CHART), "--kube-version", "1.26.0")
 
     assert done.returncode != 0
-    assert "1.25" in done.stderr
+    assert "1.27" in done.stderr
