@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow_service.inventory.arrays import flat
 from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.planner.ranges import range_of
 
@@ -228,16 +229,9 @@ def _manifest(rows: pa.Table, manifest_id: str, data: bytes | None, range_: pa.T
 
 
 def _canonical(table: pa.Table) -> pa.Table:
-    columns = [_canonical_array(_combined(column)) for column in table.columns]
+    columns = [_canonical_array(flat(column)) for column in table.columns]
     fields = [pa.field(one.name, one.type, one.nullable) for one in table.schema]
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.Array):
-        return combined
-    return pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], column.type)
 
 
 def _canonical_array(array: pa.Array) -> pa.Array:

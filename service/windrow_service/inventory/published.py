@@ -1,4 +1,4 @@
-"""An inventory that a caller publishes: what a lister elsewhere knows of a table's files."""
+"""An inventory, or a change of one, that a caller publishes: what was listed elsewhere."""
 
 from __future__ import annotations
 
@@ -7,17 +7,29 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
+from windrow_service.inventory.arrays import flat
 from windrow_service.inventory.blooms import carried_filters, chosen_columns, filter_struct
 from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
-from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.inventory.partitions import bucket_numbers
-from windrow_service.planner.columns import FIXED_FIELDS, inventory_schema
+from windrow_service.inventory.deltas import Delta
+from windrow_service.inventory.errors import (
+    BucketNumberError,
+    InvalidInventoryError,
+    PartitionLayoutError,
+    PartitionValueError,
+)
+from windrow_service.inventory.partitions import Partitions, bucket_numbers, make_struct
+from windrow_service.inventory.published_columns import (
+    REQUIRED,
+    Rows,
+    cast_column,
+    check_names,
+)
+from windrow_service.planner.bounds import Bools, mask
+from windrow_service.planner.columns import FIXED_FIELDS, bloom_columns, inventory_schema
 
-_REQUIRED = ("path", "size_bytes", "mtime_ns", "row_count")
-_OPTIONAL = ("bucket", "hosts", "row_group_offsets", "delete_count", "delete_bytes")
-# What makes a path climb out of the table's folder, or stand for another path.
-_NOT_CANONICAL = r"^/|/$|//|\x00|(^|/)\.{1,2}(/|$)"
+_CHANGES = ("added", "removed")
 
 
 def read_published(stream: pa.Buffer, max_bytes: int) -> pa.Table:
@@ -57,12 +69,12 @@ def accept_inventory(
 ) -> Inventory:
     """Check a published inventory and give it the form of one taken here.
 
-    Statistics and Bloom filters are not published: of files that the previous inventory has,
-    unchanged, they are carried over, of others they are unknown.
+    Statistics and Bloom filters that are not published are carried over of files that the
+    previous inventory has, unchanged, and are unknown of others.
 
     Args:
-        published: `path`, `size_bytes`, `mtime_ns`, `row_count`, and where known `bucket`,
-            `hosts`, `row_group_offsets`, `delete_count` and `delete_bytes`; in any order.
+        published: `path`, `size_bytes`, `mtime_ns`, `row_count`, and where known the other
+            columns that `planner.columns` lists, but for `partition`; in any order.
         columns: The table's columns; those that are partition columns are left out.
         partition_types: The table's declared partition columns; read off the paths where None.
         bucket_count: Of the table's bucket spec; None where it has none.
@@ -73,34 +85,20 @@ def accept_inventory(
         InvalidInventoryError: A column is missing or of another type, or a row cannot be.
         InventoryError: The paths do not form partitions, or name buckets that cannot be.
     """
-    files = _checked(published)
-    files = files.take(pc.sort_indices(files["path"])).combine_chunks()
-    _refuse_rows("path", pc.equal(files["path"][1:], files["path"][:-1]), files, "stands twice")
-    partitions = partitions_of(files, None, partition_types, previous)
+    check_names(published)
+    rows = Rows(published)
+    paths = rows.paths()
+    partitions = partitions_of(pa.table({"path": paths}), None, partition_types, previous)
     folders = {name.lower() for name in partitions.schema.names}
     data_schema = pa.schema([field for field in columns if field.name.lower() not in folders])
-    chosen = chosen_columns(bloom, data_schema)
-    schema = inventory_schema(data_schema, partitions.schema, chosen)
+    schema = inventory_schema(data_schema, partitions.schema, chosen_columns(bloom, data_schema))
+    files = _files(rows, paths, partitions, schema, bucket_count)
     kept = unchanged(files, previous)
-    carried = previous.files.take(kept) if previous else schema.empty_table().take(kept)
-    filters = carried_filters(chosen, kept, previous.files if previous else None)
-    empty_lists = pa.array(np.zeros(len(files) + 1, np.int32))
-    found = {name: files[name] for name in files.column_names}
-    if "bucket" not in found:
-        found["bucket"] = bucket_numbers(files["path"], bucket_count)
-    for name, values in (("hosts", pa.string()), ("row_group_offsets", pa.int64())):
-        if name not in found:
-            found[name] = pa.ListArray.from_arrays(empty_lists, pa.array([], values))
-    for name, count_type in (("delete_count", pa.int32()), ("delete_bytes", pa.int64())):
-        if name not in found:
-            found[name] = pa.array(np.zeros(len(files)), count_type)
-    found["stats_see_nan"] = carried["stats_see_nan"].fill_null(False)
-    found["stats"] = _stats(carried, schema.field("stats").type)
-    found["partition"] = partitions.values
-    found["bloom"] = filter_struct(filters)
+    if previous is not None and len(previous.files):
+        files = _carry_over(files, previous.files, kept, _not_published(published))
     kept_count = len(kept) - kept.null_count
     return Inventory(
-        files=pa.table([found[name] for name in schema.names], schema=schema),
+        files=_by_path(files),
         data_schema=data_schema,
         partition_schema=partitions.schema,
         added_count=len(files) - kept_count,
@@ -110,63 +108,130 @@ def accept_inventory(
     )
 
 
-def _stats(carried: pa.Table, type_: pa.StructType) -> pa.Array:
-    """Return statistics without nulls of their own: all unknown where nothing was carried."""
-    stats = carried["stats"].combine_chunks()
-    if isinstance(stats, pa.ChunkedArray):
-        stats = pa.concat_arrays(stats.chunks) if stats.num_chunks else pa.array([], type_)
-    if not type_.num_fields:
-        return pa.Array.from_buffers(type_, len(carried), [None])
-    columns = [pc.struct_field(stats, [index]) for index in range(type_.num_fields)]
-    return pa.StructArray.from_arrays(columns, fields=list(type_))
+def accept_delta(
+    published: pa.Table,
+    *,
+    schema: pa.Schema,
+    bucket_count: int | None,
+) -> Delta:
+    """Check a published change of a table's files.
+
+    Args:
+        published: As for `accept_inventory`, and `change`: `added`, or `removed`, of which
+            only the path is looked at. A file added again takes the place of the one before.
+        schema: Of the table's current inventory.
+        bucket_count: Of the table's bucket spec; None where it has none.
+
+    Raises:
+        InvalidInventoryError: A column is missing or of another type, or a row cannot be.
+    """
+    check_names(published, "change")
+    is_added = _is_added(published)
+    paths = Rows(published).paths()
+    gone = np.flatnonzero(~is_added)
+    removed = pa.table({"path": paths.take(pa.array(gone)), "row": gone})
+    rows = Rows(published, np.flatnonzero(is_added))
+    carried = _not_published(published)
+    if not len(rows.numbers):
+        return Delta(added=schema.empty_table(), removed=removed, carried=carried)
+    paths = paths.take(pa.array(rows.numbers))
+    known = pa.schema(list(schema.field("partition").type))
+    folders = "".join(f"{name}=…/" for name in known.names)
+    unlike = pc.not_equal(pc.count_substring(paths, "/"), len(known))
+    rows.refuse("path", unlike, paths, f"does not lie as the table's files do: {folders}name")
+    try:
+        partitions = partitions_of(pa.table({"path": paths}), None, known, None)
+        if partitions.schema != known:
+            reason = f"the table's files lie in {folders}"
+            raise PartitionLayoutError(paths[0].as_py(), "", reason)
+        added = _files(rows, paths, partitions, schema, bucket_count)
+    except (PartitionLayoutError, PartitionValueError, BucketNumberError) as error:
+        where = error.folder if isinstance(error, PartitionValueError) else error.path
+        row = rows.numbers[pc.index(pc.starts_with(paths, where), True).as_py()]
+        raise InvalidInventoryError(f"column 'path', row {row}: {error}") from error
+    return Delta(added=_by_path(added), removed=removed, carried=carried)
 
 
-def _checked(published: pa.Table) -> pa.Table:
-    types = {field.name: field for field in FIXED_FIELDS}
-    columns = {}
-    for name in published.column_names:
-        if name not in _REQUIRED + _OPTIONAL:
-            known = ", ".join(_REQUIRED + _OPTIONAL)
-            raise InvalidInventoryError(f"column {name!r} is not known; send {known}")
-    for name in _REQUIRED:
-        if name not in published.column_names:
-            raise InvalidInventoryError(f"column {name!r} is missing")
-    for name in published.column_names:
-        column, field = published[name], types[name]
-        try:
-            column = column.cast(field.type)
-        except pa.ArrowException as error:
-            raise InvalidInventoryError(
-                f"column {name!r} is {column.type}, and not all of it fits {field.type}: {error}"
-            ) from error
-        if not field.nullable:
-            _refuse_rows(name, pc.is_null(column), published, "is null")
-        columns[name] = column
-    files = pa.table(columns)
-    _refuse_rows(
-        "path", pc.match_substring_regex(files["path"], _NOT_CANONICAL), files, "is not canonical"
-    )
-    _refuse_rows("path", pc.equal(files["path"], ""), files, "is empty")
-    for name in ("hosts", "row_group_offsets"):
-        if name in columns:
-            nulls = pc.is_null(pc.list_flatten(files[name]))
-            parents = pc.list_parent_indices(files[name]).filter(nulls)
-            _refuse_rows(name, _flags(parents, len(files)), files, "holds null")
-    for name in ("size_bytes", "row_count", "bucket", "delete_count", "delete_bytes"):
-        if name in columns:
-            _refuse_rows(name, pc.fill_null(pc.less(files[name], 0), False), files, "is negative")
+def _is_added(published: pa.Table) -> Bools:
+    if "change" not in published.column_names:
+        raise InvalidInventoryError(f"column 'change' is missing; send {' or '.join(_CHANGES)}")
+    change = cast_column("change", published["change"], pa.string())
+    unknown = pc.invert(pc.is_in(change, value_set=pa.array(_CHANGES)))
+    Rows(published).refuse("change", unknown, change, f"is not {' or '.join(_CHANGES)}")
+    return mask(pc.equal(change, "added"))
+
+
+def _not_published(published: pa.Table) -> tuple[str, ...]:
+    """Return the columns that unchanged files keep."""
+    carried = () if "stats" in published.column_names else ("stats_see_nan", "stats")
+    return carried if "bloom" in published.column_names else (*carried, "bloom")
+
+
+def _files(
+    rows: Rows,
+    paths: pa.ChunkedArray,
+    partitions: Partitions,
+    schema: pa.Schema,
+    bucket_count: int | None,
+) -> pa.Table:
+    """Return the files in the form of an inventory, in the order in which they were sent."""
+    sent = rows.table.column_names
+    found = {
+        field.name: rows.column(field.name)
+        if field.name in sent or field.name in REQUIRED
+        else _unknown(field, len(paths))
+        for field in FIXED_FIELDS
+    }
+    if "bucket" not in sent:
+        found["bucket"] = bucket_numbers(paths, bucket_count)
+    found["partition"] = partitions.values
+    found["stats"] = rows.stats(found["row_count"], schema.field("stats").type)
+    found["bloom"] = filter_struct(rows.bloom(bloom_columns(schema)))
+    return pa.table([found[name] for name in schema.names], schema=schema)
+
+
+def _unknown(field: pa.Field, count: int) -> pa.Array:
+    """Return what stands for a column that was not published."""
+    if pt.is_list(field.type):
+        empty = pa.array([], field.type.value_type)
+        return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), empty)
+    return pa.array(np.zeros(count, np.int64)).cast(field.type)
+
+
+def _carry_over(
+    files: pa.Table, previous: pa.Table, kept: pa.Array, names: Sequence[str]
+) -> pa.Table:
+    """Return files with those columns that unchanged ones have in the previous inventory.
+
+    Args:
+        files: n files; nothing is known of these columns.
+        previous: The files of the previous inventory.
+        kept: For each file its row in `previous`, or null.
+        names: Of columns.
+    """
+    for name in names:
+        at = files.schema.get_field_index(name)
+        if at < 0:
+            continue
+        type_ = files.schema.field(at).type
+        if name == "bloom":
+            carried = filter_struct(carried_filters(type_.names, kept, previous))
+        elif name == "stats":
+            carried = _carried_stats(previous["stats"], kept, type_)
+        else:
+            carried = previous[name].take(kept).fill_null(False)
+        files = files.set_column(at, files.schema.field(at), carried)
     return files
 
 
-def _flags(rows: pa.ChunkedArray, count: int) -> pa.Array:
-    flags = np.zeros(count, np.bool_)
-    flags[rows.to_numpy()] = True
-    return pa.array(flags)
+def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType) -> pa.Array:
+    columns = []
+    for at, field in enumerate(type_):
+        ends = [flat(pc.struct_field(stats, [at, end]).take(kept)) for end in range(3)]
+        columns.append(pa.StructArray.from_arrays(ends, fields=list(field.type)))
+    return make_struct(columns, list(type_), len(kept))
 
 
-def _refuse_rows(name: str, wrong: pa.ChunkedArray, files: pa.Table, what: str) -> None:
-    rows = pc.indices_nonzero(wrong)
-    if len(rows):
-        row = rows[0].as_py()
-        value = files[name][row].as_py()
-        raise InvalidInventoryError(f"column {name!r}, row {row}: {value!r} {what}")
+def _by_path(files: pa.Table) -> pa.Table:
+    files = files.combine_chunks()
+    return files.take(pc.sort_indices(files["path"]))

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow_service.inventory.arrays import flat
 from windrow_service.planner.bounds import Bools
 
 
@@ -19,7 +20,7 @@ def differing(one: pa.Table, other: pa.Table) -> Bools:
     """
     flags = np.zeros(len(one), np.bool_)
     for left, right in zip(one.columns, other.columns, strict=True):
-        flags |= _differ(_flat(left), _flat(right))
+        flags |= _differ(flat(left), flat(right))
     return flags
 
 
@@ -51,13 +52,6 @@ def _lists_differ(one: pa.Array, other: pa.Array) -> Bools:
     items = _differ(one.flatten(), other.flatten())
     flags[rows[pc.list_parent_indices(one).to_numpy()[items]]] = True
     return flags
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.Array):
-        return combined
-    return pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], column.type)
 
 
 def _mask(flags: pa.Array) -> Bools:
