@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +17,15 @@ import pyarrow.parquet as pq
 
 from windrow_service.inventory.chunked import in_chunks
 from windrow_service.inventory.errors import BloomColumnError
+from windrow_service.inventory.locations import is_remote
 from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.inventory.remote import open_remote_file
 from windrow_service.inventory.schema import ColumnNames
 from windrow_service.planner.bloom import MAX_VALUES, bloom_filter, can_filter
 from windrow_service.planner.columns import bloom_columns
+
+# A remote file of up to so many bytes takes one request rather than one for each part.
+_READ_WHOLE_BYTES = 8 * 2**20
 
 
 @dataclass(slots=True)
@@ -80,7 +87,7 @@ def build_missing(
 
     Args:
         filters: n rows of `carried_filters`.
-        location: Absolute path of the table's folder.
+        location: Absolute path of the table's folder, or its URI.
         files: n rows of a `Listing`.
         meter: Stops the work when the caller asks for that.
         executor: Where files are read; see `in_chunks`.
@@ -139,7 +146,7 @@ def read_filters(
     Arrow ends the process on some damaged files: run it where that is no harm.
 
     Args:
-        location: Absolute path of the table's folder.
+        location: Absolute path of the table's folder, or its URI.
         columns: Names of columns; of one that a file lacks, all is null.
         first_row: Number of the first file; it does not matter.
         paths: n paths, relative to the location.
@@ -149,9 +156,8 @@ def read_filters(
     chunk = ChunkFilters()
     for path, size_bytes, mtime_ns in zip(paths, sizes_bytes, mtimes_ns, strict=True):
         try:
-            with open(os.path.join(location, path), "rb") as file:
-                status = os.fstat(file.fileno())
-                if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
+            with _opened(location, path) as (file, found):
+                if found != (size_bytes, mtime_ns):
                     chunk.changed.append(path)
                     continue
                 # In nanoseconds, years before 1678 and after 2261 would wrap round.
@@ -162,6 +168,21 @@ def read_filters(
         except (pa.ArrowException, OSError, ValueError) as error:
             chunk.unreadable.append((path, str(error)))
     return chunk
+
+
+@contextmanager
+def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+    """Open a file; tell its size and the time of its last change."""
+    if is_remote(location):
+        with open_remote_file(location, path) as remote:
+            size_bytes = remote.size_bytes
+            whole = size_bytes <= _READ_WHOLE_BYTES
+            content = pa.BufferReader(remote.read(0, size_bytes)) if whole else remote.file
+            yield content, (size_bytes, remote.mtime_ns)
+        return
+    with open(os.path.join(location, path), "rb") as file:
+        status = os.fstat(file.fileno())
+        yield file, (status.st_size, status.st_mtime_ns)
 
 
 def _filters(file: pq.ParquetFile, columns: Sequence[str]) -> list[bytes]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -20,9 +21,10 @@ from windrow_service.inventory.blooms import (
 )
 from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
 from windrow_service.inventory.footers import read_with
-from windrow_service.inventory.listing import ScanFolder, list_with, scan_local_folder
+from windrow_service.inventory.listing import ScanFolder
 from windrow_service.inventory.partitions import Partitions, bucket_numbers, partition_columns
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
+from windrow_service.inventory.relisting import KnownListing, list_again
 from windrow_service.inventory.schema import (
     ColumnNames,
     FileSchema,
@@ -47,6 +49,7 @@ class Inventory:
         removed_count: Files of the previous inventory that are gone, or have changed since.
         folder_count: Folders that were listed.
         footers_read: Files whose footer was read; the others were carried over.
+        folders: What the folders were, for the next inventory; None where that tells nothing.
     """
 
     files: pa.Table
@@ -56,6 +59,7 @@ class Inventory:
     removed_count: int
     folder_count: int
     footers_read: int
+    folders: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +71,15 @@ class PreviousInventory:
         has_all_columns: Whether `data_schema` was read off every one of the files, so that a
             column which it lacks is in none of them. Not so where columns were declared or
             files were published: there, nothing is known of other columns.
+        folders: What the folders were when these files were found in them, as
+            `Inventory.folders` said, to list only those that changed; None to list them all.
     """
 
     files: pa.Table
     data_schema: pa.Schema
     partition_schema: pa.Schema
     has_all_columns: bool = False
+    folders: bytes | None = None
 
 
 def take_inventory(
@@ -86,7 +93,8 @@ def take_inventory(
     cancelled: threading.Event | None = None,
     executor: Executor | None = None,
     bloom: Sequence[str] = (),
-    scan: ScanFolder = scan_local_folder,
+    scan: ScanFolder | None = None,
+    clock_ns: Callable[[], int] = time.time_ns,
 ) -> Inventory:
     """List a table's files and say of each what planning needs to know.
 
@@ -96,7 +104,7 @@ def take_inventory(
     is needed once to find all columns after declared ones are taken back.
 
     Args:
-        location: Absolute path of the table's folder.
+        location: Absolute path of the table's folder, or its URI.
         columns: The table's declared columns, which every file must be readable as; read off
             the files where None. They may include partition columns, to declare their types.
         partition_types: All of the table's partition columns; read off the folders where None.
@@ -107,7 +115,8 @@ def take_inventory(
         executor: Where footers are parsed; see `read_footers`.
         bloom: Columns to keep Bloom filters for; a file whose filters were not carried over
             is read for them.
-        scan: How one folder is read.
+        scan: How one folder is read; as the location asks for by default.
+        clock_ns: Tells the time, which folders' times are compared with.
 
     Returns:
         An inventory; of no files for an empty folder, with the declared or previous schema.
@@ -117,8 +126,11 @@ def take_inventory(
             than leaving out a file.
     """
     meter = ProgressMeter(on_progress, cancelled)
-    listing = list_with(location, meter, scan)
-    files = listing.files.combine_chunks()
+    known = None
+    if previous is not None:
+        known = KnownListing(files=previous.files, folders=previous.folders)
+    listing = list_again(location, meter, known, scan, clock_ns)
+    files = listing.files
     partitions = partitions_of(files, columns, partition_types, previous)
     buckets = bucket_numbers(files["path"], bucket_count)
     kept_rows = unchanged(files, previous)
@@ -154,6 +166,7 @@ def take_inventory(
         removed_count=(previous.files.num_rows if previous else 0) - kept_count,
         folder_count=listing.folder_count,
         footers_read=read_count,
+        folders=listing.folders,
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,15 @@ from windrow_service.inventory.bounds import (
     typed_bounds,
     writer_sees_nan,
 )
+from windrow_service.inventory.locations import is_remote
+from windrow_service.inventory.remote import open_remote_file, why_unreadable
 from windrow_service.inventory.schema import FileSchema, file_schema
 
 _TAIL_BYTES = 64 * 1024
 _FOOTER_END_BYTES = 8
 # Reads overlap, which matters where the disk is slow.
 _READING_THREADS = 8
+_REMOTE_READING_THREADS = 25  # as many connections as `pyarrow.fs` keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +145,23 @@ def read_chunk(
     Arrow ends the process on some damaged footers: run it where that is no harm.
 
     Args:
-        location: Absolute path of the table's folder.
+        location: Absolute path of the table's folder, or its URI.
         first_row: Number of the first file, for `FooterGroup.table`.
         paths: n paths, relative to the location.
         sizes_bytes: n sizes, as listed.
         mtimes_ns: n times of the last change, as listed.
     """
     chunk = ChunkFooters()
-    with ThreadPoolExecutor(min(_READING_THREADS, len(paths))) as threads:
-        absolute = [os.path.join(location, path) for path in paths]
-        tails = list(threads.map(_try_read_tail, absolute, sizes_bytes, mtimes_ns))
+    remote = is_remote(location)
+    read_tail = partial(_read_remote_tail if remote else _read_tail, location)
+    thread_count = _REMOTE_READING_THREADS if remote else _READING_THREADS
+    with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
+        tails = list(threads.map(partial(_tried, read_tail), paths, sizes_bytes, mtimes_ns))
     builders: dict[str, _GroupBuilder] = {}
     for index, (path, tail) in enumerate(zip(paths, tails, strict=True)):
         if isinstance(tail, OSError):
-            chunk.unreadable.append((path, tail.strerror or str(tail)))
+            reason = why_unreadable(tail) if remote else tail.strerror or str(tail)
+            chunk.unreadable.append((path, reason))
         elif tail is None:
             chunk.changed.append(path)
         else:
@@ -175,37 +182,43 @@ def read_chunk(
     return chunk
 
 
-def _try_read_tail(path: str, size_bytes: int, mtime_ns: int) -> bytes | OSError | None:
+def _tried(
+    read_tail: Callable[[str, int, int], bytes | None], path: str, size_bytes: int, mtime_ns: int
+) -> bytes | OSError | None:
+    """Return the end of a file, None if it is no longer what was listed, or why there is none."""
     try:
-        return _read_tail(path, size_bytes, mtime_ns)
+        return read_tail(path, size_bytes, mtime_ns)
+    except FileNotFoundError:
+        return None
     except OSError as error:
         return error
 
 
-def _read_tail(path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
-    """Read the end of a file, the footer in full if it is one of Parquet.
-
-    Returns:
-        None if the file is no longer what was listed.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
+def _read_tail(location: str, path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
+    descriptor = os.open(os.path.join(location, path), os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
             return None
-        tail = _read_from(descriptor, max(0, size_bytes - _TAIL_BYTES), size_bytes)
-        footer_bytes = int.from_bytes(tail[-_FOOTER_END_BYTES:-4], "little") + _FOOTER_END_BYTES
-        if len(tail) < footer_bytes <= size_bytes and tail.endswith(b"PAR1"):
-            tail = _read_from(descriptor, size_bytes - footer_bytes, size_bytes)
-        return tail
+        return _tail_of(size_bytes, partial(_read_from, descriptor))
     finally:
         os.close(descriptor)
+
+
+def _read_remote_tail(location: str, path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
+    with open_remote_file(location, path) as file:
+        if (file.size_bytes, file.mtime_ns) != (size_bytes, mtime_ns):
+            return None
+        return _tail_of(size_bytes, file.read)
+
+
+def _tail_of(size_bytes: int, read: Callable[[int, int], bytes]) -> bytes:
+    """Return the end of a file, the footer in full if it is one of Parquet."""
+    tail = read(max(0, size_bytes - _TAIL_BYTES), size_bytes)
+    footer_bytes = int.from_bytes(tail[-_FOOTER_END_BYTES:-4], "little") + _FOOTER_END_BYTES
+    if len(tail) < footer_bytes <= size_bytes and tail.endswith(b"PAR1"):
+        tail = read(size_bytes - footer_bytes, size_bytes)
+    return tail
 
 
 def _read_from(descriptor: int, start: int, end: int) -> bytes:

@@ -1,6 +1,7 @@
 """Errors raised while a table's files are listed and their footers read.
 
 * InventoryError
+  + InvalidLocationError
   + LocationError
   + PartitionLayoutError
   + PartitionValueError
@@ -27,6 +28,23 @@ from __future__ import annotations
 
 class InventoryError(Exception):
     """Base of every error that taking an inventory raises on purpose."""
+
+
+class InvalidLocationError(InventoryError):
+    """A text is not a location that a table can have.
+
+    Attributes:
+        location: The text, without what may be secret in it.
+        reason: What is wrong, and what to do about it.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(location, reason)
+        self.location = location
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"location {self.location!r} {self.reason}"
 
 
 class LocationError(InventoryError):

@@ -25,7 +25,7 @@ def read_footers(
     """Read the footers of n files, each with one read of the file's end.
 
     Args:
-        location: Absolute path of the table's folder.
+        location: Absolute path of the table's folder, or its URI.
         files: n rows of a `Listing`.
         on_progress: Told about the progress, at a bounded rate.
         cancelled: Set it to stop.

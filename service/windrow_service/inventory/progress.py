@@ -15,10 +15,20 @@ _REPORT_INTERVAL_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryProgress:
-    """What has been done so far. `footers_total` is 0 until the listing is complete."""
+    """What has been done so far.
+
+    Attributes:
+        phase: What is being done.
+        folders_listed: Folders that were listed.
+        folders_unchanged: Folders that were not, as they hold what they held.
+        files_found: Files in the folders that were listed; all once the listing is complete.
+        footers_read: Files whose footer was read.
+        footers_total: Files whose footer is to be read; 0 until the listing is complete.
+    """
 
     phase: Literal["listing", "reading footers"] = "listing"
     folders_listed: int = 0
+    folders_unchanged: int = 0
     files_found: int = 0
     footers_read: int = 0
     footers_total: int = 0
@@ -45,7 +55,14 @@ class ProgressMeter:
         self._told_at_s = float("-inf")
         self.progress = InventoryProgress()
 
-    def add(self, *, folders_listed: int = 0, files_found: int = 0, footers_read: int = 0) -> None:
+    def add(
+        self,
+        *,
+        folders_listed: int = 0,
+        folders_unchanged: int = 0,
+        files_found: int = 0,
+        footers_read: int = 0,
+    ) -> None:
         """Count on, and report if the last report is old enough.
 
         Raises:
@@ -54,6 +71,7 @@ class ProgressMeter:
         self.progress = replace(
             self.progress,
             folders_listed=self.progress.folders_listed + folders_listed,
+            folders_unchanged=self.progress.folders_unchanged + folders_unchanged,
             files_found=self.progress.files_found + files_found,
             footers_read=self.progress.footers_read + footers_read,
         )

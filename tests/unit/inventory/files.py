@@ -54,6 +54,7 @@ def as_previous(inventory: Inventory) -> PreviousInventory:
         data_schema=inventory.data_schema,
         partition_schema=inventory.partition_schema,
         has_all_columns=True,
+        folders=inventory.folders,
     )
 
 

@@ -1,0 +1,187 @@
+"""What a location's folders were when they were listed, to list again only those that changed.
+
+A folder's times change when a name in it is made, removed or replaced, not when a file is
+written in place; and they tell nothing apart within a tick of the clock. So a time is trusted
+only if it lay well before the moment of listing, as git does with the files of its index.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+import xxhash
+
+# Bump when what is kept is to be understood otherwise; what another version kept is not used.
+_VERSION = b"1"
+_DIGEST_BYTES = 16
+_STATE_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        # All null where the folder is to be listed again in any case.
+        pa.field("mtime_ns", pa.int64()),
+        pa.field("ctime_ns", pa.int64()),
+        pa.field("inode", pa.uint64()),
+        pa.field("device", pa.uint64()),
+    ]
+)
+
+# The coarsest clock of a file system in use (FAT) ticks every 2 s.
+_MARGIN_NS = 2 * 10**9
+
+# Where a folder's times are kept as POSIX says. Others, such as object stores mounted through
+# FUSE, make them up.
+_TRUSTED_FILE_SYSTEMS = frozenset(
+    [
+        "btrfs",
+        "ceph",
+        "ext2",
+        "ext3",
+        "ext4",
+        "f2fs",
+        "gpfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "overlay",
+        "tmpfs",
+        "xfs",
+        "zfs",
+    ]
+)
+
+
+class Stamp(NamedTuple):
+    """What tells that a folder is the same, and holds the same names."""
+
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFolders:
+    """The folders of an earlier listing.
+
+    Attributes:
+        stamps: By path relative to the location; only of those whose stamp can be trusted.
+        children: The folders right under a folder, by its path.
+    """
+
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    children: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def read_stamp(location: str, folder: str) -> Stamp:
+    """Return the stamp of a folder as it is now.
+
+    Raises:
+        OSError: It is not there, or cannot be read.
+    """
+    # Opened, since NFS asks its server then, and may answer a plain `stat` from memory.
+    descriptor = os.open(
+        os.path.join(location, folder) if folder else location, os.O_RDONLY | os.O_DIRECTORY
+    )
+    try:
+        status = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
+
+
+def can_be_trusted(stamp: Stamp, read_at_ns: int, device: int) -> bool:
+    """Tell whether any later change of a folder is sure to change its stamp.
+
+    Args:
+        stamp: Of the folder.
+        read_at_ns: A moment before the stamp was read.
+        device: Where the location itself lies; another is one that was not looked at.
+    """
+    changed_at_ns = max(stamp.mtime_ns, stamp.ctime_ns)
+    return stamp.device == device and changed_at_ns + _MARGIN_NS < read_at_ns
+
+
+def keeps_folder_times(location: str) -> bool:
+    """Tell whether a path lies on a file system that is known to keep folders' times."""
+    real = os.path.realpath(location)
+    found, length = "", -1
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+            for line in mounts:
+                before, _, after = line.partition(" - ")
+                point = _unescaped(before.split(" ")[4])
+                # Of mounts at one point, the last one shows.
+                if (real + "/").startswith(point.rstrip("/") + "/") and len(point) >= length:
+                    found, length = after.split(" ")[0], len(point)
+    except (OSError, IndexError):
+        return False
+    return found in _TRUSTED_FILE_SYSTEMS
+
+
+def _unescaped(text: str) -> str:
+    for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
+        text = text.replace("\\" + code, character)
+    return text
+
+
+def encode_folders(
+    location: str, stamps: Mapping[str, Stamp | None], file_count: int
+) -> bytes | None:
+    """Return the state of folders, as it is kept between listings; None if a name is not UTF-8.
+
+    Args:
+        location: Absolute path of the location.
+        stamps: Of every folder, the location itself included; None where not to be trusted.
+        file_count: How many files they hold.
+    """
+    known = list(stamps.values())
+    try:
+        columns = [pa.array(list(stamps), pa.string())]
+    except UnicodeEncodeError:
+        return None
+    columns += [
+        pa.array([None if stamp is None else stamp[at] for stamp in known], field.type)
+        for at, field in enumerate(list(_STATE_SCHEMA)[1:])
+    ]
+    schema = _STATE_SCHEMA.with_metadata(_metadata(location, file_count))
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, schema, options=options) as stream:
+        stream.write_table(pa.table(columns, schema=schema))
+    body = bytes(sink.getvalue())
+    return xxhash.xxh3_128_digest(body) + body
+
+
+def decode_folders(state: bytes, location: str, file_count: int) -> KnownFolders | None:
+    """Return what `encode_folders` was given; None if it is damaged or of something else."""
+    digest, body = state[:_DIGEST_BYTES], state[_DIGEST_BYTES:]
+    if digest != xxhash.xxh3_128_digest(body):
+        return None
+    with pa.ipc.open_stream(body) as stream:
+        if stream.schema.metadata != _metadata(location, file_count):
+            return None
+        table = stream.read_all()
+    paths = table["path"].to_pylist()
+    numbers = zip(*(table[name].to_pylist() for name in Stamp._fields), strict=True)
+    stamps = {
+        path: Stamp(*stamp)
+        for path, stamp in zip(paths, numbers, strict=True)
+        if stamp[0] is not None
+    }
+    children: dict[str, list[str]] = {}
+    for path in paths:
+        if path:
+            children.setdefault(path.rpartition("/")[0], []).append(path)
+    return KnownFolders(stamps, children)
+
+
+def _metadata(location: str, file_count: int) -> dict[bytes, bytes]:
+    return {
+        b"version": _VERSION,
+        b"location": os.fsencode(location),
+        b"files": str(file_count).encode(),
+    }

@@ -1,0 +1,97 @@
+"""Locations of tables: their one spelling, and which lie under which."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from windrow_service.inventory.errors import InvalidLocationError
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
+
+# As Hadoop's users write them, and the scheme that is kept.
+REMOTE_SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "hdfs": "hdfs"}
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+(?::[0-9]{1,5})?)?")
+
+
+def is_remote(location: str) -> bool:
+    """Tell whether a canonical location is a URI, not a path of this machine."""
+    return not location.startswith("/")
+
+
+def canonical_location(location: str) -> str:
+    """Return the one spelling of a location.
+
+    Args:
+        location: An absolute path or `file:` URI, whose links and `..` are resolved; or a URI
+            of S3, HDFS or Google Cloud Storage, whose path is taken as it is, `%` included.
+
+    Raises:
+        InvalidLocationError: It is neither.
+    """
+    scheme = _SCHEME.match(location)
+    shown = _shown(location)
+    if "\0" in location:
+        raise InvalidLocationError(shown, "holds a null character: leave it out")
+    if scheme and scheme[1].lower() in REMOTE_SCHEMES:
+        return _canonical_uri(shown, scheme, location[scheme.end() :])
+    if scheme and scheme[1].lower() != "file":
+        raise InvalidLocationError(
+            shown,
+            f"{scheme[1]}: is not supported: give an absolute local path, or a URI of s3, hdfs "
+            "or gs",
+        )
+    if scheme and scheme[2] not in (None, "", "localhost"):
+        raise InvalidLocationError(
+            shown, "lies on another machine: begin a local path with '/', or with 'file:///'"
+        )
+    path = location[scheme.end() :] if scheme else location
+    if not path.startswith("/"):
+        raise InvalidLocationError(
+            shown, "is not absolute: begin it with '/', or with 's3://', 'hdfs://' or 'gs://'"
+        )
+    return os.path.realpath(path)
+
+
+def lies_under(location: str, prefix: str) -> bool:
+    """Tell whether a canonical location is a canonical prefix, or lies under it."""
+    return location == prefix or location.startswith(prefix.rstrip("/") + "/")
+
+
+def _canonical_uri(shown: str, match: re.Match[str], path: str) -> str:
+    scheme, authority = REMOTE_SCHEMES[match[1].lower()], match[2]
+    if authority is None:
+        raise InvalidLocationError(shown, f"is not absolute: begin it with '{scheme}://'")
+    if "@" in authority:
+        raise InvalidLocationError(
+            shown,
+            "names a user or a key: leave that out, credentials come from the coordinator's and "
+            "the executors' environment",
+        )
+    if "?" in authority + path or "#" in authority + path:
+        raise InvalidLocationError(
+            shown,
+            "holds '?' or '#': leave out what follows, options come from the coordinator's and "
+            "the executors' environment",
+        )
+    if scheme == "hdfs":
+        # Host names know no upper case, unlike buckets.
+        authority = authority.lower()
+        if not _HOST.fullmatch(authority):
+            raise InvalidLocationError(shown, "has no valid host: write 'hdfs://host:port/path'")
+    elif not _BUCKET.fullmatch(authority):
+        raise InvalidLocationError(
+            shown, f"has no valid bucket: write '{scheme}://bucket/prefix', in lower case"
+        )
+    segments = path.strip("/").split("/") if path.strip("/") else []
+    if any(segment in ("", ".", "..") for segment in segments):
+        raise InvalidLocationError(shown, "has a segment that is empty, '.' or '..': leave it out")
+    if not authority and not segments:
+        raise InvalidLocationError(shown, "names nothing: write 'hdfs://host:port/path'")
+    return f"{scheme}://{'/'.join([authority, *segments])}"
+
+
+def _shown(location: str) -> str:
+    """Return a location without what may be secret in it: user, key, query, fragment."""
+    return re.sub(r"[?#].*", "?…", re.sub(r"//[^/]*@", "//…@", location), flags=re.DOTALL)

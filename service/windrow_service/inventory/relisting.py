@@ -1,0 +1,98 @@
+"""Listing a location again: only the folders that changed, and the files known of the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_service.inventory.folders import decode_folders, encode_folders
+from windrow_service.inventory.listing import (
+    LISTING_SCHEMA,
+    Listing,
+    ScanFolder,
+    list_with,
+    scan_local_folder,
+)
+from windrow_service.inventory.locations import is_remote
+from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.inventory.remote import scan_remote_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownListing:
+    """What an earlier listing found.
+
+    Attributes:
+        files: Columns of `LISTING_SCHEMA` and perhaps others, sorted by path.
+        folders: `Relisting.folders` of the listing that found just these files; None to list
+            every folder.
+    """
+
+    files: pa.Table
+    folders: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relisting:
+    """The files of a table.
+
+    Attributes:
+        files: `LISTING_SCHEMA`, sorted by the bytes of the path.
+        folder_count: How many folders were listed, the location included.
+        folders: What the folders were, for the next time; None where that tells nothing.
+    """
+
+    files: pa.Table
+    folder_count: int
+    folders: bytes | None
+
+
+def list_again(
+    location: str,
+    meter: ProgressMeter,
+    known: KnownListing | None,
+    scan: ScanFolder | None = None,
+    clock_ns: Callable[[], int] = time.time_ns,
+) -> Relisting:
+    """List a location, but not the folders that hold what they held.
+
+    Args:
+        location: Absolute path of a folder, or a URI.
+        meter: Told about the progress.
+        known: What was found before.
+        scan: How one folder is read; as the location asks for by default.
+        clock_ns: Tells the time, which folders' times are compared with.
+
+    Raises:
+        LocationError: Something cannot be listed.
+        InventoryCancelledError: The caller asked to stop.
+    """
+    folders = None
+    if known is not None and known.folders is not None:
+        folders = decode_folders(known.folders, location, len(known.files))
+    scan = scan or (scan_remote_folder if is_remote(location) else scan_local_folder)
+    listing = list_with(location, meter, scan, folders, clock_ns)
+    files = listing.files
+    if known is not None and listing.unchanged:
+        files = _with_unchanged(listing, known.files)
+    meter.enter(files_found=len(files))
+    return Relisting(
+        files=files.combine_chunks(),
+        folder_count=listing.folder_count,
+        folders=None
+        if listing.stamps is None
+        else encode_folders(location, listing.stamps, len(files)),
+    )
+
+
+def _with_unchanged(listing: Listing, known: pa.Table) -> pa.Table:
+    known = known.select(LISTING_SCHEMA.names)
+    folders = pc.replace_substring_regex(known["path"], "/?[^/]*$", "")
+    stayed = known.filter(pc.is_in(folders, pa.array(listing.unchanged, pa.string())))
+    if not len(listing.files):
+        return stayed
+    return pa.concat_tables([stayed, listing.files]).sort_by("path")

@@ -1,0 +1,197 @@
+"""Files on S3, HDFS or Google Cloud Storage, through `pyarrow.fs`.
+
+Credentials, region and endpoint come from the environment, as for the SDKs of these stores
+(`AWS_*`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_CONF_DIR`), never from a table's location.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from windrow_service.inventory.errors import LocationError
+from windrow_service.inventory.listing import FolderEntries, is_hidden
+
+_CONNECT_TIMEOUT_S = 5.0
+_REQUEST_TIMEOUT_S = 30.0
+_ATTEMPTS = 4
+# Up to so many folders under the location are listed side by side; with more, one listing of
+# everything takes fewer requests: a request tells of 1,000 files or folders.
+_MAX_LISTED_APART = 256
+_NS_PER_S = 10**9
+
+_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
+_AWS_REASONS = {
+    "NO_SUCH_BUCKET": "lies in a bucket that does not exist: correct the table's location",
+    "ACCESS_DENIED": "may not be read: let the coordinator's credentials list and read it",
+    "NETWORK_CONNECTION": "cannot be reached: check the network, AWS_ENDPOINT_URL and AWS_REGION",
+}
+_BAD_KEY = "may not be read: the coordinator's credentials are not valid; check AWS_* variables"
+_AWS_REASONS |= dict.fromkeys(
+    ("INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_CLIENT_TOKEN_ID"), _BAD_KEY
+)
+_SHOWN_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file that can be read at any place, as it was when it was opened."""
+
+    file: Any
+    size_bytes: int
+    mtime_ns: int
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` to `end`, with one request."""
+        content: bytes = self.file.read_at(end - start, start)
+        return content
+
+
+def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> None:
+    """Add what lies under a folder, at any depth, to `entries`; a `ScanFolder`.
+
+    The folders right under the location itself are left to further calls, unless they are many.
+
+    Raises:
+        LocationError: It cannot be listed.
+    """
+    uri = f"{location}/{folder}" if folder else location
+    filesystem, base = _opened(uri)
+    base = base.rstrip("/") + "/"
+    try:
+        if not folder:
+            found = filesystem.get_file_info(pafs.FileSelector(base))
+            apart = [
+                info.path[len(base) :] for info in found if info.type == pafs.FileType.Directory
+            ]
+            if len(apart) <= _MAX_LISTED_APART:
+                _require_named(uri, apart)
+                _add_files(uri, base, "", found, entries)
+                entries.folders += [name for name in apart if not is_hidden(name)]
+                return
+        found = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
+    except FileNotFoundError as error:
+        if not folder:
+            raise LocationError(
+                location, "does not exist, or holds nothing; give an existing folder"
+            ) from error
+        return
+    except (OSError, pa.ArrowException) as error:
+        raise LocationError(uri, why_unreadable(error)) from error
+    _add_files(uri, base, f"{folder}/" if folder else "", found, entries)
+
+
+def _add_files(
+    uri: str, base: str, prefix: str, found: list[pafs.FileInfo], entries: FolderEntries
+) -> None:
+    hidden: dict[str, bool] = {"": False}
+
+    def lies_hidden(folder: str) -> bool:
+        if folder not in hidden:
+            _require_named(uri, [folder])
+            parent, _, name = folder.rpartition("/")
+            hidden[folder] = is_hidden(name) or lies_hidden(parent)
+        return hidden[folder]
+
+    for info in found:
+        if info.type == pafs.FileType.Directory:
+            continue
+        relative = info.path[len(base) :]
+        folder, slash, name = relative.rpartition("/")
+        if (slash and lies_hidden(folder)) or is_hidden(name):
+            continue
+        entries.paths.append(prefix + relative)
+        entries.sizes_bytes.append(info.size)
+        entries.mtimes_ns.append(_planned_mtime_ns(uri, info.mtime_ns))
+
+
+def _require_named(uri: str, folders: list[str]) -> None:
+    for folder in folders:
+        if not folder or folder.startswith("/") or "//" in folder or folder.endswith("/"):
+            raise LocationError(
+                uri, "holds a folder without a name, as in 'a//b': rename what lies in it"
+            )
+
+
+@contextmanager
+def open_remote_file(location: str, path: str) -> Iterator[OpenedFile]:
+    """Open a file with one request.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        OSError: It cannot be opened.
+    """
+    filesystem, absolute = _opened(f"{location}/{path}")
+    # Before it is opened, so that a file which is put in its place meanwhile shows.
+    mtime_ns = None if location.startswith("s3:") else filesystem.get_file_info(absolute).mtime_ns
+    with filesystem.open_input_file(absolute) as file:
+        if mtime_ns is None:
+            # S3 tells it when a file is opened, which saves a request.
+            told = file.metadata()[b"Last-Modified"].decode()
+            moment = datetime.strptime(told, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+            mtime_ns = int(moment.timestamp()) * _NS_PER_S
+        yield OpenedFile(file, file.size(), mtime_ns)
+
+
+def why_unreadable(error: Exception) -> str:
+    """Say what is wrong with something that could not be read, and what to do about it."""
+    text = " ".join(str(error).split())
+    if (code := _AWS_ERROR.search(text)) and code[1] in _AWS_REASONS:
+        return _AWS_REASONS[code[1]]
+    if "Unable to load lib" in text:
+        return (
+            "needs Hadoop's native client and a JVM here: set JAVA_HOME, HADOOP_HOME and CLASSPATH "
+            "(`hadoop classpath --glob`)"
+        )
+    return f"cannot be read: {text[:_SHOWN_CHARACTERS]}"
+
+
+def _planned_mtime_ns(location: str, mtime_ns: int) -> int:
+    # Some servers list a file's time in milliseconds and say it in seconds when it is opened.
+    return mtime_ns // _NS_PER_S * _NS_PER_S if location.startswith("s3:") else mtime_ns
+
+
+def _opened(uri: str) -> tuple[pafs.FileSystem, str]:
+    scheme, _, rest = uri.partition("://")
+    authority, _, path = rest.partition("/")
+    try:
+        if scheme == "hdfs":
+            return _hdfs(authority), "/" + path
+        if scheme == "gs":
+            return _gcs(), rest
+        return _s3(
+            os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        ), rest
+    except (OSError, pa.ArrowException) as error:
+        raise LocationError(uri, why_unreadable(error)) from error
+
+
+@lru_cache
+def _s3(endpoint: str | None) -> pafs.FileSystem:
+    return pafs.S3FileSystem(
+        endpoint_override=endpoint,
+        connect_timeout=_CONNECT_TIMEOUT_S,
+        request_timeout=_REQUEST_TIMEOUT_S,
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+    )
+
+
+@lru_cache
+def _gcs() -> pafs.FileSystem:
+    return pafs.GcsFileSystem(retry_time_limit=timedelta(seconds=_REQUEST_TIMEOUT_S))
+
+
+@lru_cache
+def _hdfs(authority: str) -> pafs.FileSystem:
+    host, _, port = authority.partition(":")
+    # Host "default" is what core-site.xml says; a name service goes without a port.
+    return pafs.HadoopFileSystem(host or "default", int(port or 0))

@@ -1,0 +1,146 @@
+"""Folders that did not change are not listed again, and only those."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.unit.inventory.files import as_previous, take_inline, touch, write
+from windrow_service.inventory import Inventory
+from windrow_service.inventory.folders import (
+    Stamp,
+    decode_folders,
+    encode_folders,
+    keeps_folder_times,
+)
+
+HOUR_NS = 3600 * 10**9
+
+
+def an_hour_later() -> int:
+    """A clock by which everything that was just made is old."""
+    return time.time_ns() + HOUR_NS
+
+
+take_later = partial(take_inline, clock_ns=an_hour_later)
+
+
+def again(location: Path, before: Inventory) -> Inventory:
+    # Past the tick of the file system's clock, which the hour above does not show.
+    time.sleep(0.02)
+    return take_later(str(location), previous=as_previous(before))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    for path in ("a/x=1/f", "a/x=2/f", "a/x=2/g"):
+        write(tmp_path, path, {"n": [1]})
+    return tmp_path / "a"
+
+
+def test_nothing_is_listed_where_nothing_changed(table: Path) -> None:
+    before = take_later(str(table))
+
+    after = again(table, before)
+
+    assert (before.folder_count, after.folder_count, after.footers_read) == (3, 0, 0)
+    assert after.files.equals(before.files)
+    assert after.folders == before.folders
+
+
+def test_only_folders_with_other_names_in_them_are_listed(table: Path) -> None:
+    before = take_later(str(table))
+    write(table, "x=2/h", {"n": [2]})
+    (table / "x=2/f").unlink()
+
+    after = again(table, before)
+
+    assert (after.folder_count, after.footers_read) == (1, 1)
+    assert after.files["path"].to_pylist() == ["x=1/f", "x=2/g", "x=2/h"]
+
+
+def test_a_file_that_is_replaced_by_renaming_is_found(table: Path) -> None:
+    before = take_later(str(table))
+    os.replace(write(table.parent, "new", {"n": [1, 2]}), table / "x=1/f")
+
+    after = again(table, before)
+
+    assert after.files["row_count"].to_pylist() == [2, 1, 1]
+
+
+def test_a_file_that_is_written_in_place_is_found_once_all_is_listed(table: Path) -> None:
+    before = take_later(str(table))
+    time.sleep(0.02)
+    write(table, "x=1/f", {"n": [1, 2]})
+
+    partly = again(table, before)
+    fully = take_later(str(table))
+
+    assert partly.files.equals(before.files)
+    assert fully.files["row_count"].to_pylist() == [2, 1, 1]
+
+
+def test_a_folder_that_changed_just_now_is_listed_again(table: Path) -> None:
+    before = take_inline(str(table))
+
+    after = take_inline(str(table), previous=as_previous(before))
+
+    assert after.folder_count == 3
+
+
+def test_a_time_of_change_that_was_set_back_deceives_nobody(table: Path) -> None:
+    before = take_later(str(table))
+    status = (table / "x=1").stat()
+    write(table, "x=1/new", {"n": [1]})
+    touch(table / "x=1", status.st_mtime_ns)
+
+    assert again(table, before).files.num_rows == 4
+
+
+def test_a_folder_with_a_link_is_always_listed(table: Path) -> None:
+    (table / "x=1/link").symlink_to(table / "x=2/f")
+    before = take_later(str(table))
+    os.replace(write(table.parent, "new", {"n": [1, 2]}), table / "x=2/f")
+
+    after = again(table, before)
+
+    assert after.files.select(["path", "row_count"]).to_pylist()[1] == {
+        "path": "x=1/link",
+        "row_count": 2,
+    }
+
+
+def test_a_folder_that_another_one_takes_the_place_of_is_listed(table: Path) -> None:
+    before = take_later(str(table))
+    (table / "x=1").rename(table.parent / "away")
+    (table / "x=2").rename(table / "x=1")
+
+    after = again(table, before)
+
+    assert after.files["path"].to_pylist() == ["x=1/f", "x=1/g"]
+
+
+def test_what_was_kept_of_other_files_is_not_used(table: Path) -> None:
+    state = encode_folders("/t", {"": Stamp(1, 2, 3, 4), "a": None}, 5)
+
+    assert state is not None
+    known = decode_folders(state, "/t", 5)
+    assert known is not None
+    assert (dict(known.stamps), dict(known.children)) == ({"": Stamp(1, 2, 3, 4)}, {"": ["a"]})
+    assert decode_folders(state, "/other", 5) is None
+    assert decode_folders(state, "/t", 6) is None
+    assert decode_folders(state[:-20], "/t", 5) is None
+    assert decode_folders(b"", "/t", 5) is None
+    for at in range(0, len(state), 7):
+        damaged = bytearray(state)
+        damaged[at] ^= 0xFF
+        assert decode_folders(bytes(damaged), "/t", 5) is None
+
+
+def test_file_systems_that_make_up_folder_times_are_not_trusted(tmp_path: Path) -> None:
+    assert keeps_folder_times(str(tmp_path))
+    assert not keeps_folder_times("/proc/self")

@@ -1,0 +1,93 @@
+"""A location has one spelling, and lies under a prefix or does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windrow_service.inventory import InvalidLocationError
+from windrow_service.inventory.locations import canonical_location, is_remote, lies_under
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("s3://bucket/tables/events/", "s3://bucket/tables/events"),
+        ("s3a://bucket/a%20b", "s3://bucket/a%20b"),
+        ("S3://bucket", "s3://bucket"),
+        ("gs://bucket_1/t", "gs://bucket_1/t"),
+        ("hdfs://Namenode:8020/t", "hdfs://namenode:8020/t"),
+        ("hdfs:///t", "hdfs:///t"),
+        ("file:///no/such", "/no/such"),
+        ("/no/../such/.", "/such"),
+    ],
+)
+def test_a_location_is_kept_in_one_spelling(written: str, kept: str) -> None:
+    assert canonical_location(written) == kept
+    assert canonical_location(kept) == kept
+    assert is_remote(kept) is ("://" in kept)
+
+
+@pytest.mark.parametrize(
+    ("location", "word"),
+    [
+        ("s3://bucket/a/../b", "segment"),
+        ("s3://bucket/a//b", "segment"),
+        ("s3://bucket/./b", "segment"),
+        ("s3:bucket/t", "begin it with 's3://'"),
+        ("s3:///t", "bucket"),
+        ("s3://BUCKET/t", "bucket"),
+        ("s3://bucket/t#x", "'#'"),
+        ("gs://b%40/t", "bucket"),
+        ("hdfs://", "names nothing"),
+        ("hdfs://host:port/t", "host"),
+        ("ftp://host/t", "ftp: is not supported"),
+        ("t", "not absolute"),
+        ("s3://bucket/\0", "null"),
+    ],
+)
+def test_what_is_no_location_is_refused_with_the_remedy(location: str, word: str) -> None:
+    with pytest.raises(InvalidLocationError, match=word):
+        canonical_location(location)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://AKIA:hush@bucket/t",
+        "s3://bucket/t?secret_key=hush",
+        "gs://hush@bucket",
+        "ftp://u:hush@h/",
+    ],
+)
+def test_a_secret_in_a_location_is_refused_and_not_repeated(location: str) -> None:
+    with pytest.raises(InvalidLocationError) as caught:
+        canonical_location(location)
+
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("location", "prefix", "under"),
+    [
+        ("s3://b/tab", "s3://b/tab", True),
+        ("s3://b/tab/x", "s3://b/tab", True),
+        ("s3://b/table2", "s3://b/tab", False),
+        ("s3://b/tab", "s3://b", True),
+        ("s3://b2/tab", "s3://b", False),
+        ("hdfs://other/t", "hdfs:///t", False),
+        ("/data/t", "/", True),
+        ("s3://b/tab", "/", False),
+        ("/data2", "/data", False),
+    ],
+)
+def test_a_location_lies_under_whole_segments_only(location: str, prefix: str, under: bool) -> None:
+    assert lies_under(location, prefix) is under
+
+
+def test_links_of_a_local_location_are_resolved(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+
+    assert canonical_location(f"file:{tmp_path}/link/x/..") == str(tmp_path / "real")
