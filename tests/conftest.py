@@ -1,7 +1,13 @@
-"""How Hypothesis runs here: the same examples every time, and no verdict on speed."""
+"""How Hypothesis runs here: the same examples every time, and no verdict on speed.
+
+And one PostgreSQL server for all tests that only need a database on one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +18,21 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("windrow")
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """URL of a PostgreSQL server on which tests make databases of their own."""
+    from tests.support.databases import server_url
+
+    with server_url() as url:
+        yield url
+
+
+@pytest.fixture
+def postgresql_url(postgresql_server: str) -> Iterator[str]:
+    """URL of an empty PostgreSQL database."""
+    from tests.support.databases import new_database
+
+    with new_database(postgresql_server) as url:
+        yield url

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
 from importlib.metadata import version
 
+import sqlalchemy as sa
 import structlog
 from fastapi import FastAPI
 
@@ -16,13 +17,22 @@ from windrow.models import Limits, PlanOptions, ServiceConfig
 from windrow_service.api.app import create_app
 from windrow_service.api.deps import Services
 from windrow_service.api.tokens import PageTokens
+from windrow_service.cache.memory import MemoryCacheMap
+from windrow_service.cache.redis import RedisCacheMap
+from windrow_service.cache.server import RedisServer
 from windrow_service.directories import DirectoryInventories
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.pool.threads import ThreadRunner
 from windrow_service.settings import Settings
-from windrow_service.store.engine import open_sqlite, ping, signing_key
+from windrow_service.store.database import (
+    embedded_url,
+    open_database,
+    server_url,
+    upgrade_database,
+)
+from windrow_service.store.migrate import Upgraded
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
@@ -33,6 +43,7 @@ from windrow_service.usecases.ports import PlanStore
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
 from windrow_service.usecases.tables import RegisterTable
+from windrow_service.usecases.workers import ReportCachedFiles
 from windrow_service.wire.groups import ArrowGroups
 
 _PURGE_EVERY_S = 60.0
@@ -58,12 +69,22 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
     return create_app(opened, max_body_bytes=settings.limits.max_body_bytes)
 
 
+def upgrade(settings: Settings) -> Upgraded:
+    """Bring the database to the revision that this version works with.
+
+    Raises:
+        RevisionError: It is of a later version of Windrow, or not Windrow's.
+        StoreUnavailableError: It does not answer, or is full.
+    """
+    return upgrade_database(_database_url(settings))
+
+
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open every adapter, and close them in reverse order on exit."""
     async with AsyncExitStack() as stack:
-        engine = await open_sqlite(settings.state_dir / "windrow.db")
-        stack.push_async_callback(engine.dispose)
+        database = await open_database(_database_url(settings))
+        stack.push_async_callback(database.aclose)
         runner = ThreadRunner(
             max_running=settings.planner_threads, max_waiting=settings.max_waiting
         )
@@ -71,12 +92,17 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         refresh_runner = ThreadRunner(
             max_running=settings.planner_threads, max_waiting=settings.max_waiting
         )
-        tables = SqlTableStore(engine, _now)
-        snapshots = SqlSnapshotStore(engine, _now)
-        plans = SqlPlanStore(engine)
+        tables = SqlTableStore(database, _now)
+        snapshots = SqlSnapshotStore(database, _now)
+        plans = SqlPlanStore(database)
+        cache = _open_cache(settings, stack)
         inventories = DirectoryInventories(settings.allowed_locations)
         refresh_table = RefreshTable(
-            tables=tables, snapshots=snapshots, inventories=inventories, runner=refresh_runner
+            tables=tables,
+            snapshots=snapshots,
+            inventories=inventories,
+            runner=refresh_runner,
+            clock=_now,
         )
         refreshes = Refreshes(refresh_table, _now)
         stack.push_async_callback(refreshes.aclose)
@@ -86,6 +112,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             tables=tables,
             snapshots=snapshots,
             plans=plans,
+            heartbeats=cache,
+            cache=cache,
             register_table=RegisterTable(tables=tables, inventories=inventories, runner=runner),
             publish_inventory=PublishInventory(
                 tables=tables, snapshots=snapshots, inventories=inventories, runner=refresh_runner
@@ -95,6 +123,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 tables=tables,
                 snapshots=snapshots,
                 plans=plans,
+                cache=cache,
                 codec=ArrowGroups(),
                 runner=runner,
                 clock=_now,
@@ -103,16 +132,34 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             explain_plan=ExplainPlan(
                 snapshots=snapshots,
                 plans=plans,
+                cache=cache,
                 runner=runner,
                 clock=_now,
                 max_plan_files=settings.limits.max_plan_files,
             ),
+            report_cached_files=ReportCachedFiles(
+                tables=tables, cache=cache, runner=runner, clock=_now
+            ),
             runner=runner,
-            tokens=PageTokens(await signing_key(engine)),
-            ping=lambda: ping(engine),
+            tokens=PageTokens(await database.signing_key()),
+            ping=database.ping,
             clock=_now,
             config=_config(settings),
         )
+
+
+def _database_url(settings: Settings) -> sa.URL:
+    if settings.database_url is None:
+        return embedded_url(settings.state_dir)
+    return server_url(settings.database_url.get_secret_value())
+
+
+def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:
+    if settings.redis_url is None:
+        return MemoryCacheMap()
+    server = RedisServer(settings.redis_url.get_secret_value())
+    stack.push_async_callback(server.aclose)
+    return RedisCacheMap(server)
 
 
 def _spare_the_collector() -> None:

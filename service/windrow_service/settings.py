@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from windrow_service.store.database import server_url
+
+# Not the colons of URIs: before "//", and before a port.
+_BETWEEN_LOCATIONS = re.compile(r":(?!//|[0-9]+(?:[/:]|$))")
+_LOCATION_LIST = TypeAdapter(tuple[str, ...])
+
+
+def _names_postgresql(url: SecretStr) -> SecretStr:
+    server_url(url.get_secret_value())
+    return url
+
+
+def _names_redis(url: SecretStr) -> SecretStr:
+    if not url.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("it must begin with redis://, rediss:// or unix://")
+    return url
 
 
 class LimitSettings(BaseModel):
@@ -41,16 +67,33 @@ class Settings(BaseSettings):
     """All settings of the coordinator."""
 
     model_config = SettingsConfigDict(
-        env_prefix="WINDROW_", env_nested_delimiter="__", frozen=True, extra="forbid"
+        env_prefix="WINDROW_",
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        # What is refused may stand beside a password.
+        hide_input_in_errors=True,
     )
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    database_url: Annotated[SecretStr, AfterValidator(_names_postgresql)] | None = Field(
+        default=None,
+        description="PostgreSQL, as postgresql://user:password@host/database; "
+        "embedded in `state_dir` by default.",
+    )
+    redis_url: Annotated[SecretStr, AfterValidator(_names_redis)] | None = Field(
+        default=None,
+        description="Redis, as redis://user:password@host/0 or rediss://…, for the cache map; in "
+        "the process by default, which is for one replica alone.",
+    )
     state_dir: Path = Field(
         default=Path(".windrow"), description="Folder of the embedded database."
     )
     allowed_locations: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="Folders that tables may lie under; several are joined with ':'."
+        default=(),
+        description="Folders that tables may lie under, as paths or URIs such as "
+        "s3://bucket/tables; several are joined with ':', or given as a JSON list.",
     )
     serve_without_authentication: bool = Field(
         default=False,
@@ -65,7 +108,7 @@ class Settings(BaseSettings):
     def _split_locations(cls, values: dict[str, object]) -> dict[str, object]:
         raw = values.get("allowed_locations")
         if isinstance(raw, str):
-            values = values | {"allowed_locations": tuple(part for part in raw.split(":") if part)}
+            values = values | {"allowed_locations": _locations(raw)}
         return values
 
     @model_validator(mode="after")
@@ -77,6 +120,12 @@ class Settings(BaseSettings):
                 "if a proxy in front of it checks who calls"
             )
         return self
+
+
+def _locations(text: str) -> tuple[str, ...]:
+    if text.lstrip().startswith("["):
+        return _LOCATION_LIST.validate_json(text)
+    return tuple(part for part in _BETWEEN_LOCATIONS.split(text) if part)
 
 
 def is_loopback(host: str) -> bool:

@@ -18,7 +18,7 @@ from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.ranges import join_ranges
 from windrow_service.pool.threads import ThreadRunner
 from windrow_service.store import schema
-from windrow_service.store.engine import open_sqlite
+from windrow_service.store.database import embedded_url, open_database
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
@@ -71,7 +71,12 @@ def taken() -> TakenInventory:
         data_schema=DATA,
         partition_schema=PARTITION,
         manifests=tuple(
-            ManifestEntry(manifest_id=m.manifest_id, first_path=m.first_path, body=m.data)
+            ManifestEntry(
+                manifest_id=m.manifest_id,
+                first_path=m.first_path,
+                last_path=m.last_path,
+                body=m.data,
+            )
             for m in manifests
         ),
         ranges=join_ranges([manifest.range for manifest in manifests]),
@@ -87,13 +92,13 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
     """Plan a table of four manifests, the bodies of some of which are damaged."""
 
     async def plan() -> Plan:
-        engine = await open_sqlite(folder / "windrow.db")
+        database = await open_database(embedded_url(folder))
         try:
-            tables, snapshots = SqlTableStore(engine, now), SqlSnapshotStore(engine, now)
+            tables, snapshots = SqlTableStore(database, now), SqlSnapshotStore(database, now)
             table, _ = await tables.put("t", TableDefinition(location="/t"), None)
             inventory = taken()
-            await snapshots.publish(table, inventory)
-            async with engine.begin() as connection:
+            await snapshots.publish(table, inventory, None)
+            async with database.writing() as connection:
                 for position in damaged:
                     damaged_id = inventory.manifests[position].manifest_id
                     await connection.execute(
@@ -104,7 +109,7 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
             make_plan = MakePlan(
                 tables=tables,
                 snapshots=snapshots,
-                plans=SqlPlanStore(engine),
+                plans=SqlPlanStore(database),
                 codec=ArrowGroups(),
                 runner=ThreadRunner(max_running=1, max_waiting=1),
                 clock=now,
@@ -112,7 +117,7 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
             )
             return (await make_plan(PlanRequest(table="t", **request))).plan
         finally:
-            await engine.dispose()
+            await database.aclose()
 
     # In a thread: a browser that other tests keep open has a running loop in this one.
     with ThreadPoolExecutor(1) as thread:

@@ -80,6 +80,19 @@ KINDS: Mapping[type[Exception], Kind] = {
     usecases.StoreUnavailableError: Kind(
         UNAVAILABLE, "store-unavailable", "Coordinator's database cannot be used"
     ),
+    usecases.OutcomeUnknownError: Kind(
+        HTTPStatus.GATEWAY_TIMEOUT, "outcome-unknown", "Change may or may not have been made"
+    ),
+    usecases.IdempotencyKeyReusedError: Kind(
+        INVALID, "idempotency-key-reused", "Idempotency-Key was used for another request"
+    ),
+    inventory.InvalidLocationError: Kind(INVALID, "invalid-location", "Location is not valid"),
+    usecases.WorkerNotFoundError: Kind(NOT_FOUND, "worker-not-found", "Worker not found"),
+    usecases.TooManyWorkersError: Kind(CONFLICT, "too-many-workers", "Too many workers live"),
+    usecases.CacheFullError: Kind(CONFLICT, "cache-full", "Worker holds too many files"),
+    usecases.CacheUnavailableError: Kind(
+        UNAVAILABLE, "cache-unavailable", "Cache map cannot be used"
+    ),
     inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
     inventory.PartitionLayoutError: Kind(
         CONFLICT, "partition-layout", "Folders do not form partitions"
@@ -119,6 +132,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
 }
 
+_TRY_LATER = (usecases.BusyError, usecases.StoreUnavailableError, usecases.CacheUnavailableError)
 _UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
 
 
@@ -144,7 +158,7 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
     if instance is not None:
         body["instance"] = instance
     headers = {}
-    if isinstance(error, (usecases.BusyError, usecases.StoreUnavailableError)):
+    if isinstance(error, _TRY_LATER):
         headers["Retry-After"] = str(error.retry_after_s)
     return Answer(body, headers)
 

@@ -1,4 +1,4 @@
-"""The tables of the metadata database."""
+"""The tables of the metadata database, as the newest revision in `migrations` makes them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ tables = sa.Table(
     # Snapshot ids are never used twice, not even after the definition has changed.
     sa.Column("last_snapshot_id", sa.Integer, nullable=False, default=0),
     sa.Column("current_snapshot_id", sa.Integer),
+    # When the look at the files began that the current snapshot agrees with.
+    sa.Column("checked_at", sa.DateTime(timezone=True)),
+    # Incremented, so that numbers are not used twice: a plan or a cache map may outlive a table.
+    sqlite_autoincrement=True,
+)
+
+# What the folders of a table were when they were last listed; opaque here.
+listings = sa.Table(
+    "listings",
+    metadata,
+    sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("snapshot_id", sa.Integer, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
 snapshots = sa.Table(
@@ -40,6 +53,7 @@ snapshots = sa.Table(
     metadata,
     sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("snapshot_id", sa.Integer, primary_key=True),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("info", sa.Text, nullable=False),
     sa.Column("data_schema", sa.LargeBinary, nullable=False),
     sa.Column("partition_schema", sa.LargeBinary, nullable=False),
@@ -61,6 +75,9 @@ snapshot_manifests = sa.Table(
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("manifest_id", sa.ForeignKey("manifests.manifest_id"), nullable=False, index=True),
     sa.Column("first_path", sa.Text, nullable=False),
+    sa.Column("last_path", sa.Text, nullable=False),
+    # Rows of the manifest that this snapshot no longer has; null where it has all.
+    sa.Column("removed", sa.LargeBinary),
     sa.ForeignKeyConstraint(
         ["table_id", "snapshot_id"],
         ["snapshots.table_id", "snapshots.snapshot_id"],
@@ -68,11 +85,79 @@ snapshot_manifests = sa.Table(
     ),
 )
 
+refreshes = sa.Table(
+    "refreshes",
+    metadata,
+    sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("refresh_id", sa.String(32), nullable=False),
+    # Null once it has ended.
+    sa.Column("lease_until", sa.DateTime(timezone=True)),
+    sa.Column("cancelled", sa.Boolean, nullable=False, default=False),
+    sa.Column("status", sa.Text, nullable=False),
+)
+
+# Bodies are shared by plans that were asked for alike.
+plan_bodies = sa.Table(
+    "plan_bodies",
+    metadata,
+    sa.Column("body_id", sa.String(32), primary_key=True),
+    sa.Column("size_bytes", sa.BigInteger, nullable=False),
+    # What precedes and what follows the chunks in the stream.
+    sa.Column("head", sa.LargeBinary, nullable=False),
+    sa.Column("tail", sa.LargeBinary, nullable=False),
+)
+
+plan_chunks = sa.Table(
+    "plan_chunks",
+    metadata,
+    sa.Column(
+        "body_id", sa.ForeignKey("plan_bodies.body_id", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("first_group", sa.Integer, primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
 plans = sa.Table(
     "plans",
     metadata,
-    sa.Column("plan_id", sa.String(64), primary_key=True),
+    sa.Column("plan_id", sa.String(32), primary_key=True),
+    sa.Column("principal", sa.String(128), nullable=False),
+    sa.Column("table_id", sa.Integer, nullable=False),
+    sa.Column("snapshot_id", sa.Integer, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
-    sa.Column("info", sa.Text, nullable=False),
-    sa.Column("body", sa.LargeBinary, nullable=False),
+    # Of a plan that is being made; who lets it pass has died.
+    sa.Column("lease_until", sa.DateTime(timezone=True)),
+    sa.Column("request", sa.Text, nullable=False),
+    # Digest of what makes two plans equal: table, snapshot, request.
+    sa.Column("request_key", sa.String(64), nullable=False),
+    sa.Column("info", sa.Text),
+    sa.Column("problem", sa.Text),
+    sa.Column("body_id", sa.ForeignKey("plan_bodies.body_id"), index=True),
+    sa.Index("ix_plans_request_key", "request_key", "expires_at"),
+    sa.Index("ix_plans_table_id", "table_id", "snapshot_id"),
+)
+
+idempotency_keys = sa.Table(
+    "idempotency_keys",
+    metadata,
+    sa.Column("principal", sa.String(128), primary_key=True),
+    sa.Column("key", sa.String(128), primary_key=True),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    # Null while the change is being made; nobody sees that, since it is one transaction.
+    sa.Column("answer", sa.Text),
+    sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("token_id", sa.String(32), primary_key=True),
+    sa.Column("name", sa.String(128), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False, unique=True),
+    sa.Column("scopes", sa.String(256), nullable=False),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("expires_at", sa.DateTime(timezone=True)),
+    sa.Column("revoked_at", sa.DateTime(timezone=True)),
 )

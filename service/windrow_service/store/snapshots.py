@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo
 from windrow_service.store import schema
-from windrow_service.store.tables import new_version, require_row
+from windrow_service.store.database import Database, insert_missing
+from windrow_service.store.once import claim, settle
+from windrow_service.store.tables import find_row, new_version, require_row, stored
 from windrow_service.usecases.errors import (
     SnapshotNotFoundError,
     TableChangedError,
@@ -20,6 +24,7 @@ from windrow_service.usecases.errors import (
 from windrow_service.usecases.ports import (
     Clock,
     ManifestEntry,
+    Once,
     Snapshot,
     StoredTable,
     TakenInventory,
@@ -32,47 +37,49 @@ _BODIES_PER_QUERY = 500
 class SqlSnapshotStore:
     """`SnapshotStore` in a SQL database."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
-        self._engine = engine
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
         self._clock = clock
 
-    async def get(self, table: str, snapshot_id: int | None) -> Snapshot:
+    async def get(self, table: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
         """See `SnapshotStore.get`."""
-        async with self._engine.connect() as connection:
+        async with self._database.reading() as connection:
             table_row = await require_row(connection, table)
             wanted = table_row.current_snapshot_id if snapshot_id is None else snapshot_id
             if wanted is None:
                 raise TableNotRefreshedError(table)
-            key = (schema.snapshots.c.table_id == table_row.table_id) & (
-                schema.snapshots.c.snapshot_id == wanted
-            )
-            row = (await connection.execute(sa.select(schema.snapshots).where(key))).one_or_none()
+            row = (
+                await connection.execute(
+                    sa.select(schema.snapshots).where(_is(table_row.table_id, wanted))
+                )
+            ).one_or_none()
             if row is None:
                 raise SnapshotNotFoundError(table, wanted)
+            listed = schema.snapshot_manifests.c
             entries = await connection.execute(
-                sa.select(
-                    schema.snapshot_manifests.c.manifest_id, schema.snapshot_manifests.c.first_path
-                )
-                .where(
-                    schema.snapshot_manifests.c.table_id == table_row.table_id,
-                    schema.snapshot_manifests.c.snapshot_id == wanted,
-                )
-                .order_by(schema.snapshot_manifests.c.position)
+                sa.select(listed.manifest_id, listed.first_path, listed.last_path, listed.removed)
+                .where(listed.table_id == table_row.table_id, listed.snapshot_id == wanted)
+                .order_by(listed.position)
             )
-            return Snapshot(
+            return stored(table_row), Snapshot(
                 info=SnapshotInfo.model_validate_json(row.info),
                 data_schema=_schema_of(row.data_schema),
                 partition_schema=_schema_of(row.partition_schema),
                 manifests=tuple(
-                    ManifestEntry(manifest_id=manifest_id, first_path=first_path)
-                    for manifest_id, first_path in entries
+                    ManifestEntry(
+                        manifest_id=manifest_id,
+                        first_path=first_path,
+                        last_path=last_path,
+                        removed=np.frombuffer(removed or b"", np.dtype("<i4")),
+                    )
+                    for manifest_id, first_path, last_path, removed in entries
                 ),
                 ranges=_ranges_of(row.ranges),
             )
 
     async def page(self, table: str, before: int, limit: int) -> Sequence[SnapshotInfo]:
         """See `SnapshotStore.page`."""
-        async with self._engine.connect() as connection:
+        async with self._database.reading() as connection:
             table_row = await require_row(connection, table)
             rows = await connection.execute(
                 sa.select(schema.snapshots.c.info)
@@ -91,7 +98,7 @@ class SqlSnapshotStore:
         """See `SnapshotStore.bodies`."""
         manifest_ids = [entry.manifest_id for entry in manifests]
         found: dict[str, bytes] = {}
-        async with self._engine.connect() as connection:
+        async with self._database.reading() as connection:
             for begin in range(0, len(manifest_ids), _BODIES_PER_QUERY):
                 wanted = manifest_ids[begin : begin + _BODIES_PER_QUERY]
                 query = sa.select(schema.manifests.c.manifest_id, schema.manifests.c.body)
@@ -103,10 +110,32 @@ class SqlSnapshotStore:
             raise SnapshotNotFoundError(table, snapshot.info.snapshot_id)
         return [found[manifest_id] for manifest_id in manifest_ids]
 
-    async def publish(self, table: StoredTable, inventory: TakenInventory) -> SnapshotInfo:
+    async def listing(self, table: StoredTable) -> bytes | None:
+        """See `SnapshotStore.listing`."""
+        current = table.info.current_snapshot
+        if current is None:
+            return None
+        async with self._database.reading() as connection:
+            return await connection.scalar(
+                sa.select(schema.listings.c.body).where(
+                    schema.listings.c.table_id == table.table_id,
+                    schema.listings.c.snapshot_id == current.snapshot_id,
+                )
+            )
+
+    async def publish(
+        self,
+        table: StoredTable,
+        inventory: TakenInventory,
+        checked_at: datetime | None,
+        once: Once | None = None,
+    ) -> StoredTable:
         """See `SnapshotStore.publish`."""
-        async with self._engine.begin() as connection:
+        now = self._clock()
+        async with self._database.writing() as connection:
+            await claim(connection, once, now)
             row = await require_row(connection, table.info.name)
+            snapshot_id = row.last_snapshot_id + 1
             # The version moves with definition and snapshot: this is the compare-and-set.
             moved = await connection.execute(
                 sa.update(schema.tables)
@@ -116,16 +145,17 @@ class SqlSnapshotStore:
                 )
                 .values(
                     version=new_version(),
-                    updated_at=self._clock(),
-                    last_snapshot_id=row.last_snapshot_id + 1,
-                    current_snapshot_id=row.last_snapshot_id + 1,
+                    updated_at=now,
+                    last_snapshot_id=snapshot_id,
+                    current_snapshot_id=snapshot_id,
+                    checked_at=checked_at,
                 )
             )
             if moved.rowcount != 1:
                 raise TableChangedError(table.info.name, table.version, row.version)
             info = SnapshotInfo(
-                snapshot_id=row.last_snapshot_id + 1,
-                created_at=self._clock(),
+                snapshot_id=snapshot_id,
+                created_at=now,
                 file_count=inventory.file_count,
                 row_count=inventory.row_count,
                 size_bytes=inventory.size_bytes,
@@ -134,7 +164,30 @@ class SqlSnapshotStore:
                 partition_columns=wire_columns(inventory.partition_schema),
             )
             await _insert(connection, row.table_id, info, inventory)
-            return info
+            await _keep_listing(connection, row.table_id, snapshot_id, inventory.listing)
+            result = stored(await find_row(connection, table.info.name))
+            await settle(connection, once, result)
+            return result
+
+    async def confirm(
+        self, table: StoredTable, checked_at: datetime, listing: bytes | None
+    ) -> None:
+        """See `SnapshotStore.confirm`."""
+        current = table.info.current_snapshot
+        assert current is not None
+        async with self._database.writing() as connection:
+            noted = await connection.execute(
+                sa.update(schema.tables)
+                .where(
+                    schema.tables.c.table_id == table.table_id,
+                    schema.tables.c.version == table.version,
+                )
+                .values(checked_at=checked_at)
+            )
+            if noted.rowcount != 1:
+                row = await require_row(connection, table.info.name)
+                raise TableChangedError(table.info.name, table.version, row.version)
+            await _keep_listing(connection, table.table_id, current.snapshot_id, listing)
 
 
 async def _insert(
@@ -144,21 +197,17 @@ async def _insert(
         sa.insert(schema.snapshots).values(
             table_id=table_id,
             snapshot_id=info.snapshot_id,
+            created_at=info.created_at,
             info=info.model_dump_json(),
             data_schema=inventory.data_schema.serialize().to_pybytes(),
             partition_schema=inventory.partition_schema.serialize().to_pybytes(),
             ranges=_bytes_of(inventory.ranges),
         )
     )
-    new = {entry.manifest_id: entry.body for entry in inventory.manifests if entry.body is not None}
-    for manifest_id, body in new.items():
-        known = sa.select(schema.manifests.c.manifest_id).where(
-            schema.manifests.c.manifest_id == manifest_id
-        )
-        if await connection.scalar(known) is None:
-            await connection.execute(
-                sa.insert(schema.manifests).values(manifest_id=manifest_id, body=body)
-            )
+    for entry in inventory.manifests:
+        if entry.body is not None:
+            manifest = {"manifest_id": entry.manifest_id, "body": entry.body}
+            await insert_missing(connection, schema.manifests, manifest)
     rows: list[dict[str, Any]] = [
         {
             "table_id": table_id,
@@ -166,11 +215,30 @@ async def _insert(
             "position": position,
             "manifest_id": entry.manifest_id,
             "first_path": entry.first_path,
+            "last_path": entry.last_path,
+            "removed": entry.removed.astype("<i4").tobytes() if len(entry.removed) else None,
         }
         for position, entry in enumerate(inventory.manifests)
     ]
     if rows:
         await connection.execute(sa.insert(schema.snapshot_manifests), rows)
+
+
+async def _keep_listing(
+    connection: AsyncConnection, table_id: int, snapshot_id: int, body: bytes | None
+) -> None:
+    if body is None:
+        return
+    await connection.execute(
+        sa.delete(schema.listings).where(schema.listings.c.table_id == table_id)
+    )
+    row = {"table_id": table_id, "snapshot_id": snapshot_id, "body": body}
+    await connection.execute(sa.insert(schema.listings).values(row))
+
+
+def _is(table_id: int, snapshot_id: int) -> sa.ColumnElement[bool]:
+    keys = schema.snapshots.c
+    return (keys.table_id == table_id) & (keys.snapshot_id == snapshot_id)
 
 
 def _schema_of(raw: bytes) -> pa.Schema:

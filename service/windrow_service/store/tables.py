@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
+from windrow_service.store.database import Database, insert_missing
+from windrow_service.store.once import claim, settle
 from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
-from windrow_service.usecases.ports import Clock, StoredTable
+from windrow_service.usecases.ports import Clock, Once, StoredTable
 
 _SELECT = sa.select(schema.tables, schema.snapshots.c.info.label("snapshot")).outerjoin(
     schema.snapshots,
@@ -26,38 +28,44 @@ _SELECT = sa.select(schema.tables, schema.snapshots.c.info.label("snapshot")).ou
 class SqlTableStore:
     """`TableStore` in a SQL database."""
 
-    def __init__(self, engine: AsyncEngine, clock: Clock) -> None:
-        self._engine = engine
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
         self._clock = clock
 
     async def put(
-        self, name: str, definition: TableDefinition, if_match: str | None
+        self,
+        name: str,
+        definition: TableDefinition,
+        if_match: str | None,
+        once: Once | None = None,
     ) -> tuple[StoredTable, bool]:
         """See `TableStore.put`."""
         while True:
             try:
-                return await self._put(name, definition, if_match)
-            except (IntegrityError, _OvertakenError):
+                return await self._put(name, definition, if_match, once)
+            except _OvertakenError:
                 # Another caller has just registered or changed the same name: look again.
                 continue
 
     async def _put(
-        self, name: str, definition: TableDefinition, if_match: str | None
+        self, name: str, definition: TableDefinition, if_match: str | None, once: Once | None
     ) -> tuple[StoredTable, bool]:
         now = self._clock()
-        async with self._engine.begin() as connection:
+        async with self._database.writing() as connection:
+            await claim(connection, once, now)
             row = await find_row(connection, name)
-            _check_version(name, row, if_match)
+            check_version(name, row, if_match)
             if row is None:
-                await connection.execute(
-                    sa.insert(schema.tables).values(
-                        name=name,
-                        version=new_version(),
-                        definition=definition.model_dump_json(),
-                        created_at=now,
-                        updated_at=now,
-                    )
-                )
+                new = {
+                    "name": name,
+                    "version": new_version(),
+                    "definition": definition.model_dump_json(),
+                    "created_at": now,
+                    "updated_at": now,
+                    "last_snapshot_id": 0,
+                }
+                if not await insert_missing(connection, schema.tables, new):
+                    raise _OvertakenError
             elif (before := TableDefinition.model_validate_json(row.definition)) != definition:
                 changes: dict[str, object] = {
                     "definition": definition.model_dump_json(),
@@ -66,7 +74,7 @@ class SqlTableStore:
                 }
                 drops_snapshots = _reads_files_differently(before, definition)
                 if drops_snapshots:
-                    changes["current_snapshot_id"] = None
+                    changes |= {"current_snapshot_id": None, "checked_at": None}
                 # First of all, since it takes the lock and finds out whether `row` still holds.
                 moved = await connection.execute(
                     sa.update(schema.tables)
@@ -84,36 +92,41 @@ class SqlTableStore:
                             schema.snapshots.c.table_id == row.table_id
                         )
                     )
-                    await drop_unused_manifests(connection)
-            stored = await find_row(connection, name)
-            return _stored(stored), row is None
+            result = stored(await find_row(connection, name)), row is None
+            await settle(connection, once, result)
+            return result
 
     async def get(self, name: str) -> StoredTable:
         """See `TableStore.get`."""
-        async with self._engine.connect() as connection:
-            return _stored(await require_row(connection, name))
+        async with self._database.reading() as connection:
+            return stored(await require_row(connection, name))
 
     async def page(self, after: str, limit: int) -> Sequence[StoredTable]:
         """See `TableStore.page`."""
         query = _SELECT.where(schema.tables.c.name > after).order_by(schema.tables.c.name)
-        async with self._engine.connect() as connection:
-            return [_stored(row) for row in await connection.execute(query.limit(limit))]
+        async with self._database.reading() as connection:
+            return [stored(row) for row in await connection.execute(query.limit(limit))]
 
-    async def delete(self, name: str, if_match: str | None) -> None:
+    async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
         """See `TableStore.delete`."""
         while True:
-            async with self._engine.begin() as connection:
-                row = await require_row(connection, name)
-                _check_version(name, row, if_match)
-                gone = await connection.execute(
-                    sa.delete(schema.tables).where(
-                        schema.tables.c.table_id == row.table_id,
-                        schema.tables.c.version == row.version,
-                    )
+            with suppress(_OvertakenError):
+                return await self._delete(name, if_match, once)
+
+    async def _delete(self, name: str, if_match: str | None, once: Once | None) -> None:
+        async with self._database.writing() as connection:
+            await claim(connection, once, self._clock())
+            row = await require_row(connection, name)
+            check_version(name, row, if_match)
+            gone = await connection.execute(
+                sa.delete(schema.tables).where(
+                    schema.tables.c.table_id == row.table_id,
+                    schema.tables.c.version == row.version,
                 )
-                if gone.rowcount == 1:
-                    await drop_unused_manifests(connection)
-                    return
+            )
+            if gone.rowcount != 1:
+                raise _OvertakenError
+            await settle(connection, once, None)
 
 
 async def find_row(connection: AsyncConnection, name: str) -> Any:
@@ -133,14 +146,6 @@ async def require_row(connection: AsyncConnection, name: str) -> Any:
     return row
 
 
-async def drop_unused_manifests(connection: AsyncConnection) -> None:
-    """Delete the manifests that no snapshot refers to."""
-    used = sa.select(schema.snapshot_manifests.c.manifest_id)
-    await connection.execute(
-        sa.delete(schema.manifests).where(schema.manifests.c.manifest_id.not_in(used))
-    )
-
-
 def new_version() -> str:
     """Return a version that was never used, so that a table made anew has another one."""
     return secrets.token_hex(8)
@@ -150,7 +155,12 @@ class _OvertakenError(Exception):
     """The row has changed since it was read."""
 
 
-def _check_version(name: str, row: Any, if_match: str | None) -> None:
+def check_version(name: str, row: Any, if_match: str | None) -> None:
+    """Make sure that a table's row is at the version that a caller expects; `*` is any.
+
+    Raises:
+        TableChangedError: It is not.
+    """
     version = row.version if row is not None else "no version"
     holds = if_match in (None, version) or (if_match == "*" and row is not None)
     if if_match is not None and not holds:
@@ -163,8 +173,10 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
     return before.model_copy(update=same) != after
 
 
-def _stored(row: Any) -> StoredTable:
+def stored(row: Any) -> StoredTable:
+    """Return the table in a row of `find_row`."""
     return StoredTable(
+        table_id=row.table_id,
         info=TableInfo(
             name=row.name,
             definition=TableDefinition.model_validate_json(row.definition),
@@ -175,6 +187,7 @@ def _stored(row: Any) -> StoredTable:
             else None,
         ),
         version=row.version,
+        checked_at=_utc(row.checked_at) if row.checked_at is not None else None,
     )
 
 

@@ -6,6 +6,7 @@
     - SnapshotNotFoundError
     - PlanNotFoundError
     - RefreshNotFoundError
+    - WorkerNotFoundError
   + PlanSnapshotGoneError
   + PageTokenError
   + TableChangedError
@@ -16,6 +17,13 @@
   + InvalidColumnsError
   + BusyError
   + StoreUnavailableError
+  + CacheUnavailableError
+  + CacheFullError
+  + TooManyWorkersError
+  + RevisionError
+  + OutcomeUnknownError
+  + IdempotencyKeyReusedError
+  + RepeatedRequestError
 
 They know nothing of HTTP: `windrow_service.api.problems` decides what each looks like
 on the wire.
@@ -94,6 +102,20 @@ class RefreshNotFoundError(NotFoundError):
         return (
             f"no refresh of {self.table!r} since this coordinator started: "
             f"POST /tables/{self.table}/refresh starts one"
+        )
+
+
+class WorkerNotFoundError(NotFoundError):
+    """No such worker lives, or it has been forgotten since the session that it speaks of."""
+
+    def __init__(self, worker_id: str) -> None:
+        super().__init__(worker_id)
+        self.worker_id = worker_id
+
+    def __str__(self) -> str:
+        return (
+            f"no worker {self.worker_id!r} in this session: send PUT /workers/{self.worker_id}, "
+            "then report all the files that it holds under the session of the answer"
         )
 
 
@@ -196,5 +218,90 @@ class StoreUnavailableError(UseCaseError):
     def __str__(self) -> str:
         return (
             f"the coordinator's database cannot be used ({self.reason}); nothing was changed: "
-            "look after its disk and its file, then try again"
+            "make sure that it runs and that its disk is not full, then try again"
+        )
+
+
+class RevisionError(UseCaseError):
+    """The database is not at the revision that this version of Windrow works with."""
+
+
+class OutcomeUnknownError(UseCaseError):
+    """The database went away while a change was being committed."""
+
+    def __str__(self) -> str:
+        return (
+            "the database went away while the change was being made, so that it may or may not be "
+            "there: look before you ask again, or send the same Idempotency-Key again"
+        )
+
+
+class IdempotencyKeyReusedError(UseCaseError):
+    """A caller has used one key for two different changes."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"Idempotency-Key {self.key!r} was sent before with another request: use a new key for "
+            "each change"
+        )
+
+
+class RepeatedRequestError(UseCaseError):
+    """A change that a caller asks for was made before, under the same key.
+
+    Attributes:
+        answer: What the caller was answered then, as `Once.answer` said it.
+    """
+
+    def __init__(self, answer: str) -> None:
+        super().__init__(answer)
+        self.answer = answer
+
+
+class CacheUnavailableError(UseCaseError):
+    """The cache map does not answer."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(retry_after_s)
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return (
+            "the cache map cannot be used; plans are made without it: look after the Redis server, "
+            f"and try again in {self.retry_after_s} s"
+        )
+
+
+class CacheFullError(UseCaseError):
+    """A worker reports more files than the cache map takes of one."""
+
+    def __init__(self, worker_id: str, file_count: int, max_files: int) -> None:
+        super().__init__(worker_id, file_count, max_files)
+        self.worker_id = worker_id
+        self.file_count = file_count
+        self.max_files = max_files
+
+    def __str__(self) -> str:
+        return (
+            f"worker {self.worker_id!r} would hold {self.file_count:,} files, and {self.max_files:,} "
+            "are kept of one; nothing was changed: report files as removed first, or forget the "
+            f"worker with DELETE /workers/{self.worker_id} and report anew"
+        )
+
+
+class TooManyWorkersError(UseCaseError):
+    """As many workers live as may."""
+
+    def __init__(self, max_workers: int) -> None:
+        super().__init__(max_workers)
+        self.max_workers = max_workers
+
+    def __str__(self) -> str:
+        return (
+            f"{self.max_workers:,} workers live already: give each a lasting id, or a shorter "
+            "ttl_seconds, so that those which are gone are forgotten"
         )

@@ -17,10 +17,12 @@ from windrow.models import (
 )
 from windrow_service.filters.bind import bind
 from windrow_service.planner.explain import fill_histogram, tally_reasons
+from windrow_service.planner.file_keys import Holding, locate
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.predict import Prediction, predict
 from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.errors import (
     PlanSnapshotGoneError,
     SnapshotNotFoundError,
@@ -30,6 +32,7 @@ from windrow_service.usecases.errors import (
 from windrow_service.usecases.plans import policy_of, with_defaults
 from windrow_service.usecases.ports import Clock, PlanStore, Runner, Snapshot, SnapshotStore
 from windrow_service.usecases.scans import Scan, types_of
+from windrow_service.usecases.workers import holdings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +41,13 @@ class ExplainPlan:
 
     snapshots: SnapshotStore
     plans: PlanStore
+    cache: CacheMap
     runner: Runner
     clock: Clock
     max_plan_files: int
 
     async def __call__(self, plan_id: str) -> PlanExplanation:
-        """Return why a plan is as it is.
+        """Return why a plan is as it is, with the files where workers hold them now.
 
         Raises:
             PlanNotFoundError: No plan has this id, or it has expired.
@@ -53,7 +57,7 @@ class ExplainPlan:
         """
         plan = (await self.plans.get(plan_id, self.clock())).info
         try:
-            snapshot = await self.snapshots.get(plan.table, plan.snapshot_id)
+            table, snapshot = await self.snapshots.get(plan.table, plan.snapshot_id)
             if snapshot.info.created_at > plan.created_at:
                 # Of a table that took the name since, and counts its snapshots from 1.
                 raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
@@ -61,14 +65,18 @@ class ExplainPlan:
             bodies = await self.snapshots.bodies(plan.table, snapshot, scan.manifests)
         except (TableNotFoundError, TableNotRefreshedError, SnapshotNotFoundError) as error:
             raise PlanSnapshotGoneError(plan_id, plan.table, plan.snapshot_id) from error
-        return await self.runner.run(lambda: self._explain(plan, scan, bodies))
+        holdings = await holdings_of(self.cache, table.table_id, self.clock)
+        return await self.runner.run(lambda: self._explain(plan, scan, bodies, holdings))
 
-    def _explain(self, plan: Plan, scan: Scan, bodies: Sequence[bytes]) -> PlanExplanation:
+    def _explain(
+        self, plan: Plan, scan: Scan, bodies: Sequence[bytes], holdings: Sequence[Holding]
+    ) -> PlanExplanation:
         asked = plan.requested_options or plan.options
         open_file_cost = (
             DEFAULT_OPEN_FILE_COST if asked.open_file_cost is None else asked.open_file_cost
         )
         files = scan.files(bodies)
+        cached = locate(files, holdings)
         figures: list[StrategyFigures] = []
         fields: dict[str, Any] = {}
         own = plan.options.strategy
@@ -79,6 +87,7 @@ class ExplainPlan:
                 files,
                 scan.expression,
                 policy,
+                cached,
                 limit=plan.limit,
                 by_manifest=scan.pruned,
                 table_format=plan.format,

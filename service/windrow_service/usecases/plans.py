@@ -25,9 +25,11 @@ from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.expressions import Expression, columns_of
+from windrow_service.planner.file_keys import Holding, locate
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
 from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.errors import InvalidColumnsError
 from windrow_service.usecases.ports import (
     Clock,
@@ -40,6 +42,7 @@ from windrow_service.usecases.ports import (
 )
 from windrow_service.usecases.scans import Scan, types_of
 from windrow_service.usecases.types import wire_columns
+from windrow_service.usecases.workers import holdings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,7 @@ class MakePlan:
     tables: TableStore
     snapshots: SnapshotStore
     plans: PlanStore
+    cache: CacheMap
     codec: GroupCodec
     runner: Runner
     clock: Clock
@@ -98,15 +102,15 @@ class MakePlan:
             PlanTooLargeError: More files survive than a plan may hold.
             BusyError: Too much is being planned already.
         """
-        table = await self.tables.get(request.table)
-        snapshot = await self.snapshots.get(request.table, request.snapshot_id)
+        table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
         started = time.perf_counter()
         scan = await self.runner.run(
             lambda: Scan.of(snapshot, self._expression(request, types_of(snapshot)))
         )
         bodies = await self.snapshots.bodies(request.table, snapshot, scan.manifests)
+        holdings = await holdings_of(self.cache, table.table_id, self.clock)
         drafted = await self.runner.run(
-            lambda: self._draft(table.info.definition, scan, bodies, request)
+            lambda: self._draft(table.info.definition, scan, bodies, holdings, request)
         )
         now = self.clock()
         info = Plan(
@@ -166,6 +170,7 @@ class MakePlan:
         definition: TableDefinition,
         scan: Scan,
         bodies: Sequence[bytes],
+        holdings: Sequence[Holding],
         request: PlanRequest,
     ) -> _Draft:
         types, expression = types_of(scan.snapshot), scan.expression
@@ -173,10 +178,12 @@ class MakePlan:
         sort_names = _columns([column.name for column in definition.sort_columns], types)
         options = with_defaults(request.options)
         policy = policy_of(options, self.limits.max_plan_files)
+        files = scan.files(bodies)
         groups = plan_groups(
-            scan.files(bodies),
+            files,
             expression,
             policy,
+            locate(files, holdings),
             limit=request.limit,
             by_manifest=scan.pruned,
             table_format=definition.format,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from windrow.models import Plan, RefreshProgress, SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.planner.plan import GroupedSplits
@@ -21,12 +23,34 @@ class StoredTable:
     """A table as the store holds it.
 
     Attributes:
+        table_id: Its number, which no other table ever gets.
         info: What callers see.
-        version: Changes whenever `info` does; the entity tag.
+        version: Changes whenever definition or current snapshot do; the entity tag.
+        checked_at: When the look at the files began that the current snapshot agrees with;
+            None before the first.
     """
 
+    table_id: int
     info: TableInfo
     version: str
+    checked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """A change that may be asked for again, after an answer was lost, and is made once.
+
+    Attributes:
+        principal: Who asks; keys of others are other keys.
+        key: The caller's name for the change.
+        fingerprint: Digest of all that was asked for.
+        answer: Says what is answered, from what the change returns.
+    """
+
+    principal: str
+    key: str
+    fingerprint: str
+    answer: Callable[[Any], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +60,15 @@ class ManifestEntry:
     Attributes:
         manifest_id: Digest of the body; equal bodies are one manifest.
         first_path: Least path in it.
+        last_path: Greatest path in it.
+        removed: Positions of its rows that the snapshot no longer has, ascending.
         body: Encoded rows; None where the store already has them.
     """
 
     manifest_id: str
     first_path: str
+    last_path: str
+    removed: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     body: bytes | None = None
 
 
@@ -77,6 +105,7 @@ class TakenInventory:
         size_bytes: Bytes in all files.
         files_added: New or changed since the previous snapshot.
         files_removed: Gone or changed since the previous snapshot.
+        listing: What the folders were, for the next look; None where nothing was listed.
     """
 
     data_schema: pa.Schema
@@ -88,13 +117,18 @@ class TakenInventory:
     size_bytes: int
     files_added: int
     files_removed: int
+    listing: bytes | None = None
 
 
 class TableStore(Protocol):
     """Registered tables, by name."""
 
     async def put(
-        self, name: str, definition: TableDefinition, if_match: str | None
+        self,
+        name: str,
+        definition: TableDefinition,
+        if_match: str | None,
+        once: Once | None = None,
     ) -> tuple[StoredTable, bool]:
         """Register a table or change its definition; tell whether it is new.
 
@@ -116,7 +150,7 @@ class TableStore(Protocol):
     async def page(self, after: str, limit: int) -> Sequence[StoredTable]:
         """Return at most `limit` tables whose names follow `after`, by name."""
 
-    async def delete(self, name: str, if_match: str | None) -> None:
+    async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
         """Forget a table and its snapshots; its files stay.
 
         Raises:
@@ -128,8 +162,8 @@ class TableStore(Protocol):
 class SnapshotStore(Protocol):
     """Snapshots and their manifests."""
 
-    async def get(self, table: str, snapshot_id: int | None) -> Snapshot:
-        """Return a snapshot, the current one by default.
+    async def get(self, table: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
+        """Return a table and a snapshot of it, the current one by default.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -153,13 +187,35 @@ class SnapshotStore(Protocol):
             SnapshotNotFoundError: The snapshot has been dropped since it was got.
         """
 
-    async def publish(self, table: StoredTable, inventory: TakenInventory) -> SnapshotInfo:
+    async def listing(self, table: StoredTable) -> bytes | None:
+        """Return what the table's folders were when its current snapshot was taken, if known."""
+
+    async def publish(
+        self,
+        table: StoredTable,
+        inventory: TakenInventory,
+        checked_at: datetime | None,
+        once: Once | None = None,
+    ) -> StoredTable:
         """Make an inventory the table's current snapshot, wholly or not at all.
 
-        `table` is the table as it was when the inventory was begun.
+        Args:
+            table: As it was when the inventory was begun.
+            inventory: All of its files.
+            checked_at: When the look at the files began; None if nobody looked.
+            once: The caller's key.
 
         Raises:
             TableNotFoundError: The table was deleted meanwhile.
+            TableChangedError: The definition or the current snapshot changed meanwhile.
+        """
+
+    async def confirm(
+        self, table: StoredTable, checked_at: datetime, listing: bytes | None
+    ) -> None:
+        """Note that the current snapshot still agreed with the files at `checked_at`.
+
+        Raises:
             TableChangedError: The definition or the current snapshot changed meanwhile.
         """
 

@@ -35,11 +35,13 @@ class PublishInventory:
         if if_match not in (None, "*", table.version):
             raise TableChangedError(name, str(if_match), table.version)
         try:
-            previous = await self.snapshots.get(name, None)
+            table, previous = await self.snapshots.get(name, None)
         except TableNotRefreshedError:
             previous = None
         bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
         accepted = await self.runner.run(
             lambda: self.inventories.accept(table.info.definition, previous, bodies, published)
         )
-        return await self.snapshots.publish(table, accepted)
+        after = await self.snapshots.publish(table, accepted, None)
+        assert after.info.current_snapshot is not None
+        return after.info.current_snapshot

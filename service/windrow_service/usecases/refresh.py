@@ -14,6 +14,7 @@ from windrow_service.usecases.errors import (
     TableNotRefreshedError,
 )
 from windrow_service.usecases.ports import (
+    Clock,
     Inventories,
     Runner,
     Snapshot,
@@ -54,6 +55,7 @@ class RefreshTable:
     snapshots: SnapshotStore
     inventories: Inventories
     runner: Runner
+    clock: Clock
 
     async def __call__(
         self,
@@ -95,9 +97,10 @@ class RefreshTable:
         if table_format != "parquet":
             raise FormatNotRefreshableError(name, table_format)
         try:
-            previous = await self.snapshots.get(name, None)
+            table, previous = await self.snapshots.get(name, None)
         except TableNotRefreshedError:
             previous = None
+        began = self.clock()
         bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
         taken = await self.runner.run(
             lambda: self.inventories.take(
@@ -107,6 +110,7 @@ class RefreshTable:
         known = {entry.manifest_id for entry in previous.manifests} if previous else set()
         reused = sum(entry.manifest_id in known for entry in taken.manifests)
         if previous is not None and _same(previous, taken):
+            await self.snapshots.confirm(table, began, taken.listing)
             return Refreshed(
                 snapshot=previous.info,
                 changed=False,
@@ -115,8 +119,10 @@ class RefreshTable:
                 manifests_reused=reused,
             )
         on_progress(RefreshProgress(phase="publishing", files_found=taken.file_count))
+        published = await self.snapshots.publish(table, taken, began)
+        assert published.info.current_snapshot is not None
         return Refreshed(
-            snapshot=await self.snapshots.publish(table, taken),
+            snapshot=published.info.current_snapshot,
             changed=True,
             files_added=taken.files_added,
             files_removed=taken.files_removed,

@@ -1,0 +1,56 @@
+"""`windrow db …`: the coordinator's database, from the machine that it runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.consoles import show, show_json
+from windrow.cli.options import AsJson
+from windrow.cli.render import message
+from windrow.connecting import require_service
+from windrow.errors import WindrowError
+
+StateDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the embedded database; .windrow by default.", metavar="DIR"),
+]
+
+app = typer.Typer(help="Look after the coordinator's database.", invoke_without_command=True)
+
+
+class DatabaseCommandError(WindrowError):
+    """The database cannot be used as asked."""
+
+
+@app.callback()
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def upgrade(state_dir: StateDir = None, as_json: AsJson = False) -> None:
+    """Bring the database to the revision that this version works with.
+
+    WINDROW_DATABASE_URL says which one; without it, it is the embedded one. Nothing is changed
+    if a step fails, and several may run this at the same time.
+    """
+    require_service()
+    from windrow_service import bootstrap
+    from windrow_service.settings import Settings
+    from windrow_service.usecases.errors import UseCaseError
+
+    given: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
+    try:
+        done = bootstrap.upgrade(Settings.model_validate(given))
+    except UseCaseError as error:
+        raise DatabaseCommandError(str(error)) from error
+    if as_json:
+        show_json({"before": done.before, "after": done.after})
+    elif done.before == done.after:
+        show(message(f"the database is at revision {done.after} already"))
+    else:
+        show(message(f"the database is at revision {done.after} now, before: {done.before or '-'}"))

@@ -1,0 +1,223 @@
+"""The metadata database: connections, transactions, and what its trouble is called."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets as tokens
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from windrow_service.store import migrate, schema
+from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
+
+# Writers wait for each other this long before SQLite gives up.
+SQLITE_BUSY_MS = 30_000
+_RETRY_AFTER_S = 2
+_CONNECT_TIMEOUT_S = 5
+# Longer than any statement here takes; a database that hangs must not hang callers for ever.
+_STATEMENT_TIMEOUT_MS = 120_000
+_POOL_SIZE = 10
+
+
+class Database:
+    """Transactions on one database; every trouble is a `StoreUnavailableError`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """Give a connection to read with.
+
+        Raises:
+            StoreUnavailableError: The database does not answer.
+        """
+        try:
+            async with self._engine.connect() as connection:
+                yield connection
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            raise_named(error)
+            raise
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """Give a connection in a transaction, which is committed if the body ends well.
+
+        Raises:
+            StoreUnavailableError: The database does not answer, or is full; nothing was changed.
+            OutcomeUnknownError: The connection broke while the change was being committed.
+        """
+        try:
+            async with self._engine.connect() as connection, connection.begin() as transaction:
+                yield connection
+                try:
+                    await transaction.commit()
+                except sa.exc.DBAPIError as error:
+                    if error.connection_invalidated:
+                        raise OutcomeUnknownError from error
+                    raise
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            raise_named(error)
+            raise
+
+    async def ping(self) -> None:
+        """Make sure that the database answers.
+
+        Raises:
+            StoreUnavailableError: It does not.
+        """
+        async with self.reading() as connection:
+            await connection.scalar(sa.select(schema.secrets.c.name).limit(1))
+
+    async def signing_key(self) -> str:
+        """Return the key that signs page tokens; made once, then the same for all replicas."""
+        async with self.writing() as connection:
+            secret = {"name": "page-tokens", "value": tokens.token_urlsafe(32)}
+            await insert_missing(connection, schema.secrets, secret)
+            return str(
+                await connection.scalar(
+                    sa.select(schema.secrets.c.value).where(schema.secrets.c.name == "page-tokens")
+                )
+            )
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._engine.dispose()
+
+
+async def open_database(url: sa.URL) -> Database:
+    """Open a database; one that is embedded is brought to the newest revision.
+
+    Raises:
+        RevisionError: It is not at the newest revision.
+        StoreUnavailableError: It does not answer.
+    """
+    if url.get_backend_name() == "sqlite":
+        await asyncio.to_thread(upgrade_database, url)
+        return Database(_sqlite_engine(url))
+    engine = _postgresql_engine(url)
+    database = Database(engine)
+    try:
+        async with database.reading() as connection:
+            await connection.run_sync(migrate.check)
+    except BaseException:
+        await engine.dispose()
+        raise
+    return database
+
+
+def upgrade_database(url: sa.URL) -> migrate.Upgraded:
+    """Bring a database to the newest revision.
+
+    Raises:
+        RevisionError: It is of a later version of Windrow, or not Windrow's.
+        StoreUnavailableError: It does not answer, or is full; nothing was changed.
+    """
+    try:
+        return migrate.upgrade(url)
+    except sa.exc.DBAPIError as error:
+        raise_named(error)
+        raise
+
+
+def embedded_url(state_dir: Path) -> sa.URL:
+    """Return the URL of the embedded database; its file is made, for this user alone."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    path = state_dir / "windrow.db"
+    # The file holds the key that signs page tokens.
+    path.touch(mode=0o600)
+    return sa.URL.create("sqlite+aiosqlite", database=str(path))
+
+
+def server_url(text: str) -> sa.URL:
+    """Return the URL of a PostgreSQL database, with the driver that is used here.
+
+    Raises:
+        ValueError: It is not one; the text is not repeated, since it may hold a password.
+    """
+    try:
+        url = sa.make_url(text)
+    except sa.exc.ArgumentError:
+        raise ValueError("it is not a URL such as postgresql://user@host/database") from None
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise ValueError(
+            f"{url.get_backend_name()!r} is not supported: use postgresql://user@host/database"
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+async def insert_missing(
+    connection: AsyncConnection, table: sa.Table, row: Mapping[str, Any]
+) -> bool:
+    """Insert a row unless its key is there already; tell whether it was inserted.
+
+    Of a key that another transaction is inserting, the end of that one is waited for.
+    """
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    inserted = await connection.execute(insert(table).values(row).on_conflict_do_nothing())
+    return inserted.rowcount == 1
+
+
+def _sqlite_engine(url: sa.URL) -> AsyncEngine:
+    engine = create_async_engine(url)
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def set_pragmas(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
+        cursor.close()
+
+    return engine
+
+
+def _postgresql_engine(url: sa.URL) -> AsyncEngine:
+    return create_async_engine(
+        url,
+        pool_size=_POOL_SIZE,
+        max_overflow=_POOL_SIZE,
+        pool_timeout=_CONNECT_TIMEOUT_S,
+        # The server may have been restarted since a connection was last used.
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": _CONNECT_TIMEOUT_S,
+            "options": f"-c statement_timeout={_STATEMENT_TIMEOUT_MS} -c timezone=UTC",
+            "keepalives_idle": 30,
+        },
+    )
+
+
+def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
+    """Raise trouble with the database under its name; return for mistakes of this code.
+
+    Raises:
+        StoreUnavailableError: The database is gone, shutting down, full, locked or damaged.
+    """
+    if isinstance(error, sa.exc.TimeoutError):
+        reason = "all of its connections are in use"
+        raise StoreUnavailableError(reason, _RETRY_AFTER_S) from error
+    trouble = error.orig
+    if type(trouble) is sqlite3.DatabaseError or isinstance(
+        trouble, (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError)
+    ):
+        raise StoreUnavailableError(_reason(trouble), _RETRY_AFTER_S) from error
+
+
+def _reason(trouble: BaseException) -> str:
+    if isinstance(trouble, psycopg.Error):
+        # Without a state it is libpq's own, which names host, user and database.
+        return "no connection" if trouble.sqlstate is None else _first_line(trouble)
+    return str(trouble)
+
+
+def _first_line(trouble: psycopg.Error) -> str:
+    return (trouble.diag.message_primary or type(trouble).__name__).splitlines()[0]

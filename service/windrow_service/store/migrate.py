@@ -1,0 +1,144 @@
+"""Bring the metadata database to the newest revision, whoever else tries at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from windrow_service.usecases.errors import RevisionError
+
+# Any number, as long as nothing else in the same database locks by it.
+_ADVISORY_LOCK = 7_946_307_310_225
+_FIRST_REVISION = "0001"
+_FIRST_TABLES = frozenset(("manifests", "plans", "secrets", "snapshot_manifests", "snapshots"))
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """From which revision the database was brought to which; None is an empty one."""
+
+    before: str | None
+    after: str
+
+
+def newest_revision() -> str:
+    """Return the revision that this version of Windrow works with."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    assert head is not None
+    return head
+
+
+def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
+    """Run the migrations that are missing: all of them, or none if one fails.
+
+    Callers wait for each other, so that replicas may start together.
+
+    Args:
+        url: The database, with a synchronous driver or one that can be.
+        revision: Where to stop.
+
+    Raises:
+        RevisionError: The database is of a later version of Windrow, or not Windrow's.
+    """
+    engine = sa.create_engine(synchronous(url))
+    try:
+        with _alone(engine) as connection:
+            before = _adopted(connection)
+            config = _config()
+            config.attributes["connection"] = connection
+            _check_known(before)
+            command.upgrade(config, revision)
+            after = _revision(connection)
+            assert after is not None
+            return Upgraded(before, after)
+    finally:
+        engine.dispose()
+
+
+def check(connection: sa.Connection) -> None:
+    """Make sure that a database is at the newest revision.
+
+    Raises:
+        RevisionError: It is not.
+    """
+    found, wanted = _revision(connection), newest_revision()
+    _check_known(found)
+    if found != wanted:
+        raise RevisionError(
+            f"the database is at revision {found or 'none'} and this version needs {wanted}: "
+            "run `windrow db upgrade`"
+        )
+
+
+def synchronous(url: sa.URL) -> sa.URL:
+    """Return a URL of the same database for synchronous use."""
+    return url.set(drivername="sqlite") if url.get_backend_name() == "sqlite" else url
+
+
+@contextmanager
+def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
+    if engine.dialect.name == "sqlite":
+        # The driver would commit behind our back: let it begin nothing by itself.
+        sa.event.listen(engine, "connect", _leave_transactions_alone)
+        sa.event.listen(
+            engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN EXCLUSIVE")
+        )
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            lock = sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK))
+            connection.execute(lock)
+        yield connection
+
+
+def _leave_transactions_alone(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA busy_timeout = 60000")
+    cursor.close()
+
+
+def _adopted(connection: sa.Connection) -> str | None:
+    """Return the revision; of a database from before there were revisions, the first."""
+    found = _revision(connection)
+    tables = set(sa.inspect(connection).get_table_names())
+    if found is not None or "tables" not in tables:
+        return found
+    columns = {column["name"] for column in sa.inspect(connection).get_columns("snapshots")}
+    if not tables >= _FIRST_TABLES or "ranges" not in columns:
+        raise RevisionError(
+            "the database was made by a version of Windrow that had no migrations yet: move it "
+            "away or choose another, then register and refresh the tables again"
+        )
+    config = _config()
+    config.attributes["connection"] = connection
+    command.stamp(config, _FIRST_REVISION)
+    return _FIRST_REVISION
+
+
+def _check_known(revision: str | None) -> None:
+    script = ScriptDirectory.from_config(_config())
+    known = {one.revision for one in script.walk_revisions()}
+    if revision is not None and revision not in known:
+        raise RevisionError(
+            f"the database is at revision {revision}, which this version of Windrow does not "
+            "know: run the version that made it, or a later one"
+        )
+
+
+def _revision(connection: sa.Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config

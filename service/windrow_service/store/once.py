@@ -1,0 +1,86 @@
+"""Changes that a caller may ask for again, and that are made once."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from windrow_service.store import schema
+from windrow_service.store.database import Database, insert_missing
+from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
+from windrow_service.usecases.ports import Once
+
+# Longer than any caller goes on trying.
+_KEPT = timedelta(hours=24)
+
+
+async def claim(connection: AsyncConnection, once: Once | None, now: datetime) -> None:
+    """Take the caller's key, in the transaction of the change and before it.
+
+    Raises:
+        RepeatedRequestError: The change has been made; it holds the answer.
+        IdempotencyKeyReusedError: The key was used for another change.
+    """
+    if once is None:
+        return
+    taken = {
+        "principal": once.principal,
+        "key": once.key,
+        "fingerprint": once.fingerprint,
+        "expires_at": now + _KEPT,
+    }
+    if not await insert_missing(connection, schema.idempotency_keys, taken):
+        raise_known(await _row(connection, once), once)
+
+
+async def settle(connection: AsyncConnection, once: Once | None, result: object) -> None:
+    """Write down what the caller is answered, in the transaction of the change and after it."""
+    if once is None:
+        return
+    await connection.execute(
+        sa.update(schema.idempotency_keys).where(_is(once)).values(answer=once.answer(result))
+    )
+
+
+def raise_known(row: Any | None, once: Once) -> None:
+    """Raise what the caller of a change that was asked for before is told."""
+    if row is None:
+        return
+    if row.fingerprint != once.fingerprint:
+        raise IdempotencyKeyReusedError(once.key)
+    raise RepeatedRequestError(row.answer)
+
+
+async def _row(connection: AsyncConnection, once: Once) -> Any | None:
+    query = sa.select(schema.idempotency_keys.c.fingerprint, schema.idempotency_keys.c.answer)
+    return (await connection.execute(query.where(_is(once)))).one_or_none()
+
+
+def _is(once: Once) -> sa.ColumnElement[bool]:
+    keys = schema.idempotency_keys.c
+    return (keys.principal == once.principal) & (keys.key == once.key)
+
+
+class SqlOnceStore:
+    """`OnceStore` in a SQL database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def refuse_repeated(self, once: Once) -> None:
+        """See `OnceStore.refuse_repeated`."""
+        async with self._database.reading() as connection:
+            raise_known(await _row(connection, once), once)
+
+    async def purge(self, now: datetime) -> int:
+        """See `OnceStore.purge`."""
+        async with self._database.writing() as connection:
+            gone = await connection.execute(
+                sa.delete(schema.idempotency_keys).where(
+                    schema.idempotency_keys.c.expires_at <= now
+                )
+            )
+        return gone.rowcount

