@@ -37,6 +37,6 @@ USER 10001:10001
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import http.client as h, os, sys; c = h.HTTPConnection('127.0.0.1', int(os.environ['WINDROW_PORT']), timeout=4); c.request('GET', '/health/live'); sys.exit(c.getresponse().status != 200)"]
-# With another command it does another job: `docker run … windrow db upgrade`.
-ENTRYPOINT ["windrow"]
-CMD ["serve"]
+# Not `windrow serve`, which is for people: this one bounds how long it takes to stop. The command
+# line is there as well: `docker run --entrypoint windrow … db upgrade`.
+ENTRYPOINT ["python", "-m", "windrow_service"]

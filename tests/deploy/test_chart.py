@@ -213,7 +213,7 @@ def test_the_database_is_migrated_by_the_same_image_before_anything_changes(valu
     (migration,) = [load for load in workloads(documents) if load.kind == "Job"]
 
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
-    assert migration.container["args"] == ["db", "upgrade"]
+    assert migration.container["command"] == ["windrow", "db", "upgrade"]
     assert migration.container["image"] == coordinator(documents).container["image"]
     assert _variable(migration.container, "WINDROW_DATABASE_URL") == _variable(
         coordinator(documents).container, "WINDROW_DATABASE_URL"

@@ -6,7 +6,6 @@ not copied, or a package that only the tests' extras bring, is missed as it woul
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ import pytest
 from docker.utils.build import exclude_paths
 
 from tests.deploy.charts import ROOT, VALUES, coordinator, manifests
+from tests.deploy.images import entrypoint, environment, every, health_command, only, stages
 from tests.support.servers import free_port
 from windrow import __version__
 
@@ -70,7 +70,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     root = tmp_path_factory.mktemp("image")
     source, venv = root / "source", root / "venv"
     included = _context()
-    for instruction, words in _stages()[0]:
+    for instruction, words in stages()[0]:
         if instruction == "COPY":
             *origins, target = words.split()
             for origin in origins:
@@ -99,7 +99,7 @@ def test_the_dockerfile_passes_its_linter() -> None:
 
 
 def test_the_context_holds_what_is_copied_and_nothing_else() -> None:
-    copied = [word for words in _all(_stages()[0], "COPY") for word in words.split()[:-1]]
+    copied = [word for words in every(stages()[0], "COPY") for word in words.split()[:-1]]
     included = _context()
 
     # Docker always sends the two files that tell it what to do.
@@ -111,34 +111,32 @@ def test_the_context_holds_what_is_copied_and_nothing_else() -> None:
 
 
 def test_both_stages_start_from_one_pinned_python() -> None:
-    bases = {_only(stage, "FROM").split()[0] for stage in _stages()}
+    bases = {only(stage, "FROM").split()[0] for stage in stages()}
 
     (base,) = bases
     assert re.fullmatch(r"python:3\.\d+-slim-\w+", base)
 
 
 def test_the_image_runs_as_a_numbered_user_that_is_not_root() -> None:
-    user, _, group = _only(_stages()[-1], "USER").partition(":")
+    user, _, group = only(stages()[-1], "USER").partition(":")
 
     assert (int(user), int(group)) == (10001, 10001)
 
 
 def test_the_image_runs_commands_without_a_shell() -> None:
-    assert json.loads(_only(_stages()[-1], "ENTRYPOINT")) == ["windrow"]
-    assert json.loads(_only(_stages()[-1], "CMD")) == ["serve"]
-    assert _health_command()[0] == "python"
+    assert entrypoint() == ["python", "-m", "windrow_service"]
+    assert health_command()[0] == "python"
 
 
 def test_the_image_and_the_chart_agree() -> None:
     load = coordinator(manifests(VALUES[0]))
-    environment = _environment()
 
-    assert load.container["ports"][0]["containerPort"] == int(_only(_stages()[-1], "EXPOSE"))
-    assert environment["WINDROW_PORT"] == _only(_stages()[-1], "EXPOSE")
+    assert load.container["ports"][0]["containerPort"] == int(only(stages()[-1], "EXPOSE"))
+    assert environment()["WINDROW_PORT"] == only(stages()[-1], "EXPOSE")
     assert load.spec["securityContext"]["runAsUser"] == 10001
-    assert environment["WINDROW_STATE_DIR"] == "/var/lib/windrow"
-    # Without a command of its own the chart takes the image's.
-    assert "command" not in load.container
+    assert environment()["WINDROW_STATE_DIR"] == "/var/lib/windrow"
+    # What it runs is the image's to say.
+    assert not {"command", "args"} & load.container.keys()
 
 
 def test_the_copied_files_install_into_a_fresh_environment(image: Image) -> None:
@@ -168,61 +166,23 @@ def test_the_image_brings_every_module_of_the_coordinator_and_no_tool_of_its_tes
 def test_the_image_serves_is_healthy_while_it_does_and_ends_when_told_to(
     image: Image, tmp_path: Path
 ) -> None:
-    environment = _environment() | {
+    settings = environment() | {
         "WINDROW_HOST": "127.0.0.1",
         "WINDROW_PORT": str(free_port()),
         "WINDROW_STATE_DIR": str(tmp_path / "state"),
         "WINDROW_ALLOWED_LOCATIONS": str(tmp_path),
     }
-    health = _health_command()
-    command = [
-        *json.loads(_only(_stages()[-1], "ENTRYPOINT")),
-        *json.loads(_only(_stages()[-1], "CMD")),
-    ]
+    health = health_command()
 
-    assert image.run(*health, **environment).returncode != 0
-    with image.started(*command, **environment) as process:
+    assert image.run(*health, **settings).returncode != 0
+    with image.started(*entrypoint(), **settings) as process:
         deadline = time.monotonic() + _TIMEOUT_S
-        while image.run(*health, **environment).returncode != 0:
+        while image.run(*health, **settings).returncode != 0:
             assert process.poll() is None, "the coordinator ended: see its log"
             assert time.monotonic() < deadline, "the coordinator did not start in time"
         process.send_signal(signal.SIGTERM)
         assert process.wait(_TIMEOUT_S) in (0, -signal.SIGTERM)
-    assert image.run(*health, **environment).returncode != 0
-
-
-def _stages() -> list[list[tuple[str, str]]]:
-    """Return each stage's instructions, its own FROM first: the word, and the rest of the line."""
-    text = "\n".join(
-        line for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:1] != "#"
-    ).replace("\\\n", " ")
-    stages: list[list[tuple[str, str]]] = []
-    for line in filter(str.strip, text.splitlines()):
-        instruction, _, words = line.partition(" ")
-        if instruction == "FROM":
-            stages.append([])
-        stages[-1].append((instruction, " ".join(words.split())))
-    return stages
-
-
-def _all(stage: list[tuple[str, str]], instruction: str) -> list[str]:
-    return [words for name, words in stage if name == instruction]
-
-
-def _only(stage: list[tuple[str, str]], instruction: str) -> str:
-    (words,) = _all(stage, instruction)
-    return words
-
-
-def _environment() -> dict[str, str]:
-    """Return what the image sets, but for PATH, which leads to its own environment."""
-    pairs = (pair.partition("=") for pair in _only(_stages()[-1], "ENV").split())
-    return {name: value for name, _, value in pairs if name != "PATH"}
-
-
-def _health_command() -> list[str]:
-    command = _only(_stages()[-1], "HEALTHCHECK").partition("CMD ")[2]
-    return [str(word) for word in json.loads(command)]
+    assert image.run(*health, **settings).returncode != 0
 
 
 def _context() -> set[str]:

@@ -1,0 +1,51 @@
+"""What the Dockerfile says."""
+
+from __future__ import annotations
+
+import json
+
+from tests.deploy.charts import ROOT
+
+Stage = list[tuple[str, str]]
+
+
+def stages() -> list[Stage]:
+    """Return each stage's instructions, its own FROM first: the word, and the rest of the line."""
+    text = "\n".join(
+        line for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:1] != "#"
+    ).replace("\\\n", " ")
+    stages: list[Stage] = []
+    for line in filter(str.strip, text.splitlines()):
+        instruction, _, words = line.partition(" ")
+        if instruction == "FROM":
+            stages.append([])
+        stages[-1].append((instruction, " ".join(words.split())))
+    return stages
+
+
+def every(stage: Stage, instruction: str) -> list[str]:
+    """Return what each instruction of a stage with this name says."""
+    return [words for name, words in stage if name == instruction]
+
+
+def only(stage: Stage, instruction: str) -> str:
+    """Return what the one instruction of a stage with this name says."""
+    (words,) = every(stage, instruction)
+    return words
+
+
+def environment() -> dict[str, str]:
+    """Return what the image sets, but for PATH, which leads to its own environment."""
+    pairs = (pair.partition("=") for pair in only(stages()[-1], "ENV").split())
+    return {name: value for name, _, value in pairs if name != "PATH"}
+
+
+def entrypoint() -> list[str]:
+    """Return the command that a container runs."""
+    return [str(word) for word in json.loads(only(stages()[-1], "ENTRYPOINT"))]
+
+
+def health_command() -> list[str]:
+    """Return the command that tells whether a container is healthy."""
+    command = only(stages()[-1], "HEALTHCHECK").partition("CMD ")[2]
+    return [str(word) for word in json.loads(command)]
