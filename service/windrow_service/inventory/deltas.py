@@ -99,11 +99,7 @@ def plan_delta(
         manifest_files: How many files a manifest may hold.
     """
     paths = _paths(delta)
-    looked_up = []
-    for at, manifest in enumerate(manifests):
-        above = pc.greater_equal(paths, manifest.first_path)
-        if pc.any(pc.and_(above, pc.less_equal(paths, manifest.last_path))).as_py():
-            looked_up.append(at)
+    looked_up = [at for at, one in enumerate(manifests) if _within(one, paths).any()]
     return DeltaPlan(tuple(looked_up), tuple(worth_merging(manifests, manifest_files)))
 
 
@@ -267,10 +263,16 @@ def _difference(before: pa.Table, after: pa.Table) -> tuple[Bools, Bools]:
 
 def _find(manifest: Manifest, files: pa.Table, paths: pa.Array) -> tuple[Ints, Ints]:
     """Return where paths stand in a manifest, among rows that are not gone, and which these are."""
-    found = pc.index_in(files["path"], value_set=paths)
+    near = np.flatnonzero(_within(manifest, paths))
+    found = pc.index_in(files["path"], value_set=paths.take(pa.array(near)))
     positions = pc.indices_nonzero(found.is_valid()).to_numpy().astype(np.int64)
     positions = positions[~np.isin(positions, manifest.removed)]
-    return positions, found.take(pa.array(positions)).to_numpy().astype(np.int64)
+    return positions, near[found.take(pa.array(positions)).to_numpy()]
+
+
+def _within(manifest: Manifest, paths: pa.Array) -> Bools:
+    above = pc.greater_equal(paths, manifest.first_path)
+    return mask(pc.and_(above, pc.less_equal(paths, manifest.last_path)))
 
 
 def _same_file(one: pa.Table, other: pa.Table) -> Bools:

@@ -233,5 +233,7 @@ def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType)
 
 
 def _by_path(files: pa.Table) -> pa.Table:
-    files = files.combine_chunks()
-    return files.take(pc.sort_indices(files["path"]))
+    order = pc.sort_indices(files["path"])
+    if np.array_equal(order.to_numpy(), np.arange(len(files))):
+        return files
+    return files.combine_chunks().take(order)
