@@ -1,0 +1,104 @@
+"""What the chart sets is what the coordinator reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.charts import CHART, VALUES, manifests, of_kind, workloads
+from windrow_service.settings import LimitSettings, Settings
+
+BY_NAME = {path.stem: path for path in VALUES}
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_every_variable_of_the_chart_is_a_setting(values: Path) -> None:
+    documents = manifests(values)
+    variables = {
+        *(name for config in of_kind("ConfigMap", documents) for name in config["data"]),
+        *(
+            variable["name"]
+            for load in workloads(documents)
+            for variable in load.container.get("env", [])
+        ),
+    }
+
+    named = {name for name in variables if name.startswith("WINDROW_")}
+
+    assert named - _variables() == set()
+    assert "WINDROW_ALLOWED_LOCATIONS" in named
+
+
+def test_settings_are_read_as_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    _set(monkeypatch, manifests(BY_NAME["production"]))
+
+    settings = Settings()
+
+    assert settings.port == 8080
+    assert settings.allowed_locations == ("s3://lake/tables", "s3://lake/staging")
+    assert settings.planner_threads == 8
+    assert settings.max_waiting == 256
+    assert settings.limits.max_plan_files == 5_000_000
+    assert settings.limits.plan_ttl == timedelta(minutes=30)
+
+
+@pytest.mark.parametrize(
+    "location", ["/data/tables", "/data/more: tables", "s3://lake", "gs://lake/tables"]
+)
+def test_a_location_that_the_chart_takes_is_one_that_the_coordinator_reads(
+    monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    locations = f"allowedLocations={{{location},hdfs://names:8020/tables,/data}}"
+    _set(monkeypatch, manifests(BY_NAME["minimal"], locations))
+
+    assert Settings().allowed_locations == (location, "hdfs://names:8020/tables", "/data")
+
+
+def test_the_chart_knows_every_limit_and_its_range() -> None:
+    known = _schema()["properties"]["limits"]["properties"]
+    fields = LimitSettings.model_json_schema()["properties"]
+
+    assert {_snake(name) for name in known} == set(fields)
+    for name, stated in known.items():
+        assert _range(stated) == _range(fields[_snake(name)]), name
+
+
+@pytest.mark.parametrize("name", ["plannerThreads", "maxWaiting"])
+def test_the_chart_knows_the_range_and_the_default_of_a_setting(name: str) -> None:
+    stated = _schema()["properties"][name]
+    field = Settings.model_json_schema()["properties"][_snake(name)]
+
+    assert _range(stated) == _range(field)
+    assert f"\n{name}: {field['default']}\n" in (CHART / "values.yaml").read_text()
+
+
+def _set(monkeypatch: pytest.MonkeyPatch, documents: list[dict[str, Any]]) -> None:
+    (config,) = of_kind("ConfigMap", documents)
+    for name, value in config["data"].items():
+        monkeypatch.setenv(name, value)
+    # Whether callers must be known is not what this asks.
+    monkeypatch.setenv("WINDROW_HOST", "127.0.0.1")
+
+
+def _variables() -> set[str]:
+    return {
+        *(f"WINDROW_{name.upper()}" for name in Settings.model_fields),
+        *(f"WINDROW_LIMITS__{name.upper()}" for name in LimitSettings.model_fields),
+    }
+
+
+def _schema() -> dict[str, Any]:
+    return dict(json.loads((CHART / "values.schema.json").read_text()))
+
+
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def _range(field: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(field.get(word) for word in ("type", "minimum", "maximum"))
