@@ -8,7 +8,9 @@ partition columns) is done for many files at once.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,13 +27,18 @@ from windrow.spark.executor.files import (
     unreadable,
 )
 from windrow.spark.executor.layouts import Layout, find_layout
-from windrow.spark.executor.spec import KIB, ReadSpec
+from windrow.spark.executor.remote import is_remote
+from windrow.spark.executor.spec import KIB, MIB, ReadSpec
 
 # Rows that are decoded at first, to see how large rows are.
 _PROBE_ROWS = 1 * KIB
 _MIN_BATCH_ROWS = 16
 # Most files whose decoded tables wait to be joined, should they hold next to no rows.
 _MAX_JOINED_FILES = 16 * KIB
+# Where each read waits for a request, others wait beside it.
+_FETCHING_THREADS = 16
+_MAX_FILES_AHEAD = 64
+_MAX_BYTES_AHEAD = 16 * MIB
 # Below this, asking a decoded table for its size costs more than it tells.
 _NEGLIGIBLE_BYTES = 64 * KIB
 
@@ -41,7 +48,7 @@ class Split(NamedTuple):
 
     Attributes:
         ordinal: Place of the split in its group.
-        path: Absolute path of the file.
+        path: Absolute path of the file, or its URI.
         start: First byte of the range.
         length: Bytes in the range.
         size_bytes: Length of the file when the plan was made.
@@ -123,14 +130,14 @@ class Decoder:
         waiting: list[tuple[Split, int, pa.Table]] = []
         layout: Layout | None = None
         rows = size_bytes = 0
-        for split in splits:
+        for split, content in self._fetched(splits):
             if not self.is_small(split):
                 if waiting and layout:
                     yield _join(layout, waiting)
                     waiting, rows, size_bytes = [], 0, 0
                 yield from self._decode_large(split, max_rows, max_bytes)
                 continue
-            found, count, table = self._decode_small(split)
+            found, count, table = self._decode_small(split, content)
             if (
                 waiting
                 and layout
@@ -150,12 +157,43 @@ class Decoder:
         if waiting and layout:
             yield _join(layout, waiting)
 
-    def _decode_small(self, split: Split) -> tuple[Layout, int, pa.Table]:
+    def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Future[bytes] | None]]:
+        """Yield the splits; with those of small remote files, what is being read of them."""
+        if not is_remote(self._spec.location):
+            yield from ((split, None) for split in splits)
+            return
+        ahead: deque[tuple[Split, Future[bytes] | None]] = deque()
+        ahead_bytes = 0
+        with ThreadPoolExecutor(_FETCHING_THREADS) as threads:
+            try:
+                for split in splits:
+                    small = self.is_small(split)
+                    ahead.append((split, threads.submit(self._fetch, split) if small else None))
+                    ahead_bytes += split.size_bytes if small else 0
+                    while len(ahead) > _MAX_FILES_AHEAD or ahead_bytes > _MAX_BYTES_AHEAD:
+                        ahead_bytes -= ahead[0][0].size_bytes if ahead[0][1] else 0
+                        yield ahead.popleft()
+                while ahead:
+                    yield ahead.popleft()
+            finally:
+                for _, content in ahead:
+                    if content is not None:
+                        content.cancel()
+
+    def _fetch(self, split: Split) -> bytes:
+        """Return what is to be decoded of a small file."""
         if not self._wanted.names:
             # Nothing to decode, and an unchanged file has as many rows as it had.
             require_unchanged(split.path, split.size_bytes, split.mtime_ns)
+            return b""
+        return read_whole(split.path, split.size_bytes, split.mtime_ns)
+
+    def _decode_small(
+        self, split: Split, fetched: Future[bytes] | None
+    ) -> tuple[Layout, int, pa.Table]:
+        content = self._fetch(split) if fetched is None else fetched.result()
+        if not self._wanted.names:
             return self._nothing(), split.row_count, pa.table({})
-        content = read_whole(split.path, split.size_bytes, split.mtime_ns)
         reader = open_buffer(split.path, content)
         layout = self._layout_of(split, reader)
         try:

@@ -41,6 +41,7 @@ class StaleFileError(TaskReadError):
         return (
             f"file {self.path!r} has changed since the plan was made: its {self.aspect} was"
             f" {self.planned} and is {self.found}; refresh the table and plan again"
+            " (in full, `refresh --full`, if files are written in place)"
         )
 
 

@@ -14,11 +14,16 @@ import pyarrow as pa
 from pyarrow._parquet import ParquetReader
 
 from windrow.spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
+from windrow.spark.executor.remote import is_remote, open_remote, remote_status
 
 # What Arrow raises for bytes that are not valid Parquet; UnicodeDecodeError is a ValueError.
 PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError)
 
 _STREAM_BUFFER_BYTES = 2**20
+# There, a read is a request.
+_REMOTE_STREAM_BUFFER_BYTES = 4 * 2**20
+
+_SHOWN_CHARACTERS = 300
 
 
 def read_whole(path: str, size_bytes: int, mtime_ns: int) -> bytes:
@@ -28,6 +33,8 @@ def read_whole(path: str, size_bytes: int, mtime_ns: int) -> bytes:
         StaleFileError: The file is not the one of the plan.
         UnreadableFileError: The operating system does not let it be read.
     """
+    if is_remote(path):
+        return _read_remote(path, size_bytes, mtime_ns)
     with translated(path):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -40,7 +47,16 @@ def read_whole(path: str, size_bytes: int, mtime_ns: int) -> bytes:
             found = os.fstat(descriptor)
         finally:
             os.close(descriptor)
-    _require(path, found, size_bytes, mtime_ns)
+    _require(path, _status_of(found), size_bytes, mtime_ns)
+    return content
+
+
+def _read_remote(path: str, size_bytes: int, mtime_ns: int) -> bytes:
+    with translated(path), open_remote(path) as (file, found):
+        _require(path, found, size_bytes, mtime_ns)
+        content: bytes = file.read_at(size_bytes, 0)
+    if len(content) != size_bytes:
+        raise StaleFileError(path, "size in bytes", size_bytes, len(content))
     return content
 
 
@@ -52,7 +68,7 @@ def require_unchanged(path: str, size_bytes: int, mtime_ns: int) -> None:
         UnreadableFileError: The operating system does not let it be seen.
     """
     with translated(path):
-        found = os.stat(path)
+        found = remote_status(path) if is_remote(path) else _status_of(os.stat(path))
     _require(path, found, size_bytes, mtime_ns)
 
 
@@ -81,22 +97,29 @@ def open_stream(path: str, size_bytes: int, mtime_ns: int) -> Iterator[Any]:
         StaleFileError: The file is not the one of the plan.
         UnreadableFileError: It cannot be opened, or is not valid Parquet.
     """
+    if is_remote(path):
+        with translated(path), open_remote(path) as (remote, found):
+            _require(path, found, size_bytes, mtime_ns)
+            yield _opened(path, remote, _REMOTE_STREAM_BUFFER_BYTES)
+        require_unchanged(path, size_bytes, mtime_ns)
+        return
     with translated(path):
         file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
     with file:
-        _require(path, os.fstat(file.fileno()), size_bytes, mtime_ns)
-        reader = ParquetReader()
-        try:
-            reader.open(
-                pa.PythonFile(file, mode="r"),
-                pre_buffer=False,
-                buffer_size=_STREAM_BUFFER_BYTES,
-                coerce_int96_timestamp_unit="us",
-            )
-        except PARQUET_ERRORS as error:
-            raise unreadable(path, error) from error
-        yield reader
-        _require(path, os.fstat(file.fileno()), size_bytes, mtime_ns)
+        _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
+        yield _opened(path, pa.PythonFile(file, mode="r"), _STREAM_BUFFER_BYTES)
+        _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
+
+
+def _opened(path: str, file: Any, buffer_size: int) -> Any:
+    reader = ParquetReader()
+    try:
+        reader.open(
+            file, pre_buffer=False, buffer_size=buffer_size, coerce_int96_timestamp_unit="us"
+        )
+    except PARQUET_ERRORS as error:
+        raise unreadable(path, error) from error
+    return reader
 
 
 def unreadable(path: str, error: Exception) -> UnreadableFileError:
@@ -112,11 +135,19 @@ def translated(path: str) -> Iterator[None]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise VanishedFileError(path) from error
     except OSError as error:
-        raise UnreadableFileError(path, error.strerror or str(error)) from error
+        reason = error.strerror or " ".join(str(error).split())[:_SHOWN_CHARACTERS]
+        if is_remote(path):
+            reason += " (credentials, region and endpoint come from the executors' environment)"
+        raise UnreadableFileError(path, reason) from error
 
 
-def _require(path: str, found: os.stat_result, size_bytes: int, mtime_ns: int) -> None:
-    if found.st_size != size_bytes:
-        raise StaleFileError(path, "size in bytes", size_bytes, found.st_size)
-    if found.st_mtime_ns != mtime_ns:
-        raise StaleFileError(path, "modification time in ns", mtime_ns, found.st_mtime_ns)
+def _status_of(found: os.stat_result) -> tuple[int, int]:
+    return found.st_size, found.st_mtime_ns
+
+
+def _require(path: str, found: tuple[int, int], size_bytes: int, mtime_ns: int) -> None:
+    found_bytes, found_ns = found
+    if found_bytes != size_bytes:
+        raise StaleFileError(path, "size in bytes", size_bytes, found_bytes)
+    if found_ns != mtime_ns:
+        raise StaleFileError(path, "modification time in ns", mtime_ns, found_ns)

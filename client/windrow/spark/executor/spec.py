@@ -51,7 +51,7 @@ class ReadSpec:
 
     Attributes:
         table: The table's name, for messages.
-        location: Absolute path of the folder that the splits' paths are relative to.
+        location: Absolute path or URI of the folder that the splits' paths are relative to.
         data: The columns to take from the files, with the table's types.
         hidden: Further columns of the files, which only the filter or the order needs.
         partition: The table's partition columns.
