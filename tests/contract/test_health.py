@@ -29,15 +29,20 @@ def own(tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def test_a_coordinator_that_works_is_live_and_ready(own: httpx.Client) -> None:
-    assert own.get("/health/live").json() == {"status": "ok"}
-    assert own.get("/health/ready").json() == {"status": "ok"}
+    assert own.get("/health/live").json() == {"status": "ok", "checks": {}}
+    assert own.get("/health/ready").json() == {
+        "status": "ok",
+        "checks": {"database": "ok", "cache": "ok"},
+    }
 
 
 def test_a_coordinator_without_its_database_is_live_and_not_ready(
     own: httpx.Client, database: Path
 ) -> None:
     with closing(sqlite3.connect(database)) as other:
-        for (table,) in other.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        for (table,) in other.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ):
             other.execute(f"ALTER TABLE {table} RENAME TO gone_{table}")
 
     live, ready = own.get("/health/live"), own.get("/health/ready")

@@ -31,6 +31,26 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert settings.limits.plan_ttl == timedelta(minutes=5)
 
 
+def test_a_redis_url_of_another_kind_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WINDROW_REDIS_URL", "http://:open-sesame@cache:6379/0")
+
+    with pytest.raises(ValidationError, match="redis://, rediss:// or unix://") as caught:
+        Settings()
+
+    assert "open-sesame" not in str(caught.value)
+
+
+def test_a_refusal_shows_no_password_of_another_setting() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate(
+            {"host": "0.0.0.0", "redis_url": "redis://:open-sesame@cache:6379/0"}
+        )
+
+    assert "open-sesame" not in str(caught.value)
+
+
 def test_variables_of_other_tools_are_not_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDROW_URL", "http://127.0.0.1:8080")
 

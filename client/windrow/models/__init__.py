@@ -59,13 +59,26 @@ from windrow.models.tables import (
     TableInfo,
     TablePage,
 )
+from windrow.models.workers import (
+    WORKER_ID_PATTERN,
+    CachedFile,
+    CachedFilesCount,
+    CachedFilesReport,
+    Heartbeat,
+    WorkerInfo,
+    WorkerPage,
+)
 
 __all__ = [
     "TABLE_NAME_PATTERN",
+    "WORKER_ID_PATTERN",
     "Answer",
     "Between",
     "BucketSpec",
     "ByteSize",
+    "CachedFile",
+    "CachedFilesCount",
+    "CachedFilesReport",
     "Column",
     "ColumnName",
     "Comparison",
@@ -74,6 +87,7 @@ __all__ = [
     "GroupPage",
     "GroupReason",
     "Health",
+    "Heartbeat",
     "In",
     "IsNull",
     "Junction",
@@ -104,4 +118,6 @@ __all__ = [
     "TableInfo",
     "TableName",
     "TablePage",
+    "WorkerInfo",
+    "WorkerPage",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from windrow.models.base import Answer
 from windrow.models.plans import PlanOptions
@@ -36,7 +36,10 @@ class ServiceConfig(Answer):
 class Health(Answer):
     """A health check's answer."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "degraded"]
+    checks: dict[str, Literal["ok", "unavailable"]] = Field(
+        default={}, description="Each part that was asked: `database`, `cache`."
+    )
 
 
 class Problem(BaseModel):

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
-from windrow_service.api import operations, plans, problems, tables
+from windrow_service.api import operations, plans, problems, tables, workers
 from windrow_service.api.bodies import BoundedBodies
 from windrow_service.api.deps import Services
 
@@ -48,7 +48,7 @@ def create_app(
     app.add_middleware(BoundedBodies, max_bytes=max_body_bytes)
     problems.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    for module in (tables, plans, operations):
+    for module in (tables, plans, workers, operations):
         app.include_router(module.router)
 
     @app.get("/", include_in_schema=False)

@@ -11,11 +11,13 @@ from fastapi import Depends, Header, Path, Query, Request
 from windrow.models import TABLE_NAME_PATTERN, ServiceConfig
 from windrow_service.api.tokens import PageTokens
 from windrow_service.pool.refreshes import Refreshes
+from windrow_service.usecases.cache_ports import CacheMap, Heartbeats
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.plans import MakePlan
 from windrow_service.usecases.ports import Clock, PlanStore, Runner, SnapshotStore, TableStore
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.tables import RegisterTable
+from windrow_service.usecases.workers import ReportCachedFiles
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
@@ -27,11 +29,14 @@ class Services:
     tables: TableStore
     snapshots: SnapshotStore
     plans: PlanStore
+    heartbeats: Heartbeats
+    cache: CacheMap
     register_table: RegisterTable
     publish_inventory: PublishInventory
     refreshes: Refreshes
     make_plan: MakePlan
     explain_plan: ExplainPlan
+    report_cached_files: ReportCachedFiles
     runner: Runner
     tokens: PageTokens
     ping: Callable[[], Awaitable[None]]

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from windrow.models import Health, ServiceConfig
 from windrow_service.api.deps import ServicesDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.usecases.errors import CacheUnavailableError
 
 router = APIRouter(tags=["operations"])
 
@@ -19,9 +20,16 @@ async def live() -> Health:
 
 @router.get("/health/ready", operation_id="ready", responses=problem_responses(503))
 async def ready(services: ServicesDep) -> Health:
-    """Answer when the coordinator can do its work: the database answers."""
+    """Answer when the coordinator can do its work: the database answers.
+
+    `degraded` is that too: without the cache map plans are less local, and as right.
+    """
     await services.ping()
-    return Health(status="ok")
+    try:
+        await services.cache.ping()
+    except CacheUnavailableError:
+        return Health(status="degraded", checks={"database": "ok", "cache": "unavailable"})
+    return Health(status="ok", checks={"database": "ok", "cache": "ok"})
 
 
 @router.get("/config", operation_id="config", responses=problem_responses())

@@ -25,12 +25,12 @@ def fingerprints(files: pa.Table) -> Hashes:
         block = slice(begin, begin + _BLOCK)
         mixed = within[block].view(np.uint64)
         for column in columns:
-            mixed = _mix(mixed ^ column[block].view(np.uint64))
+            mixed = mix(mixed ^ column[block].view(np.uint64))
         found[block] = mixed
     return found
 
 
-def _mix(words: Hashes) -> Hashes:
+def mix(words: Hashes) -> Hashes:
     """Spread every bit over the whole word: the finaliser of SplitMix64 (Steele et al. 2014)."""
     words = (words + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
     words ^= words >> np.uint64(30)

