@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from windrow.models import Plan, PlanRequest, TableDefinition
+from windrow_service.cache.memory import MemoryCacheMap
 from windrow_service.inventory import CorruptManifestError, cut_manifests
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.ranges import join_ranges
@@ -110,6 +111,7 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
                 tables=tables,
                 snapshots=snapshots,
                 plans=SqlPlanStore(database),
+                cache=MemoryCacheMap(),
                 codec=ArrowGroups(),
                 runner=ThreadRunner(max_running=1, max_waiting=1),
                 clock=now,
