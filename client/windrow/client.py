@@ -177,12 +177,18 @@ class Client:
         self._transport.call("DELETE", _path_of(name))
 
     def refresh(
-        self, name: str, *, on_progress: Callable[[RefreshProgress], None] | None = None
+        self,
+        name: str,
+        *,
+        full: bool = False,
+        on_progress: Callable[[RefreshProgress], None] | None = None,
     ) -> RefreshStatus:
         """List a table's files again, and wait until the new snapshot is published.
 
         Args:
             name: The table.
+            full: List every folder, not only those whose time of change is another. A file
+                that was written in place is found so alone.
             on_progress: Called several times a second while it runs.
 
         Raises:
@@ -191,7 +197,10 @@ class Client:
         """
         path = f"{_path_of(name)}/refresh"
         headers = {"Prefer": "respond-async"}
-        status = read_answer(RefreshStatus, self._transport.call("POST", path, headers=headers))
+        params: dict[str, str | int] = {"full": "true"} if full else {}
+        status = read_answer(
+            RefreshStatus, self._transport.call("POST", path, params=params, headers=headers)
+        )
         poll_s = _POLL_S
         while status.status == "running":
             if on_progress is not None:

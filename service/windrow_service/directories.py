@@ -1,4 +1,4 @@
-"""Tables as folders of a local file system: where they may lie, and what is in them."""
+"""Tables as folders of a file system: where they may lie, and what is in them."""
 
 from __future__ import annotations
 
@@ -6,46 +6,63 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from windrow.models import Column, RefreshProgress, TableDefinition
 from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
 from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.locations import canonical_location, lies_under
 from windrow_service.inventory.manifests import PreviousManifest, cut_manifests, decode_manifest
 from windrow_service.inventory.progress import InventoryProgress
 from windrow_service.inventory.published import accept_inventory, read_published
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.ranges import join_ranges
-from windrow_service.usecases.errors import InvalidTableError, LocationNotAllowedError
+from windrow_service.usecases.errors import LocationNotAllowedError
 from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
 
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 # A published inventory may decode to so much; compressed, the body limit holds.
 _MAX_PUBLISHED_BYTES = 2 * 2**30
 
 
 class DirectoryInventories:
-    """`Inventories` of local folders.
+    """`Inventories` of folders, local or of an object store or HDFS.
 
     Args:
-        allowed: Folders that tables may be or lie under.
+        allowed: Folders that tables may be or lie under, as paths or URIs.
+
+    Raises:
+        InvalidLocationError: One of them is neither.
     """
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
         self._allowed = allowed
+        self._prefixes()
 
     def locate(self, definition: TableDefinition) -> str:
-        """See `Inventories.locate`; links and `..` are resolved."""
-        return canonical_location(definition.location, self._allowed)
+        """See `Inventories.locate`; links and `..` of a local path are resolved."""
+        location = canonical_location(definition.location)
+        if not any(lies_under(location, prefix) for prefix in self._prefixes()):
+            raise LocationNotAllowedError(definition.location, self._allowed)
+        return location
+
+    def _prefixes(self) -> list[str]:
+        # Each time anew, as links may lead elsewhere by now.
+        return [
+            canonical_location(prefix if _URI.match(prefix) else os.path.abspath(prefix))
+            for prefix in self._allowed
+        ]
 
     def take(
         self,
         definition: TableDefinition,
         previous: Snapshot | None,
         previous_bodies: Sequence[bytes],
+        listing: bytes | None,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
     ) -> TakenInventory:
@@ -57,7 +74,9 @@ class DirectoryInventories:
             columns=_schema(definition.columns),
             partition_types=_schema(definition.partition_columns),
             bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
-            previous=_previous_inventory(previous, decoded) if previous else None,
+            previous=replace(_previous_inventory(previous, decoded), folders=listing)
+            if previous
+            else None,
             on_progress=lambda progress: on_progress(_wire_progress(progress)),
             cancelled=cancelled,
             bloom=definition.bloom_columns,
@@ -114,6 +133,7 @@ def _taken(
             ManifestEntry(
                 manifest_id=manifest.manifest_id,
                 first_path=manifest.first_path,
+                last_path=manifest.first_path,
                 body=manifest.data,
             )
             for manifest in manifests
@@ -124,39 +144,8 @@ def _taken(
         size_bytes=_sum(inventory.files["size_bytes"]),
         files_added=inventory.added_count,
         files_removed=inventory.removed_count,
+        listing=inventory.folders,
     )
-
-
-def canonical_location(location: str, allowed: tuple[str, ...]) -> str:
-    """Return the absolute path of a location, without links and `..`.
-
-    Args:
-        location: An absolute path, or a `file:` URI.
-        allowed: Folders that the location must be or lie under.
-
-    Raises:
-        InvalidTableError: It is not an absolute local path.
-        LocationNotAllowedError: It lies outside the allowed folders.
-    """
-    scheme = _SCHEME.match(location)
-    if scheme and scheme[1].lower() != "file":
-        raise InvalidTableError(
-            f"location {location!r}: {scheme[1]}: is not supported, only absolute local paths"
-        )
-    if scheme and scheme[2] not in (None, "", "localhost"):
-        raise InvalidTableError(
-            f"location {location!r} lies on machine {scheme[2]!r}: only local paths are supported; "
-            "begin it with '/', or with 'file:///'"
-        )
-    path = location[scheme.end() :] if scheme else location
-    if not path.startswith("/"):
-        raise InvalidTableError(f"location {location!r} is not absolute: begin it with '/'")
-    if "\0" in path:
-        raise InvalidTableError(f"location {location!r} holds a null character: leave it out")
-    real = os.path.realpath(path)
-    if not any(_is_under(real, os.path.realpath(prefix)) for prefix in allowed):
-        raise LocationNotAllowedError(location, allowed)
-    return real
 
 
 def _previous_inventory(snapshot: Snapshot, manifests: Sequence[pa.Table]) -> PreviousInventory:
@@ -169,10 +158,6 @@ def _previous_inventory(snapshot: Snapshot, manifests: Sequence[pa.Table]) -> Pr
     )
 
 
-def _is_under(path: str, prefix: str) -> bool:
-    return path == prefix or path.startswith(prefix.rstrip("/") + "/")
-
-
 def _schema(columns: Sequence[Column] | None) -> pa.Schema | None:
     if columns is None:
         return None
@@ -183,6 +168,7 @@ def _wire_progress(progress: InventoryProgress) -> RefreshProgress:
     return RefreshProgress(
         phase=progress.phase,
         folders_listed=progress.folders_listed,
+        folders_unchanged=progress.folders_unchanged,
         files_found=progress.files_found,
         footers_read=progress.footers_read,
         footers_total=progress.footers_total,

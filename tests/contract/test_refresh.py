@@ -18,8 +18,8 @@ from tests.support.problems import problem_of
 MakePlan = Callable[..., dict[str, Any]]
 
 
-def refresh(http: httpx.Client, table: str) -> dict[str, Any]:
-    answer = http.post(f"/tables/{table}/refresh")
+def refresh(http: httpx.Client, table: str, **params: Any) -> dict[str, Any]:
+    answer = http.post(f"/tables/{table}/refresh", params=params)
     assert answer.status_code == 200, answer.text
     status: dict[str, Any] = answer.json()
     return status
@@ -80,7 +80,7 @@ def test_a_new_file_a_removed_one_and_one_written_anew_are_each_noticed(
     assert refresh(http, events)["files_removed"] == 1
 
     hive.write_file(location / "ds=2026-11-04" / "new.parquet", range(7))
-    overwritten = refresh(http, events)
+    overwritten = refresh(http, events, full=True)
 
     assert (overwritten["files_added"], overwritten["files_removed"]) == (1, 1)
     assert overwritten["snapshot"]["row_count"] == 50 + 7
@@ -282,7 +282,7 @@ def test_a_broken_file_is_named_nothing_is_published_and_mending_it_is_enough(
     break_file(path)
     hive.write_file(location / "ds=2026-11-04" / "good.parquet", [1])
 
-    refused = http.post(f"/tables/{events}/refresh")
+    refused = http.post(f"/tables/{events}/refresh?full=true")
 
     assert "ds=2026-11-02/part-00001.parquet" in problem_of(refused, 409, slug)["detail"]
     assert http.get(f"/tables/{events}").json() == before
@@ -290,7 +290,7 @@ def test_a_broken_file_is_named_nothing_is_published_and_mending_it_is_enough(
 
     path.write_bytes(good)
 
-    assert refresh(http, events)["snapshot"]["file_count"] == 7
+    assert refresh(http, events, full=True)["snapshot"]["file_count"] == 7
 
 
 def test_folders_of_unequal_depth_are_named_and_mending_them_is_enough(
@@ -327,6 +327,27 @@ def test_a_file_outside_its_bucket_spec_is_named(
     refused = http.post(f"/tables/{name}/refresh")
 
     assert "00009" in problem_of(refused, 409, "bucket-number")["detail"]
+
+
+def test_only_folders_that_changed_are_listed_unless_all_are_asked_for(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    hive.write_events(location)
+    # Folders are trusted not to have changed once their last change is clearly over.
+    time.sleep(2.5)
+    register(http, name, location)
+    refresh(http, name)
+    hive.write_file(location / "ds=2026-11-02" / "new.parquet", range(5))
+    hive.write_file(location / "ds=2026-11-03" / "part-00000.parquet", range(9))
+
+    changed = refresh(http, name)
+    full = refresh(http, name, full=True)
+
+    progress = changed["progress"]
+    assert (progress["folders_listed"], progress["folders_unchanged"]) == (1, 3)
+    assert changed["files_added"] == 1
+    assert (full["progress"]["folders_listed"], full["files_added"]) == (4, 1)
+    assert full["snapshot"]["row_count"] == 60 + 5 - 1
 
 
 def test_hidden_files_are_passed_over(http: httpx.Client, events: str, location: Path) -> None:

@@ -51,6 +51,35 @@ def test_a_refusal_shows_no_password_of_another_setting() -> None:
     assert "open-sesame" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "locations"),
+    [
+        ("/data:/more", ("/data", "/more")),
+        (
+            "s3://b/t:/data:hdfs://name:8020/t:gs://b",
+            ("s3://b/t", "/data", "hdfs://name:8020/t", "gs://b"),
+        ),
+        ("/data:hdfs://name:8020", ("/data", "hdfs://name:8020")),
+        ("/a,b:c", ("/a,b", "c")),
+        ('["/odd:name", "s3://b/t"]', ("/odd:name", "s3://b/t")),
+        ("", ()),
+    ],
+)
+def test_allowed_locations_are_joined_by_colons_or_a_json_list(
+    monkeypatch: pytest.MonkeyPatch, text: str, locations: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("WINDROW_ALLOWED_LOCATIONS", text)
+
+    assert Settings().allowed_locations == locations
+
+
+def test_a_broken_list_of_allowed_locations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDROW_ALLOWED_LOCATIONS", '["/data"')
+
+    with pytest.raises(ValidationError, match="allowed_locations|JSON"):
+        Settings()
+
+
 def test_variables_of_other_tools_are_not_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDROW_URL", "http://127.0.0.1:8080")
 

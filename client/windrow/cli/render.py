@@ -173,6 +173,8 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
             f"{status.table}: {status.files_added:,} files added, {status.files_removed:,} removed "
             f"in {seconds_text(status.seconds)}"
         )
+    folders = status.progress.folders_listed + status.progress.folders_unchanged
+    said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
     return message(said, str(_snapshot_text(status.snapshot)))
 
 

@@ -33,7 +33,8 @@ def serve(
     allow: Annotated[
         list[str] | None,
         typer.Option(
-            help="Folder that tables may lie under; repeatable; the current one by default.",
+            help="Folder that tables may lie under, or a URI such as s3://bucket/tables; "
+            "repeatable; the current folder by default.",
             metavar="DIR",
         ),
     ] = None,
@@ -49,7 +50,7 @@ def serve(
         "host": host,
         "port": port,
         "state_dir": state_dir,
-        "allowed_locations": tuple(os.path.abspath(folder) for folder in allow) if allow else None,
+        "allowed_locations": tuple(map(_absolute, allow)) if allow else None,
     }
     settings = Settings.model_validate(
         {name: value for name, value in given.items() if value is not None}
@@ -72,6 +73,10 @@ def serve(
         server.run(sockets=[listening])
     if not server.started:
         raise ServeError("the coordinator did not start: its log above says why")
+
+
+def _absolute(folder: str) -> str:
+    return folder if "://" in folder else os.path.abspath(folder)
 
 
 def _make_writable(folder: Path) -> None:

@@ -128,10 +128,22 @@ def show_table(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False)
 
 
 @app.command()
-def refresh(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+def refresh(
+    name: TableName,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="List every folder, not only those that changed: finds files that were written "
+            "in place.",
+        ),
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
     """List a table's files again and publish a new snapshot if something changed."""
     with connect(url) as client, refreshing(error_console(), name) as on_progress:
-        status = client.refresh(name, on_progress=on_progress)
+        status = client.refresh(name, full=full, on_progress=on_progress)
     if as_json:
         show_json(status)
     else:

@@ -104,6 +104,9 @@ class RefreshProgress(Answer):
 
     phase: Literal["listing", "reading footers", "publishing", "done"]
     folders_listed: int = 0
+    folders_unchanged: int = Field(
+        default=0, description="Folders that were not listed, as they hold what they held."
+    )
     files_found: int = 0
     footers_read: int = 0
     footers_total: int = 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response, status
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response, status
 
 from windrow.models import (
     RefreshStatus,
@@ -24,6 +26,14 @@ from windrow_service.api.deps import (
 )
 from windrow_service.api.problems import describe, problem_responses
 from windrow_service.pool.refreshes import RefreshRun
+
+FullQuery = Annotated[
+    bool,
+    Query(
+        description="List every folder, not only those that changed. A file that was written in "
+        "place does not change its folder, and is found so alone."
+    ),
+]
 
 router = APIRouter(tags=["tables"])
 _DEFAULT_PAGE = 100
@@ -144,15 +154,21 @@ async def publish_inventory(
     responses={202: {"model": RefreshStatus}, **problem_responses(403, 404, 409, 412, 422, 503)},
 )
 async def refresh_table(
-    name: TableNamePath, services: ServicesDep, response: Response, prefer: PreferHeader = None
+    name: TableNamePath,
+    services: ServicesDep,
+    response: Response,
+    prefer: PreferHeader = None,
+    full: FullQuery = False,
 ) -> RefreshStatus:
     """List the table's location again and publish a snapshot if anything is new.
+
+    Where the file system keeps folders' times, only folders that changed are listed.
 
     One refresh runs per table: a second call joins it. With `Prefer: respond-async` the
     answer comes at once, and `GET` on the same path tells how far it is.
     """
     await services.tables.get(name)
-    run = services.refreshes.start(name)
+    run = await services.refreshes.start(name, full=full)
     if prefer is not None and "respond-async" in prefer:
         response.status_code = status.HTTP_202_ACCEPTED
         response.headers["Location"] = f"/tables/{name}/refresh"

@@ -93,13 +93,13 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
 def _add_files(
     uri: str, base: str, prefix: str, found: list[pafs.FileInfo], entries: FolderEntries
 ) -> None:
-    hidden: dict[str, bool] = {"": False}
+    hidden: dict[str, bool] = {}
 
     def lies_hidden(folder: str) -> bool:
         if folder not in hidden:
             _require_named(uri, [folder])
-            parent, _, name = folder.rpartition("/")
-            hidden[folder] = is_hidden(name) or lies_hidden(parent)
+            parent, slash, name = folder.rpartition("/")
+            hidden[folder] = is_hidden(name) or (bool(slash) and lies_hidden(parent))
         return hidden[folder]
 
     for info in found:
@@ -136,7 +136,7 @@ def open_remote_file(location: str, path: str) -> Iterator[OpenedFile]:
     with filesystem.open_input_file(absolute) as file:
         if mtime_ns is None:
             # S3 tells it when a file is opened, which saves a request.
-            told = file.metadata()[b"Last-Modified"].decode()
+            told = file.metadata()["Last-Modified"].decode()
             moment = datetime.strptime(told, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
             mtime_ns = int(moment.timestamp()) * _NS_PER_S
         yield OpenedFile(file, file.size(), mtime_ns)

@@ -23,6 +23,7 @@ class RefreshRun:
 
     Attributes:
         table: Name of the table.
+        full: Whether every folder is listed, not only those that changed.
         started_at: When it began.
         progress: How far it is.
         seconds: How long it took; None while it runs.
@@ -31,6 +32,7 @@ class RefreshRun:
     """
 
     table: str
+    full: bool
     started_at: datetime
     progress: RefreshProgress = field(default_factory=lambda: RefreshProgress(phase="listing"))
     seconds: float | None = None
@@ -72,7 +74,7 @@ class RefreshRun:
 
     async def _run(self, refresh: RefreshTable) -> None:
         try:
-            self.result = await refresh(self.table, self._follow, self._cancelled)
+            self.result = await refresh(self.table, self.full, self._follow, self._cancelled)
         except Exception as error:  # kept for whoever asks how the refresh ended
             self.error = error
         else:
@@ -92,17 +94,27 @@ class Refreshes:
         self._clock = clock
         self._runs: dict[str, RefreshRun] = {}
 
-    def start(self, table: str) -> RefreshRun:
-        """Start a refresh, or return the one that runs for this table."""
-        run = self._runs.get(table)
-        if run is not None and run.seconds is None:
-            return run
-        run = RefreshRun(table=table, started_at=self._clock())
+    async def start(self, table: str, *, full: bool = False) -> RefreshRun:
+        """Start a refresh, or return the one that runs for this table.
+
+        One that lists every folder waits for the end of one that does not.
+        """
+        while (run := self._runs.get(table)) is not None and run.seconds is None:
+            if run.full or not full:
+                return run
+            await run.ended()
+        run = RefreshRun(table=table, full=full, started_at=self._clock())
         self._runs.pop(table, None)
         self._runs[table] = run
         self._forget_oldest()
         run.begin(self._refresh)
         return run
+
+    async def refresh_unless_checked(self, table: str, since: datetime) -> None:
+        """See `Refresher.refresh_unless_checked`."""
+        checked_at = (await self._refresh.tables.get(table)).checked_at
+        if checked_at is None or checked_at < since:
+            await (await self.start(table)).wait()
 
     def latest(self, table: str) -> RefreshRun:
         """Return the refresh of a table that runs, or the last that ended.

@@ -267,12 +267,15 @@ class Inventories(Protocol):
         definition: TableDefinition,
         previous: Snapshot | None,
         previous_bodies: Sequence[bytes],
+        listing: bytes | None,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
     ) -> TakenInventory:
         """List a table's files and read the footers of those that changed.
 
-        `cancelled` may be set from another thread, to stop.
+        `listing` is what the folders were when the previous snapshot was taken, so that only
+        those that changed are listed; None to list all. `cancelled` may be set from another
+        thread, to stop.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that

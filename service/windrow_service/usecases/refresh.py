@@ -60,6 +60,7 @@ class RefreshTable:
     async def __call__(
         self,
         name: str,
+        full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
     ) -> Refreshed:
@@ -67,6 +68,8 @@ class RefreshTable:
 
         Args:
             name: The table.
+            full: Whether to list every folder, not only those that changed: a file that was
+                written in place is found so alone.
             on_progress: Called from another thread while the files are read.
             cancelled: Set it to stop.
 
@@ -80,7 +83,7 @@ class RefreshTable:
         attempt = 1
         while True:
             try:
-                return await self._refresh(name, on_progress, cancelled)
+                return await self._refresh(name, full, on_progress, cancelled)
             except (TableChangedError, SnapshotNotFoundError):
                 if attempt == _ATTEMPTS:
                     raise
@@ -89,9 +92,17 @@ class RefreshTable:
     async def _refresh(
         self,
         name: str,
+        full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
     ) -> Refreshed:
+        seen = RefreshProgress(phase="listing")
+
+        def follow(progress: RefreshProgress) -> None:
+            nonlocal seen
+            seen = progress
+            on_progress(progress)
+
         table = await self.tables.get(name)
         table_format = table.info.definition.format
         if table_format != "parquet":
@@ -102,9 +113,10 @@ class RefreshTable:
             previous = None
         began = self.clock()
         bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
+        listing = await self.snapshots.listing(table) if previous and not full else None
         taken = await self.runner.run(
             lambda: self.inventories.take(
-                table.info.definition, previous, bodies, on_progress, cancelled
+                table.info.definition, previous, bodies, listing, follow, cancelled
             )
         )
         known = {entry.manifest_id for entry in previous.manifests} if previous else set()
@@ -118,7 +130,7 @@ class RefreshTable:
                 files_removed=0,
                 manifests_reused=reused,
             )
-        on_progress(RefreshProgress(phase="publishing", files_found=taken.file_count))
+        on_progress(seen.model_copy(update={"phase": "publishing"}))
         published = await self.snapshots.publish(table, taken, began)
         assert published.info.current_snapshot is not None
         return Refreshed(

@@ -58,7 +58,7 @@ def open_remote(path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
     filesystem, absolute = _located(path)
     with filesystem.open_input_file(absolute) as file:
         if status is None:
-            told = file.metadata()[b"Last-Modified"].decode()
+            told = file.metadata()["Last-Modified"].decode()
             moment = datetime.strptime(told, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
             status = file.size(), int(moment.timestamp()) * _NS_PER_S
         yield file, status

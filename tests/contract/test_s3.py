@@ -1,0 +1,195 @@
+"""Tables on S3: registered, refreshed and planned as those of a local disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support import hive
+from tests.support.problems import problem_of
+from tests.support.s3 import S3, s3_server
+from tests.support.servers import free_port, running
+from windrow_service.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def http(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    settings = Settings(
+        state_dir=tmp_path_factory.mktemp("state"),
+        allowed_locations=("s3://tab", "s3://missing-bucket", "hdfs://127.0.0.1:1/"),
+    )
+    with running(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def location(s3: S3, name: str, tmp_path: Path) -> str:
+    """A table of three days, two files each, and a hidden file."""
+    folder = hive.write_events(tmp_path / "events")
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary" / "x.parquet").write_bytes(b"not yet")
+    return s3.upload(folder, "tab", f"{name}/events")
+
+
+def refresh(http: httpx.Client, name: str) -> dict[str, Any]:
+    answer = http.post(f"/tables/{name}/refresh")
+    assert answer.status_code == 200, answer.text
+    status: dict[str, Any] = answer.json()
+    return status
+
+
+def planned_paths(http: httpx.Client, name: str) -> list[str]:
+    plan = http.post("/plans", json={"table": name}).json()
+    return sorted(split["path"] for group in plan["groups"] for split in group["splits"])
+
+
+def test_a_table_is_refreshed_and_planned(
+    http: httpx.Client, s3: S3, name: str, location: str, tmp_path: Path
+) -> None:
+    registered = http.put(f"/tables/{name}", json={"location": location + "/"})
+    status = refresh(http, name)
+
+    assert registered.json()["definition"]["location"] == location
+    assert (status["snapshot"]["file_count"], status["snapshot"]["row_count"]) == (6, 60)
+    assert status["snapshot"]["partition_columns"] == [{"name": "ds", "type": "date"}]
+    assert planned_paths(http, name) == hive.data_files(tmp_path / "events")[1:]
+    plan = http.post("/plans", json={"table": name, "filter": "ds = '2026-11-02' AND id < 25"})
+    assert plan.json()["summary"]["files_planned"] == 1
+    assert plan.json()["location"] == location
+
+
+def test_a_small_file_takes_two_requests_and_an_unchanged_one_none(
+    http: httpx.Client, s3: S3, name: str, location: str
+) -> None:
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    s3.requests.clear()
+
+    refresh(http, name)
+    first = Counter(method for method, path in s3.requests if path.endswith(".parquet"))
+    listings = len(s3.requests) - sum(first.values())
+    s3.requests.clear()
+    again = refresh(http, name)
+
+    assert first == {"HEAD": 6, "GET": 6}
+    assert listings == len(s3.requests) == 1 + 3
+    assert again["changed"] is False
+
+
+def test_what_changed_is_found(
+    http: httpx.Client, s3: S3, name: str, location: str, tmp_path: Path
+) -> None:
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    refresh(http, name)
+    new = hive.write_file(tmp_path / "new", range(7))
+    s3.client.upload_file(str(new), "tab", f"{name}/events/ds=2026-11-04/new.parquet")
+    s3.client.upload_file(str(new), "tab", f"{name}/events/ds=2026-11-01/part-00000.parquet")
+    s3.client.delete_object(Bucket="tab", Key=f"{name}/events/ds=2026-11-02/part-00000.parquet")
+
+    status = refresh(http, name)
+
+    assert (status["files_added"], status["files_removed"]) == (2, 2)
+    assert status["snapshot"]["row_count"] == 60 - 10 - 10 + 7 + 7
+    assert "ds=2026-11-04/new.parquet" in planned_paths(http, name)
+
+
+def test_more_folders_than_are_listed_apart_are_listed_at_once(
+    http: httpx.Client, s3: S3, name: str, tmp_path: Path
+) -> None:
+    folder = hive.write_events(
+        tmp_path / "many", days=[f"{n}" for n in range(300)], files_per_day=1, rows_per_file=1
+    )
+    location = s3.upload(folder, "tab", name)
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    refresh(http, name)
+    s3.requests.clear()
+
+    status = refresh(http, name)
+
+    assert status["snapshot"]["file_count"] == 300
+    assert len(s3.requests) == 2
+
+
+def test_bloom_filters_are_built(http: httpx.Client, name: str, location: str) -> None:
+    http.put(f"/tables/{name}", json={"location": location, "bloom_columns": ["name"]})
+    refresh(http, name)
+
+    plan = http.post("/plans", json={"table": name, "filter": "name = 'name-15'"}).json()
+
+    assert plan["summary"]["files_planned"] == 1
+
+
+def test_a_broken_file_is_named(http: httpx.Client, s3: S3, name: str, location: str) -> None:
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    s3.client.put_object(Bucket="tab", Key=f"{name}/events/ds=2026-11-02/bad", Body=b"text")
+
+    detail = problem_of(http.post(f"/tables/{name}/refresh"), 409, "unreadable-file")["detail"]
+
+    assert "'ds=2026-11-02/bad'" in detail
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        ("s3://missing-bucket/t", ["missing-bucket/t", "bucket that does not exist"]),
+        ("s3://tab/no/such", ["s3://tab/no/such", "does not exist"]),
+        ("hdfs://127.0.0.1:1/t", ["hdfs://127.0.0.1:1/t", "JAVA_HOME", "CLASSPATH"]),
+    ],
+)
+def test_a_location_that_cannot_be_listed_is_named_with_the_remedy(
+    http: httpx.Client, s3: S3, name: str, location: str, words: list[str]
+) -> None:
+    s3.client.create_bucket(Bucket="tab")
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+
+    detail = problem_of(http.post(f"/tables/{name}/refresh"), 409, "location-unreadable")["detail"]
+
+    assert all(word in detail for word in words), detail
+
+
+def test_a_folder_without_a_name_is_refused(
+    http: httpx.Client, s3: S3, name: str, location: str
+) -> None:
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    s3.client.put_object(Bucket="tab", Key=f"{name}/events/ds=2026-11-02//x", Body=b"x")
+
+    detail = problem_of(http.post(f"/tables/{name}/refresh"), 409, "location-unreadable")["detail"]
+
+    assert "folder without a name" in detail
+
+
+def test_an_endpoint_that_is_not_there_is_said_to_be_unreachable(
+    http: httpx.Client, name: str, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+
+    detail = problem_of(http.post(f"/tables/{name}/refresh"), 409, "location-unreadable")["detail"]
+
+    assert "cannot be reached" in detail
+    assert "hush" not in detail
+
+
+@pytest.mark.parametrize("location", ["s3://tab2/t", "s3://other/t", "gs://tab/t", "/tab"])
+def test_a_location_outside_the_allowed_prefixes_is_forbidden(
+    http: httpx.Client, name: str, location: str
+) -> None:
+    answer = http.put(f"/tables/{name}", json={"location": location})
+
+    problem_of(answer, 403, "location-not-allowed")
+
+
+def test_a_secret_in_a_location_is_refused_and_not_repeated(http: httpx.Client, name: str) -> None:
+    answer = http.put(f"/tables/{name}", json={"location": "s3://key:hush@tab/t"})
+
+    assert "hush" not in problem_of(answer, 422, "invalid-location")["detail"]

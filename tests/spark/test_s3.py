@@ -1,0 +1,107 @@
+"""Spark reads a table on S3 through its plan, and notices files that have changed since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support import hive
+from tests.support.s3 import S3, s3_server
+
+pytestmark = pytest.mark.spark
+
+LARGE_ROWS = 1_500_000
+
+
+@pytest.fixture(scope="module")
+def s3(spark: SparkSession) -> Iterator[S3]:
+    with s3_server() as server:
+        # As spark.executorEnv.* does before the session starts.
+        environment = spark.sparkContext.environment
+        before = dict(environment)
+        environment.update(server.environment)
+        yield server
+        environment.clear()
+        environment.update(before)
+
+
+@pytest.fixture
+def client(s3: S3, tmp_path: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(tmp_path / "state", allowed_locations=("s3://spark-tables",)) as client:
+        yield client
+
+
+def test_every_row_comes_as_it_was_written(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
+) -> None:
+    folder = hive.write_events(tmp_path / "events", files_per_day=40)
+    client.register_table("sales.events", s3.upload(folder, "spark-tables", "events"))
+    client.refresh("sales.events")
+    s3.requests.clear()
+
+    rows = client.read(spark, "sales.events", filter="ds <> '2026-11-02'").collect()
+
+    read = [path for method, path in s3.requests if method == "GET"]
+    assert sorted((row["id"], row["name"], str(row["ds"])) for row in rows) == [
+        (id_, f"name-{id_}", f"2026-11-0{1 + id_ // 400}")
+        for id_ in [*range(400), *range(800, 1200)]
+    ]
+    assert len(read) == len(set(read)) == 80
+    assert client.read(spark, "sales.events", columns=["ds"]).count() == 1200
+
+
+def test_parts_of_a_large_file_are_read_apart(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
+) -> None:
+    (tmp_path / "large").mkdir()
+    table = pa.table({"id": pa.array(range(LARGE_ROWS), pa.int64())})
+    pq.write_table(
+        table,
+        tmp_path / "large/f",
+        row_group_size=100_000,
+        compression="none",
+        use_dictionary=False,
+    )
+    client.register_table("sales.large", s3.upload(tmp_path / "large", "spark-tables", "large"))
+    client.refresh("sales.large")
+
+    rows = client.read(spark, "sales.large", max_split_size="3MB")
+
+    assert rows.rdd.getNumPartitions() > 1
+    total = rows.selectExpr("sum(id)", "count(*)").first()
+    assert total is not None
+    assert tuple(total) == (LARGE_ROWS * (LARGE_ROWS - 1) // 2, LARGE_ROWS)
+
+
+@pytest.mark.parametrize("change", ["other size", "other time", "gone"])
+def test_a_file_that_changed_since_the_plan_fails_clearly(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path, change: str
+) -> None:
+    folder = hive.write_events(tmp_path / "events", files_per_day=1)
+    prefix = change.replace(" ", "-")
+    client.register_table("sales.events", s3.upload(folder, "spark-tables", prefix))
+    client.refresh("sales.events")
+    frame = client.read(spark, "sales.events")
+    key = f"{prefix}/ds=2026-11-02/part-00000.parquet"
+    if change == "gone":
+        s3.client.delete_object(Bucket="spark-tables", Key=key)
+    else:
+        # S3 tells times in whole seconds.
+        time.sleep(1.1)
+        ids = range(99) if change == "other size" else range(10, 20)
+        path = str(hive.write_file(tmp_path / "new", ids))
+        s3.client.upload_file(path, "spark-tables", key)
+
+    with pytest.raises(PySparkException) as caught:
+        frame.collect()
+
+    assert f"s3://spark-tables/{key}" in str(caught.value)
+    assert "refresh the table and plan again" in str(caught.value)
