@@ -76,7 +76,7 @@ def test_allowed_locations_are_joined_by_colons_or_a_json_list(
 def test_a_broken_list_of_allowed_locations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDROW_ALLOWED_LOCATIONS", '["/data"')
 
-    with pytest.raises(ValidationError, match="allowed_locations|JSON"):
+    with pytest.raises(ValidationError, match=r"allowed_locations|JSON"):
         Settings()
 
 
