@@ -38,9 +38,12 @@ class EmbeddedCoordinator:
         # A folder of mode 0700 keeps other users of this machine out.
         self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
         self.socket = self._folder / "socket"
-        # The host is said since the environment may hold that of a coordinator elsewhere.
+        # The first two are said since the environment may hold those of a coordinator elsewhere.
         settings = Settings(
-            host="127.0.0.1", state_dir=state_dir, allowed_locations=allowed_locations
+            host="127.0.0.1",
+            require_tokens=False,
+            state_dir=state_dir,
+            allowed_locations=allowed_locations,
         )
         self._server = uvicorn.Server(
             uvicorn.Config(

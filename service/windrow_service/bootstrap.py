@@ -33,16 +33,20 @@ from windrow_service.store.database import (
     upgrade_database,
 )
 from windrow_service.store.migrate import Upgraded
+from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
+from windrow_service.store.tokens import SqlTokenStore
+from windrow_service.usecases.access import Authenticate
 from windrow_service.usecases.errors import StoreUnavailableError
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.plans import MakePlan, PlanLimits
-from windrow_service.usecases.ports import PlanStore
+from windrow_service.usecases.ports import OnceStore, PlanStore
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
 from windrow_service.usecases.tables import RegisterTable
+from windrow_service.usecases.tokens import ManageTokens
 from windrow_service.usecases.workers import ReportCachedFiles
 from windrow_service.wire.groups import ArrowGroups
 
@@ -80,6 +84,21 @@ def upgrade(settings: Settings) -> Upgraded:
 
 
 @asynccontextmanager
+async def open_tokens(settings: Settings) -> AsyncIterator[ManageTokens]:
+    """Open the database for looking after tokens, and close it on exit.
+
+    Raises:
+        RevisionError: The database is at another revision.
+        StoreUnavailableError: It does not answer.
+    """
+    database = await open_database(_database_url(settings))
+    try:
+        yield ManageTokens(tokens=SqlTokenStore(database), clock=_now)
+    finally:
+        await database.aclose()
+
+
+@asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open every adapter, and close them in reverse order on exit."""
     async with AsyncExitStack() as stack:
@@ -95,6 +114,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         tables = SqlTableStore(database, _now)
         snapshots = SqlSnapshotStore(database, _now)
         plans = SqlPlanStore(database)
+        once = SqlOnceStore(database)
+        tokens = SqlTokenStore(database)
+        if settings.tokens_required:
+            await _say_if_nobody_may_call(tokens)
         cache = _open_cache(settings, stack)
         inventories = DirectoryInventories(settings.allowed_locations)
         refresh_table = RefreshTable(
@@ -106,9 +129,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         refreshes = Refreshes(refresh_table, _now)
         stack.push_async_callback(refreshes.aclose)
-        purging = asyncio.create_task(_purge_plans(plans))
+        purging = asyncio.create_task(_purge(plans, once))
         stack.callback(purging.cancel)
         yield Services(
+            authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
+            once=once,
             tables=tables,
             snapshots=snapshots,
             plans=plans,
@@ -173,12 +198,22 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-async def _purge_plans(plans: PlanStore) -> None:
+async def _say_if_nobody_may_call(tokens: SqlTokenStore) -> None:
+    now = _now()
+    if not any(token.is_valid(now) for token in await tokens.list()):
+        _log.warning(
+            "callers need a token, and none is valid yet",
+            remedy="windrow token create NAME --scope admin",
+        )
+
+
+async def _purge(plans: PlanStore, once: OnceStore) -> None:
     while True:
         try:
             await plans.purge(_now())
+            await once.purge(_now())
         except StoreUnavailableError as error:
-            _log.warning("expired plans are still there", reason=error.reason)
+            _log.warning("what has expired is still there", reason=error.reason)
         await asyncio.sleep(_PURGE_EVERY_S)
 
 

@@ -97,7 +97,10 @@ class Settings(BaseSettings):
     )
     serve_without_authentication: bool = Field(
         default=False,
-        description="Let anyone who reaches a non-loopback address use the coordinator.",
+        description="Ask for no tokens, even on an address that other machines can reach.",
+    )
+    require_tokens: bool = Field(
+        default=False, description="Ask for tokens on a loopback address too."
     )
     planner_threads: Annotated[int, Field(ge=1, le=256)] = 4
     max_waiting: Annotated[int, Field(ge=0)] = 64
@@ -112,14 +115,19 @@ class Settings(BaseSettings):
         return values
 
     @model_validator(mode="after")
-    def _refuse_to_be_open(self) -> Settings:
-        if not (self.serve_without_authentication or is_loopback(self.host)):
+    def _decide_on_tokens(self) -> Settings:
+        if self.require_tokens and self.serve_without_authentication:
             raise ValueError(
-                f"host {self.host} can be reached from other machines and there is no "
-                "authentication: use 127.0.0.1, or set WINDROW_SERVE_WITHOUT_AUTHENTICATION=true "
-                "if a proxy in front of it checks who calls"
+                "require_tokens and serve_without_authentication contradict each other: unset one"
             )
         return self
+
+    @property
+    def tokens_required(self) -> bool:
+        """Whether callers must send a token."""
+        if self.serve_without_authentication:
+            return False
+        return self.require_tokens or not is_loopback(self.host)
 
 
 def _locations(text: str) -> tuple[str, ...]:

@@ -45,7 +45,11 @@ def test_a_redis_url_of_another_kind_is_refused_without_its_password(
 def test_a_refusal_shows_no_password_of_another_setting() -> None:
     with pytest.raises(ValidationError) as caught:
         Settings.model_validate(
-            {"host": "0.0.0.0", "redis_url": "redis://:open-sesame@cache:6379/0"}
+            {
+                "require_tokens": True,
+                "serve_without_authentication": True,
+                "redis_url": "redis://:open-sesame@cache:6379/0",
+            }
         )
 
     assert "open-sesame" not in str(caught.value)
@@ -87,17 +91,23 @@ def test_variables_of_other_tools_are_not_settings(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "coordinator", ""])
-def test_an_address_that_others_can_reach_must_be_asked_for_in_so_many_words(host: str) -> None:
-    with pytest.raises(ValidationError, match="SERVE_WITHOUT_AUTHENTICATION"):
-        Settings(host=host)
-
-    assert Settings(host=host, serve_without_authentication=True).host == host
+def test_an_address_that_others_can_reach_asks_for_tokens_unless_told_in_so_many_words(
+    host: str,
+) -> None:
+    assert Settings(host=host).tokens_required
+    assert not Settings(host=host, serve_without_authentication=True).tokens_required
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
-def test_an_address_of_this_machine_alone_needs_no_such_words(host: str) -> None:
+def test_an_address_of_this_machine_alone_asks_for_tokens_only_when_told_to(host: str) -> None:
     assert is_loopback(host)
-    assert Settings(host=host).host == host
+    assert not Settings(host=host).tokens_required
+    assert Settings(host=host, require_tokens=True).tokens_required
+
+
+def test_tokens_are_not_both_required_and_left_out() -> None:
+    with pytest.raises(ValidationError, match="contradict each other"):
+        Settings(require_tokens=True, serve_without_authentication=True)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
-from windrow_service.api import operations, plans, problems, tables, workers
+from windrow_service.api import once, operations, plans, problems, tables, workers
+from windrow_service.api.access import READ, Authentication
 from windrow_service.api.bodies import BoundedBodies
 from windrow_service.api.deps import Services
 
@@ -46,10 +47,16 @@ def create_app(
         lifespan=lifespan,
     )
     app.add_middleware(BoundedBodies, max_bytes=max_body_bytes)
+    app.add_middleware(Authentication)
     problems.install(app)
+    once.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    for module in (tables, plans, workers, operations):
-        app.include_router(module.router)
+    refusals = problems.problem_responses(401, 403, 503)
+    app.include_router(tables.router, responses=refusals)
+    app.include_router(plans.router, responses=refusals, dependencies=[READ])
+    app.include_router(workers.router, responses=refusals)
+    app.include_router(operations.health)
+    app.include_router(operations.router, responses=refusals)
 
     @app.get("/", include_in_schema=False)
     async def root() -> RedirectResponse:

@@ -9,12 +9,21 @@ from typing import Annotated, cast
 from fastapi import Depends, Header, Path, Query, Request
 
 from windrow.models import TABLE_NAME_PATTERN, ServiceConfig
+from windrow_service.api.access import PrincipalDep
 from windrow_service.api.tokens import PageTokens
 from windrow_service.pool.refreshes import Refreshes
+from windrow_service.usecases.access import Authenticate
 from windrow_service.usecases.cache_ports import CacheMap, Heartbeats
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.plans import MakePlan
-from windrow_service.usecases.ports import Clock, PlanStore, Runner, SnapshotStore, TableStore
+from windrow_service.usecases.ports import (
+    Clock,
+    OnceStore,
+    PlanStore,
+    Runner,
+    SnapshotStore,
+    TableStore,
+)
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.workers import ReportCachedFiles
@@ -26,6 +35,8 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
 class Services:
     """Everything that handlers use, built by `bootstrap`."""
 
+    authenticate: Authenticate
+    once: OnceStore
     tables: TableStore
     snapshots: SnapshotStore
     plans: PlanStore
@@ -49,6 +60,14 @@ def _services(request: Request) -> Services:
 
 
 ServicesDep = Annotated[Services, Depends(_services)]
+
+
+async def _page_tokens(services: ServicesDep, principal: PrincipalDep) -> PageTokens:
+    return services.tokens.of(principal.name)
+
+
+# Page tokens that are good for the caller alone.
+PageTokensDep = Annotated[PageTokens, Depends(_page_tokens)]
 TableNamePath = Annotated[
     str,
     Path(pattern=TABLE_NAME_PATTERN, max_length=256, description="For example `sales.events`."),

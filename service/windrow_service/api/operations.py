@@ -5,20 +5,23 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from windrow.models import Health, ServiceConfig
+from windrow_service.api.access import READ
 from windrow_service.api.deps import ServicesDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.usecases.errors import CacheUnavailableError
 
 router = APIRouter(tags=["operations"])
+# For probes, which have no token.
+health = APIRouter(tags=["operations"])
 
 
-@router.get("/health/live", operation_id="live", responses=problem_responses())
+@health.get("/health/live", operation_id="live", responses=problem_responses())
 async def live() -> Health:
     """Answer while the process can answer at all; asks nothing else."""
     return Health(status="ok")
 
 
-@router.get("/health/ready", operation_id="ready", responses=problem_responses(503))
+@health.get("/health/ready", operation_id="ready", responses=problem_responses(503))
 async def ready(services: ServicesDep) -> Health:
     """Answer when the coordinator can do its work: the database answers.
 
@@ -32,7 +35,7 @@ async def ready(services: ServicesDep) -> Health:
     return Health(status="ok", checks={"database": "ok", "cache": "ok"})
 
 
-@router.get("/config", operation_id="config", responses=problem_responses())
+@router.get("/config", operation_id="config", dependencies=[READ], responses=problem_responses())
 async def config(services: ServicesDep) -> ServiceConfig:
     """Return the defaults and limits that this coordinator works under."""
     return services.config

@@ -50,10 +50,13 @@ class BodyTooLargeError(HTTPException):
         )
 
 
+UNAUTHORIZED, FORBIDDEN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN
 NOT_FOUND, CONFLICT = HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT
 INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 
 KINDS: Mapping[type[Exception], Kind] = {
+    usecases.UnauthenticatedError: Kind(UNAUTHORIZED, "unauthenticated", "Token is needed"),
+    usecases.ScopeMissingError: Kind(FORBIDDEN, "scope-missing", "Token lacks a scope"),
     usecases.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
     usecases.SnapshotNotFoundError: Kind(NOT_FOUND, "snapshot-not-found", "Snapshot not found"),
     usecases.PlanNotFoundError: Kind(NOT_FOUND, "plan-not-found", "Plan not found"),
@@ -72,7 +75,7 @@ KINDS: Mapping[type[Exception], Kind] = {
         HTTPStatus.PRECONDITION_FAILED, "table-changed", "Table has changed"
     ),
     usecases.LocationNotAllowedError: Kind(
-        HTTPStatus.FORBIDDEN, "location-not-allowed", "Location is not allowed"
+        FORBIDDEN, "location-not-allowed", "Location is not allowed"
     ),
     usecases.InvalidTableError: Kind(INVALID, "invalid-table", "Table definition is not valid"),
     usecases.InvalidColumnsError: Kind(INVALID, "invalid-columns", "Columns are not valid"),
@@ -160,6 +163,12 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
     headers = {}
     if isinstance(error, _TRY_LATER):
         headers["Retry-After"] = str(error.retry_after_s)
+    elif isinstance(error, usecases.UnauthenticatedError):
+        headers["WWW-Authenticate"] = "Bearer"
+    elif isinstance(error, usecases.ScopeMissingError):
+        # RFC 6750, section 3.
+        challenge = f'Bearer error="insufficient_scope", scope="{error.scope}"'
+        headers["WWW-Authenticate"] = challenge
     return Answer(body, headers)
 
 
@@ -192,6 +201,11 @@ def add_problem_schema(document: dict[str, Any]) -> None:
 async def _answer(request: Request, error: Exception) -> JSONResponse:
     if type(error) not in KINDS:
         _log.error("request failed", path=request.url.path, exc_info=error)
+    return problem_answer(request, error)
+
+
+def problem_answer(request: Request, error: Exception) -> JSONResponse:
+    """Return the answer to a request that failed."""
     answer = describe(error, request.url.path)
     return JSONResponse(
         answer.body, answer.body["status"], headers=answer.headers, media_type=MEDIA_TYPE

@@ -1,4 +1,4 @@
-"""Page tokens: opaque, signed, and good for one list only."""
+"""Page tokens: opaque, signed, and good for one list and one caller only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ class PageTokens:
 
     Args:
         key: Signs the tokens; the same for all replicas.
+        principal: Name of the one caller that they are for.
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, principal: str = "") -> None:
         self._key = key
+        self._principal = principal
+
+    def of(self, principal: str) -> PageTokens:
+        """Return what makes and reads the tokens of one caller."""
+        return PageTokens(self._key, principal)
 
     def make(self, listing: str, position: str | int) -> str:
         """Return a token that leads on from `position` of a listing."""
@@ -51,4 +57,5 @@ class PageTokens:
         return position
 
     def _serializer(self, listing: str) -> URLSafeSerializer:
-        return URLSafeSerializer(self._key, salt=f"windrow-page:{listing}")
+        # A name holds no colon, so that no two pairs give the same salt.
+        return URLSafeSerializer(self._key, salt=f"windrow-page:{self._principal}:{listing}")

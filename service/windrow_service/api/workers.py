@@ -14,7 +14,8 @@ from windrow.models import (
     WorkerInfo,
     WorkerPage,
 )
-from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, ServicesDep
+from windrow_service.api.access import READ, WORKER
+from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep, ServicesDep
 from windrow_service.api.problems import problem_responses
 
 router = APIRouter(tags=["workers"])
@@ -28,6 +29,7 @@ WorkerIdPath = Annotated[
 @router.put(
     "/workers/{worker_id}",
     operation_id="beat",
+    dependencies=[WORKER],
     responses=problem_responses(400, 409, 413, 422, 503),
 )
 async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: ServicesDep) -> WorkerInfo:
@@ -39,27 +41,34 @@ async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: Services
     return await services.heartbeats.beat(worker_id, heartbeat, services.clock())
 
 
-@router.get("/workers", operation_id="list_workers", responses=problem_responses(404, 422, 503))
+@router.get(
+    "/workers",
+    operation_id="list_workers",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
 async def list_workers(
-    services: ServicesDep, page_token: PageTokenQuery = None, page_size: PageSizeQuery = None
+    services: ServicesDep,
+    page_tokens: PageTokensDep,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
 ) -> WorkerPage:
     """List the workers that live by id, a page at a time."""
     limit = page_size or _DEFAULT_PAGE
-    after = services.tokens.read_text("workers", page_token)
+    after = page_tokens.read_text("workers", page_token)
     live = await services.heartbeats.live(services.clock())
     found = [worker for worker in live if worker.worker_id > after]
     more = len(found) > limit
     return WorkerPage(
         workers=found[:limit],
-        next_page_token=services.tokens.make("workers", found[limit - 1].worker_id)
-        if more
-        else None,
+        next_page_token=page_tokens.make("workers", found[limit - 1].worker_id) if more else None,
     )
 
 
 @router.delete(
     "/workers/{worker_id}",
     operation_id="forget_worker",
+    dependencies=[WORKER],
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 422, 503),
 )
@@ -71,6 +80,7 @@ async def forget_worker(worker_id: WorkerIdPath, services: ServicesDep) -> None:
 @router.post(
     "/workers/{worker_id}/cached-files",
     operation_id="report_cached_files",
+    dependencies=[WORKER],
     responses=problem_responses(400, 404, 409, 413, 422, 503),
 )
 async def report_cached_files(

@@ -53,6 +53,21 @@ class Once:
     answer: Callable[[Any], str]
 
 
+class OnceStore(Protocol):
+    """Answers to changes that callers may ask for again; the stores write them with the change."""
+
+    async def refuse_repeated(self, once: Once) -> None:
+        """Make sure that a change was not asked for before.
+
+        Raises:
+            RepeatedRequestError: It has been made; the error holds the answer.
+            IdempotencyKeyReusedError: The key was used for another change.
+        """
+
+    async def purge(self, now: datetime) -> int:
+        """Forget the keys that have expired by `now`; return how many."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
     """One manifest of a snapshot.

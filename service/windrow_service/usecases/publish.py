@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.models import SnapshotInfo
 from windrow_service.usecases.errors import TableChangedError, TableNotRefreshedError
-from windrow_service.usecases.ports import Inventories, Runner, SnapshotStore, TableStore
+from windrow_service.usecases.ports import (
+    Inventories,
+    Once,
+    Runner,
+    SnapshotStore,
+    StoredTable,
+    TableStore,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +24,16 @@ class PublishInventory:
     inventories: Inventories
     runner: Runner
 
-    async def __call__(self, name: str, published: bytes, if_match: str | None) -> SnapshotInfo:
-        """Return the new snapshot; nothing is published unless every row can be accepted.
+    async def __call__(
+        self, name: str, published: bytes, if_match: str | None, once: Once | None = None
+    ) -> StoredTable:
+        """Return the table with its new snapshot; nothing is published unless every row can be accepted.
 
         Args:
             name: The table.
             published: The whole inventory, as an Arrow IPC stream.
             if_match: The version that the table must be at.
+            once: The caller's key.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -42,6 +51,4 @@ class PublishInventory:
         accepted = await self.runner.run(
             lambda: self.inventories.accept(table.info.definition, previous, bodies, published)
         )
-        after = await self.snapshots.publish(table, accepted, None)
-        assert after.info.current_snapshot is not None
-        return after.info.current_snapshot
+        return await self.snapshots.publish(table, accepted, None, once)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from windrow.models import TableDefinition
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.usecases.errors import InvalidTableError
-from windrow_service.usecases.ports import Inventories, Runner, StoredTable, TableStore
+from windrow_service.usecases.ports import Inventories, Once, Runner, StoredTable, TableStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,11 @@ class RegisterTable:
     runner: Runner
 
     async def __call__(
-        self, name: str, definition: TableDefinition, if_match: str | None
+        self,
+        name: str,
+        definition: TableDefinition,
+        if_match: str | None,
+        once: Once | None = None,
     ) -> tuple[StoredTable, bool]:
         """Return the table, and whether it is new.
 
@@ -32,7 +36,7 @@ class RegisterTable:
         check_definition(definition)
         location = await self.runner.run(lambda: self.inventories.locate(definition))
         definition = definition.model_copy(update={"location": location})
-        return await self.tables.put(name, definition, if_match)
+        return await self.tables.put(name, definition, if_match, once)
 
 
 def check_definition(definition: TableDefinition) -> None:

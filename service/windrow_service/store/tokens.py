@@ -1,0 +1,80 @@
+"""Bearer tokens in a SQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import sqlalchemy as sa
+
+from windrow_service.store import schema
+from windrow_service.store.database import Database
+from windrow_service.usecases.access_ports import Token
+from windrow_service.usecases.errors import TokenNotFoundError
+
+
+class SqlTokenStore:
+    """`TokenStore` in a SQL database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, token: Token, digest: str) -> None:
+        """See `TokenStore.add`."""
+        row = {
+            "token_id": token.token_id,
+            "name": token.name,
+            "digest": digest,
+            "scopes": " ".join(token.scopes),
+            "created_at": token.created_at,
+            "expires_at": token.expires_at,
+        }
+        async with self._database.writing() as connection:
+            await connection.execute(sa.insert(schema.tokens).values(row))
+
+    async def find(self, digest: str) -> Token | None:
+        """See `TokenStore.find`."""
+        query = sa.select(schema.tokens).where(schema.tokens.c.digest == digest)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else _token(row)
+
+    async def list(self) -> Sequence[Token]:
+        """See `TokenStore.list`."""
+        query = sa.select(schema.tokens).order_by(
+            schema.tokens.c.name, schema.tokens.c.created_at, schema.tokens.c.token_id
+        )
+        async with self._database.reading() as connection:
+            return [_token(row) for row in await connection.execute(query)]
+
+    async def revoke(self, token_id: str, now: datetime) -> Token:
+        """See `TokenStore.revoke`."""
+        is_it = schema.tokens.c.token_id == token_id
+        async with self._database.writing() as connection:
+            await connection.execute(
+                sa.update(schema.tokens)
+                .where(is_it, schema.tokens.c.revoked_at.is_(None))
+                .values(revoked_at=now)
+            )
+            found = await connection.execute(sa.select(schema.tokens).where(is_it))
+            row = found.one_or_none()
+            if row is None:
+                raise TokenNotFoundError(token_id)
+            return _token(row)
+
+
+def _token(row: Any) -> Token:
+    return Token(
+        token_id=row.token_id,
+        name=row.name,
+        scopes=tuple(row.scopes.split(" ")),
+        created_at=_utc(row.created_at),
+        expires_at=row.expires_at and _utc(row.expires_at),
+        revoked_at=row.revoked_at and _utc(row.revoked_at),
+    )
+
+
+def _utc(stamp: datetime) -> datetime:
+    # SQLite forgets the time zone.
+    return stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)
