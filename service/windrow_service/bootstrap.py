@@ -6,8 +6,11 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import fields
 from datetime import datetime, timezone
+from http import HTTPStatus
 from importlib.metadata import version
+from typing import Any
 
 import sqlalchemy as sa
 import structlog
@@ -16,6 +19,7 @@ from fastapi import FastAPI
 from windrow.models import Limits, PlanOptions, ServiceConfig
 from windrow_service.api.app import create_app
 from windrow_service.api.deps import Services
+from windrow_service.api.problems import describe
 from windrow_service.api.tokens import PageTokens
 from windrow_service.cache.memory import MemoryCacheMap
 from windrow_service.cache.redis import RedisCacheMap
@@ -23,7 +27,9 @@ from windrow_service.cache.server import RedisServer
 from windrow_service.directories import DirectoryInventories
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.pool.plan_runs import PlanRuns
 from windrow_service.pool.refreshes import Refreshes
+from windrow_service.pool.shared import TasksInCommon
 from windrow_service.pool.threads import ThreadRunner
 from windrow_service.settings import Settings
 from windrow_service.store.database import (
@@ -41,8 +47,10 @@ from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access import Authenticate
 from windrow_service.usecases.errors import StoreUnavailableError
 from windrow_service.usecases.explain import ExplainPlan
+from windrow_service.usecases.manifests import ManifestReader
+from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan, PlanLimits
-from windrow_service.usecases.ports import OnceStore, PlanStore
+from windrow_service.usecases.ports import OnceStore
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
 from windrow_service.usecases.tables import RegisterTable
@@ -50,7 +58,7 @@ from windrow_service.usecases.tokens import ManageTokens
 from windrow_service.usecases.workers import ReportCachedFiles
 from windrow_service.wire.groups import ArrowGroups
 
-_PURGE_EVERY_S = 60.0
+_PURGE_EVERY_S = 5.0
 _log = structlog.get_logger(__name__)
 
 
@@ -113,7 +121,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         tables = SqlTableStore(database, _now)
         snapshots = SqlSnapshotStore(database, _now)
-        plans = SqlPlanStore(database)
+        plans = SqlPlanStore(database, _now, settings.limits.max_plan_bytes)
         once = SqlOnceStore(database)
         tokens = SqlTokenStore(database)
         if settings.tokens_required:
@@ -129,8 +137,24 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         refreshes = Refreshes(refresh_table, _now)
         stack.push_async_callback(refreshes.aclose)
-        purging = asyncio.create_task(_purge(plans, once))
-        stack.callback(purging.cancel)
+        manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes)
+        make_plan = MakePlan(
+            snapshots=snapshots,
+            manifests=manifests,
+            plans=plans,
+            cache=cache,
+            codec=ArrowGroups(),
+            runner=runner,
+            shared=TasksInCommon(),
+            refresher=refreshes,
+            describe=_described,
+            clock=_now,
+            limits=_plan_limits(settings),
+        )
+        plan_runs = PlanRuns(plans, make_plan.finish, _now)
+        stack.push_async_callback(plan_runs.aclose)
+        for forever in (_purge(plans, once), plan_runs.adopt()):
+            stack.callback(asyncio.create_task(forever).cancel)
         yield Services(
             authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
             once=once,
@@ -144,18 +168,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 tables=tables, snapshots=snapshots, inventories=inventories, runner=refresh_runner
             ),
             refreshes=refreshes,
-            make_plan=MakePlan(
-                tables=tables,
-                snapshots=snapshots,
-                plans=plans,
-                cache=cache,
-                codec=ArrowGroups(),
-                runner=runner,
-                clock=_now,
-                limits=PlanLimits(**settings.limits.model_dump(exclude={"max_body_bytes"})),
-            ),
+            make_plan=make_plan,
+            plan_runs=plan_runs,
             explain_plan=ExplainPlan(
                 snapshots=snapshots,
+                manifests=manifests,
                 plans=plans,
                 cache=cache,
                 runner=runner,
@@ -215,6 +232,18 @@ async def _purge(plans: PlanStore, once: OnceStore) -> None:
         except StoreUnavailableError as error:
             _log.warning("what has expired is still there", reason=error.reason)
         await asyncio.sleep(_PURGE_EVERY_S)
+
+
+def _described(error: Exception) -> dict[str, Any]:
+    problem = describe(error).body
+    if problem["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("a plan in the background failed", exc_info=error)
+    return problem
+
+
+def _plan_limits(settings: Settings) -> PlanLimits:
+    limits = settings.limits.model_dump()
+    return PlanLimits(**{field.name: limits[field.name] for field in fields(PlanLimits)})
 
 
 def _config(settings: Settings) -> ServiceConfig:

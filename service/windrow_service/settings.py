@@ -49,6 +49,7 @@ class LimitSettings(BaseModel):
     max_page_groups: Annotated[int, Field(ge=1, le=10_000)] = 10_000
     default_page_groups: Annotated[int, Field(ge=1)] = 1_000
     max_page_splits: Annotated[int, Field(ge=1)] = 100_000
+    max_plan_bytes: Annotated[int, Field(ge=2**20)] = 8 * 2**30
     plan_ttl: Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(days=365))] = (
         timedelta(hours=1)
     )
@@ -104,6 +105,9 @@ class Settings(BaseSettings):
     )
     planner_threads: Annotated[int, Field(ge=1, le=256)] = 4
     max_waiting: Annotated[int, Field(ge=0)] = 64
+    manifest_cache_bytes: Annotated[int, Field(ge=0)] = Field(
+        default=512 * 2**20, description="Most bytes of manifests that are kept decoded in memory."
+    )
     limits: LimitSettings = LimitSettings()
 
     @model_validator(mode="before")

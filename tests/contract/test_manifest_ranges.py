@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 
 from windrow.models import Plan, PlanRequest, TableDefinition
-from windrow_service.cache.memory import MemoryCacheMap
+from windrow_service.bootstrap import open_services
 from windrow_service.inventory import CorruptManifestError, cut_manifests
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.ranges import join_ranges
-from windrow_service.pool.threads import ThreadRunner
-from windrow_service.store import schema
-from windrow_service.store.database import embedded_url, open_database
-from windrow_service.store.plans import SqlPlanStore
-from windrow_service.store.snapshots import SqlSnapshotStore
-from windrow_service.store.tables import SqlTableStore
-from windrow_service.usecases.plans import MakePlan, PlanLimits
+from windrow_service.settings import Settings
+from windrow_service.usecases.plans import info_of
 from windrow_service.usecases.ports import ManifestEntry, TakenInventory
-from windrow_service.wire.groups import ArrowGroups
 
 DATA = pa.schema([("id", pa.int64()), ("x", pa.float64())])
 PARTITION = pa.schema([("day", pa.int32())])
-LIMITS = PlanLimits(
-    max_filter_nodes=100,
-    max_filter_depth=10,
-    max_plan_files=100,
-    max_page_groups=100,
-    default_page_groups=100,
-    max_page_splits=100,
-    plan_ttl=timedelta(hours=1),
-)
-
-
-def now() -> datetime:
-    return datetime.now(timezone.utc)
 
 
 def taken() -> TakenInventory:
@@ -93,33 +74,16 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
     """Plan a table of four manifests, the bodies of some of which are damaged."""
 
     async def plan() -> Plan:
-        database = await open_database(embedded_url(folder))
-        try:
-            tables, snapshots = SqlTableStore(database, now), SqlSnapshotStore(database, now)
-            table, _ = await tables.put("t", TableDefinition(location="/t"), None)
+        async with open_services(Settings(state_dir=folder)) as services:
+            table, _ = await services.tables.put("t", TableDefinition(location="/t"), None)
             inventory = taken()
-            await snapshots.publish(table, inventory, None)
-            async with database.writing() as connection:
-                for position in damaged:
-                    damaged_id = inventory.manifests[position].manifest_id
-                    await connection.execute(
-                        sa.update(schema.manifests)
-                        .where(schema.manifests.c.manifest_id == damaged_id)
-                        .values(body=b"damaged")
-                    )
-            make_plan = MakePlan(
-                tables=tables,
-                snapshots=snapshots,
-                plans=SqlPlanStore(database),
-                cache=MemoryCacheMap(),
-                codec=ArrowGroups(),
-                runner=ThreadRunner(max_running=1, max_waiting=1),
-                clock=now,
-                limits=LIMITS,
-            )
-            return (await make_plan(PlanRequest(table="t", **request))).plan
-        finally:
-            await database.aclose()
+            await services.snapshots.publish(table, inventory, None)
+            with closing(sqlite3.connect(folder / "windrow.db")) as database, database:
+                database.executemany(
+                    "UPDATE manifests SET body = X'00' WHERE manifest_id = ?",
+                    [[inventory.manifests[position].manifest_id] for position in damaged],
+                )
+            return info_of(await services.make_plan(PlanRequest(table="t", **request), ""))
 
     # In a thread: a browser that other tests keep open has a running loop in this one.
     with ThreadPoolExecutor(1) as thread:

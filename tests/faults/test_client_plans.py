@@ -28,7 +28,7 @@ def body(request: pytest.FixtureRequest) -> bytes:
     plan = plan_groups(files, None, Policy(max_split_size=2 * MIB, open_file_cost=0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wire, "SPLITS_PER_BATCH", request.param)
-        return wire.ArrowGroups().encode(plan)
+        return b"".join(wire.ArrowGroups().encode(plan).parts)
 
 
 def paths(table: pa.Table) -> list[str]:

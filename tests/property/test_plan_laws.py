@@ -18,6 +18,7 @@ from windrow_service.planner.cached import Cached
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.wire import groups
 from windrow_service.wire.groups import ArrowGroups
 
 SETTINGS = settings(max_examples=120, deadline=None, derandomize=True)
@@ -144,17 +145,22 @@ def test_balanced_keeps_every_slot_busy_when_there_are_splits_enough(
 
 
 @SETTINGS
-@given(files(), policies("balanced"), st.integers(0, 5), st.integers(1, 7))
+@given(
+    files(), policies("balanced"), st.integers(0, 5), st.integers(1, 7), st.sampled_from([1, 5, 99])
+)
 def test_pages_hold_every_group_once_in_order(
-    table: pa.Table, policy: Policy, max_groups: int, max_splits: int
+    table: pa.Table, policy: Policy, max_groups: int, max_splits: int, chunk_splits: int
 ) -> None:
     grouped = plan_groups(table, None, policy)
-    body = ArrowGroups().encode(grouped)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(groups, "SPLITS_PER_BATCH", chunk_splits)
+        body = ArrowGroups().encode(grouped)
 
     seen: list[int] = []
     splits = 0
     while len(seen) < len(grouped):
-        pages = ArrowGroups().read(body, len(seen), max_groups + 1, max_splits)
+        chunk = [chunk for chunk in body.chunks if chunk.first_group <= len(seen)][-1]
+        pages = ArrowGroups().read(body.head, chunk, len(seen), max_groups + 1, max_splits)
         page = [json.loads(group) for group in pages]
         assert 1 <= len(page) <= max_groups + 1
         assert len(page) == 1 or sum(len(g["splits"]) for g in page) <= max_splits

@@ -82,6 +82,16 @@ class PlanRequest(Request):
         "many, no other files are planned; the plan may still hold more rows than these.",
     )
     options: PlanOptions = PlanOptions()
+    max_staleness: Annotated[int, Whole(0, 31_536_000)] | None = Field(
+        default=None,
+        description="Seconds. If the table's files were last looked at longer ago, they are "
+        "looked at first. Not with `snapshot_id`.",
+    )
+    reuse: bool = Field(
+        default=False,
+        description="Take the groups of a plan that was made before for the same request and "
+        "snapshot, if there is one. Where workers hold files now is not asked again.",
+    )
     page_size: Annotated[int, Whole(0, 10_000)] | None = Field(
         default=None,
         description="Groups in the first page, 1,000 if the coordinator is not set up otherwise; "
@@ -174,6 +184,20 @@ class Plan(Answer):
     summary: PlanSummary
     groups: list[SplitGroup]
     next_page_token: str | None
+
+
+class PlanStatus(Answer):
+    """A plan that was submitted and has no groups, since it is still being made, or failed."""
+
+    plan_id: str
+    status: Literal["submitted", "failed"]
+    table: str
+    snapshot_id: int
+    created_at: datetime
+    expires_at: datetime
+    problem: dict[str, object] | None = Field(
+        default=None, description="The RFC 9457 problem that it failed with."
+    )
 
 
 class GroupPage(Answer):

@@ -20,6 +20,7 @@ class Limits(Answer):
     max_page_groups: int
     default_page_groups: int
     max_page_splits: int
+    max_plan_bytes: int
     plan_ttl_seconds: int
 
 

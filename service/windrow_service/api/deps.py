@@ -11,19 +11,14 @@ from fastapi import Depends, Header, Path, Query, Request
 from windrow.models import TABLE_NAME_PATTERN, ServiceConfig
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.tokens import PageTokens
+from windrow_service.pool.plan_runs import PlanRuns
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.usecases.access import Authenticate
 from windrow_service.usecases.cache_ports import CacheMap, Heartbeats
 from windrow_service.usecases.explain import ExplainPlan
+from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan
-from windrow_service.usecases.ports import (
-    Clock,
-    OnceStore,
-    PlanStore,
-    Runner,
-    SnapshotStore,
-    TableStore,
-)
+from windrow_service.usecases.ports import Clock, OnceStore, Runner, SnapshotStore, TableStore
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.workers import ReportCachedFiles
@@ -46,6 +41,7 @@ class Services:
     publish_inventory: PublishInventory
     refreshes: Refreshes
     make_plan: MakePlan
+    plan_runs: PlanRuns
     explain_plan: ExplainPlan
     report_cached_files: ReportCachedFiles
     runner: Runner
@@ -81,8 +77,13 @@ IfMatchHeader = Annotated[
     str | None, Header(description="Do it only if the table's ETag still is this.", max_length=256)
 ]
 PreferHeader = Annotated[
-    str | None, Header(description="`respond-async` answers 202 at once.", max_length=256)
+    str | None,
+    Header(
+        description="`respond-async` answers 202 at once; with `, wait=10`, after 10 seconds.",
+        max_length=256,
+    ),
 ]
+_MAX_WAIT_S = 60
 
 
 def version_of(if_match: str | None) -> str | None:
@@ -90,3 +91,15 @@ def version_of(if_match: str | None) -> str | None:
     if if_match is None:
         return None
     return if_match.strip().removeprefix("W/").strip('"')
+
+
+def wait_of(prefer: str | None) -> float | None:
+    """Return how many seconds a caller that prefers 202 waits first; None if it does not.
+
+    Other preferences are passed over, as RFC 7240 has it.
+    """
+    preferences = [part.strip().lower() for part in (prefer or "").split(",")]
+    if "respond-async" not in preferences:
+        return None
+    waits = [part.removeprefix("wait=") for part in preferences if part.startswith("wait=")]
+    return float(min(int(waits[0]), _MAX_WAIT_S)) if waits and waits[0].isdecimal() else 0.0

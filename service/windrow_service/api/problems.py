@@ -63,6 +63,9 @@ KINDS: Mapping[type[Exception], Kind] = {
     usecases.PlanSnapshotGoneError: Kind(
         HTTPStatus.GONE, "plan-snapshot-gone", "Snapshot of the plan is gone"
     ),
+    usecases.PlanNotCompletedError: Kind(CONFLICT, "plan-not-completed", "Plan has no groups yet"),
+    usecases.PlanCancelledError: Kind(CONFLICT, "plan-cancelled", "Plan was deleted"),
+    usecases.PlansFullError: Kind(UNAVAILABLE, "plans-full", "Plans take too much room"),
     usecases.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
     usecases.PageTokenError: Kind(NOT_FOUND, "page-not-found", "Page not found"),
     usecases.TableNotRefreshedError: Kind(
@@ -135,7 +138,13 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
 }
 
-_TRY_LATER = (usecases.BusyError, usecases.StoreUnavailableError, usecases.CacheUnavailableError)
+_TRY_LATER = (
+    usecases.PlanNotCompletedError,
+    usecases.PlansFullError,
+    usecases.BusyError,
+    usecases.StoreUnavailableError,
+    usecases.CacheUnavailableError,
+)
 _UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +66,7 @@ def plan_groups(
     table_format: str = "parquet",
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
+    check: Callable[[], None] = lambda: None,
 ) -> GroupedSplits:
     """Plan how to read a table's files.
 
@@ -80,6 +81,7 @@ def plan_groups(
         limit: How many rows are enough; None is all.
         by_manifest: What is not in `files`, as its manifests were ruled out.
         table_format: What files are whose name does not say.
+        check: Called between steps; what it raises ends the work.
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
@@ -88,10 +90,12 @@ def plan_groups(
     if policy.strategy not in STRATEGIES:
         raise UnknownStrategyError(policy.strategy, tuple(STRATEGIES))
     files, cached = _in_path_order(files, cached or Cached.nothing(len(files)))
+    check()
     pruning = prune(files, expression, limit=limit, by_manifest=by_manifest)
     rows = np.flatnonzero(pruning.survives)
     if len(rows) > policy.max_files:
         raise PlanTooLargeError(len(rows), policy.max_files)
+    check()
     strategy = STRATEGIES[policy.strategy]
     sizes = files["size_bytes"].to_numpy()[rows]
     splits = cut(
@@ -103,8 +107,10 @@ def plan_groups(
         level_tail=strategy.level_tail,
         table_format=table_format,
     )
+    check()
     splits = at_workers(splits, cached)
     groups = _largest_first(splits, _pack(splits, cached, strategy, policy), policy)
+    check()
     splits = splits.take(groups.order)
     host_offsets, host_codes = preferred_hosts(splits, groups.offsets, strategy.min_local_share)
     residual, residual_filters = residuals(pruning, splits.file, groups.offsets)

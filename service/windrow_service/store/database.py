@@ -7,6 +7,7 @@ import secrets as tokens
 import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,11 @@ async def insert_missing(
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     inserted = await connection.execute(insert(table).values(row).on_conflict_do_nothing())
     return inserted.rowcount == 1
+
+
+def utc(stamp: datetime) -> datetime:
+    """Return a time of a row with its time zone, which SQLite forgets."""
+    return stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)
 
 
 def _sqlite_engine(url: sa.URL) -> AsyncEngine:

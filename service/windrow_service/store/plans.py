@@ -2,78 +2,263 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import Plan
+from windrow.models import Plan, PlanRequest
 from windrow_service.store import schema
-from windrow_service.store.database import Database
-from windrow_service.usecases.errors import PlanNotFoundError
-from windrow_service.usecases.ports import StoredPlan
+from windrow_service.store.database import Database, utc
+from windrow_service.store.once import claim, settle
+from windrow_service.usecases.errors import PlanNotFoundError, PlansFullError
+from windrow_service.usecases.plan_ports import PlanBody, PlanChunk, PlanRecord
+from windrow_service.usecases.ports import Clock, Once
+
+_plans, _bodies, _chunks = schema.plans, schema.plan_bodies, schema.plan_chunks
+# Abandoned plans that one replica takes over at a time.
+_ADOPTED = 4
+_FULL_RETRY_AFTER_S = 30
+_ORPHANED = timedelta(hours=1)
+_PER_DELETE = 500
 
 
 class SqlPlanStore:
-    """`PlanStore` in a SQL database."""
+    """`PlanStore` in a SQL database.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: The database.
+        clock: The time.
+        max_bytes: Most bytes of all plans together. Replicas look at what others have added
+            when they purge, so that it may be passed by what all add in between.
+    """
+
+    def __init__(self, database: Database, clock: Clock, max_bytes: int) -> None:
         self._database = database
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._kept_bytes = 0
 
-    async def put(self, plan: StoredPlan) -> None:
-        """See `PlanStore.put`."""
+    async def keep(self, body_id: str, body: PlanBody) -> None:
+        """See `PlanStore.keep`."""
+        if self._kept_bytes + body.size_bytes > self._max_bytes:
+            raise PlansFullError(self._kept_bytes, self._max_bytes, _FULL_RETRY_AFTER_S)
         async with self._database.writing() as connection:
             await connection.execute(
-                sa.insert(schema.plan_bodies).values(
-                    body_id=plan.info.plan_id, size_bytes=len(plan.body), head=b"", tail=b""
+                sa.insert(_bodies).values(
+                    body_id=body_id,
+                    created_at=self._clock(),
+                    size_bytes=body.size_bytes,
+                    head=body.head,
+                    tail=body.tail,
                 )
             )
-            await connection.execute(
-                sa.insert(schema.plan_chunks).values(
-                    body_id=plan.info.plan_id, first_group=0, body=plan.body
+            # One by one, so that they are not all in the driver's memory at once.
+            for chunk in body.chunks:
+                await connection.execute(
+                    sa.insert(_chunks).values(
+                        body_id=body_id, first_group=chunk.first_group, body=chunk.data
+                    )
                 )
-            )
-            await connection.execute(
-                sa.insert(schema.plans).values(
-                    plan_id=plan.info.plan_id,
-                    principal="",
-                    table_id=0,
-                    snapshot_id=plan.info.snapshot_id,
-                    status=plan.info.status,
-                    created_at=plan.info.created_at,
-                    expires_at=plan.info.expires_at,
-                    request="",
-                    request_key="",
-                    info=plan.info.model_dump_json(),
-                    body_id=plan.info.plan_id,
-                )
-            )
+        self._kept_bytes += body.size_bytes
 
-    async def get(self, plan_id: str, now: datetime) -> StoredPlan:
+    async def put(
+        self, plan: PlanRecord, lease_until: datetime | None = None, once: Once | None = None
+    ) -> None:
+        """See `PlanStore.put`."""
+        row = _row_of(plan) | {"lease_until": lease_until}
+        try:
+            async with self._database.writing() as connection:
+                await claim(connection, once, self._clock())
+                await connection.execute(sa.insert(_plans).values(row))
+                await settle(connection, once, plan)
+        except IntegrityError as error:
+            raise PlanNotFoundError(plan.plan_id) from error
+
+    async def finish(self, plan: PlanRecord) -> bool:
+        """See `PlanStore.finish`."""
+        changed = {name: _row_of(plan)[name] for name in ("status", "info", "problem", "body_id")}
+        async with self._database.writing() as connection:
+            done = await connection.execute(
+                sa.update(_plans)
+                .where(_plans.c.plan_id == plan.plan_id, _plans.c.status == "submitted")
+                .values(changed | {"lease_until": None})
+            )
+            if done.rowcount == 0 and plan.body_id is not None:
+                await _drop_unused(connection, [plan.body_id])
+        return done.rowcount == 1
+
+    async def get(self, plan_id: str, now: datetime) -> PlanRecord:
         """See `PlanStore.get`."""
-        query = (
-            sa.select(schema.plans.c.info, schema.plan_chunks.c.body)
-            .join(schema.plan_chunks, schema.plan_chunks.c.body_id == schema.plans.c.body_id)
-            .where(schema.plans.c.plan_id == plan_id, schema.plans.c.expires_at > now)
-        )
+        query = sa.select(_plans).where(_plans.c.plan_id == plan_id, _plans.c.expires_at > now)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             raise PlanNotFoundError(plan_id)
-        return StoredPlan(info=Plan.model_validate_json(row.info), body=row.body)
+        return _record_of(row)
 
-    async def delete(self, plan_id: str) -> None:
+    async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
+        """See `PlanStore.find`."""
+        query = (
+            sa.select(_plans)
+            .where(
+                _plans.c.request_key == request_key,
+                _plans.c.status == "completed",
+                _plans.c.expires_at > expires_after,
+            )
+            .order_by(_plans.c.expires_at.desc())
+            .limit(1)
+        )
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else _record_of(row)
+
+    async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
+        """See `PlanStore.chunk`."""
+        query = (
+            sa.select(_bodies.c.head, _chunks.c.first_group, _chunks.c.body)
+            .join(_chunks, _chunks.c.body_id == _bodies.c.body_id)
+            .where(_bodies.c.body_id == plan.body_id, _chunks.c.first_group <= group)
+            .order_by(_chunks.c.first_group.desc())
+            .limit(1)
+        )
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise PlanNotFoundError(plan.plan_id)
+        return row.head, PlanChunk(first_group=row.first_group, data=row.body)
+
+    async def stream(self, plan: PlanRecord) -> AsyncIterator[bytes]:
+        """See `PlanStore.stream`."""
+        whole = sa.select(_bodies.c.head, _bodies.c.tail).where(_bodies.c.body_id == plan.body_id)
+        async with self._database.reading() as connection:
+            ends = (await connection.execute(whole)).one_or_none()
+            if ends is None:
+                raise PlanNotFoundError(plan.plan_id)
+            starts = await connection.scalars(
+                sa.select(_chunks.c.first_group)
+                .where(_chunks.c.body_id == plan.body_id)
+                .order_by(_chunks.c.first_group)
+            )
+            first_groups = starts.all()
+        yield ends.head
+        # The connection goes back in between: whoever reads slowly must not hold one.
+        for first_group in first_groups:
+            query = sa.select(_chunks.c.body).where(
+                _chunks.c.body_id == plan.body_id, _chunks.c.first_group == first_group
+            )
+            async with self._database.reading() as connection:
+                data = await connection.scalar(query)
+            if data is None:
+                raise PlanNotFoundError(plan.plan_id)
+            yield data
+        yield ends.tail
+
+    async def delete(self, plan_id: str, now: datetime, once: Once | None = None) -> None:
         """See `PlanStore.delete`."""
         async with self._database.writing() as connection:
-            gone = await connection.execute(
-                sa.delete(schema.plans).where(schema.plans.c.plan_id == plan_id)
+            await claim(connection, once, now)
+            query = sa.delete(_plans).where(_plans.c.plan_id == plan_id, _plans.c.expires_at > now)
+            gone = (await connection.execute(query.returning(_plans.c.body_id))).all()
+            if not gone:
+                raise PlanNotFoundError(plan_id)
+            await _drop_unused(connection, [body_id for (body_id,) in gone])
+            await settle(connection, once, None)
+
+    async def renew(self, plan_id: str, lease_until: datetime) -> bool:
+        """See `PlanStore.renew`."""
+        async with self._database.writing() as connection:
+            renewed = await connection.execute(
+                sa.update(_plans)
+                .where(_plans.c.plan_id == plan_id, _plans.c.status == "submitted")
+                .values(lease_until=lease_until)
             )
-        if gone.rowcount == 0:
-            raise PlanNotFoundError(plan_id)
+        return renewed.rowcount == 1
+
+    async def adopt(self, now: datetime, lease_until: datetime) -> Sequence[PlanRecord]:
+        """See `PlanStore.adopt`."""
+        abandoned = (
+            (_plans.c.status == "submitted")
+            & (_plans.c.lease_until < now)
+            & (_plans.c.expires_at > now)
+        )
+        query = sa.select(_plans).where(abandoned).limit(_ADOPTED)
+        async with self._database.reading() as connection:
+            found = (await connection.execute(query)).all()
+        adopted = []
+        for row in found:
+            async with self._database.writing() as connection:
+                taken = await connection.execute(
+                    sa.update(_plans)
+                    .where(abandoned, _plans.c.plan_id == row.plan_id)
+                    .values(lease_until=lease_until)
+                )
+            if taken.rowcount == 1:
+                adopted.append(_record_of(row))
+        return adopted
 
     async def purge(self, now: datetime) -> int:
         """See `PlanStore.purge`."""
         async with self._database.writing() as connection:
-            gone = await connection.execute(
-                sa.delete(schema.plans).where(schema.plans.c.expires_at <= now)
+            query = sa.delete(_plans).where(_plans.c.expires_at <= now)
+            gone = (await connection.execute(query.returning(_plans.c.body_id))).all()
+            await _drop_unused(connection, [body_id for (body_id,) in gone])
+        async with self._database.writing() as connection:
+            # What a replica kept that died before it put the plan.
+            await connection.execute(
+                sa.delete(_bodies).where(_bodies.c.created_at <= now - _ORPHANED, _unused())
             )
-        return gone.rowcount
+        async with self._database.reading() as connection:
+            kept = await connection.scalar(sa.select(sa.func.sum(_bodies.c.size_bytes)))
+        self._kept_bytes = int(kept or 0)
+        return len(gone)
+
+
+async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | None]) -> None:
+    """Drop those of some groups that no plan has any more."""
+    named = [body_id for body_id in body_ids if body_id is not None]
+    for begin in range(0, len(named), _PER_DELETE):
+        some = _bodies.c.body_id.in_(named[begin : begin + _PER_DELETE])
+        await connection.execute(sa.delete(_bodies).where(some, _unused()))
+
+
+def _unused() -> sa.ColumnElement[bool]:
+    return ~sa.exists().where(_plans.c.body_id == _bodies.c.body_id)
+
+
+def _row_of(plan: PlanRecord) -> dict[str, Any]:
+    return {
+        "plan_id": plan.plan_id,
+        "principal": plan.principal,
+        "table_id": plan.table_id,
+        "snapshot_id": plan.snapshot_id,
+        "status": plan.state,
+        "created_at": plan.created_at,
+        "expires_at": plan.expires_at,
+        "request": plan.request.model_dump_json(),
+        "request_key": plan.request_key,
+        "info": None if plan.info is None else plan.info.model_dump_json(),
+        "problem": None if plan.problem is None else json.dumps(plan.problem),
+        "body_id": plan.body_id,
+    }
+
+
+def _record_of(row: Any) -> PlanRecord:
+    return PlanRecord(
+        plan_id=row.plan_id,
+        principal=row.principal,
+        table_id=row.table_id,
+        snapshot_id=row.snapshot_id,
+        state=row.status,
+        created_at=utc(row.created_at),
+        expires_at=utc(row.expires_at),
+        request=PlanRequest.model_validate_json(row.request),
+        request_key=row.request_key,
+        info=None if row.info is None else Plan.model_validate_json(row.info),
+        problem=None if row.problem is None else json.loads(row.problem),
+        body_id=row.body_id,
+    )

@@ -101,6 +101,7 @@ plan_bodies = sa.Table(
     "plan_bodies",
     metadata,
     sa.Column("body_id", sa.String(32), primary_key=True),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, index=True),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
     # What precedes and what follows the chunks in the stream.
     sa.Column("head", sa.LargeBinary, nullable=False),

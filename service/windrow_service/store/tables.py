@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
-from windrow_service.store.database import Database, insert_missing
+from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.once import claim, settle
 from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
 from windrow_service.usecases.ports import Clock, Once, StoredTable
@@ -180,17 +179,12 @@ def stored(row: Any) -> StoredTable:
         info=TableInfo(
             name=row.name,
             definition=TableDefinition.model_validate_json(row.definition),
-            created_at=_utc(row.created_at),
-            updated_at=_utc(row.updated_at),
+            created_at=utc(row.created_at),
+            updated_at=utc(row.updated_at),
             current_snapshot=SnapshotInfo.model_validate_json(row.snapshot)
             if row.snapshot
             else None,
         ),
         version=row.version,
-        checked_at=_utc(row.checked_at) if row.checked_at is not None else None,
+        checked_at=utc(row.checked_at) if row.checked_at is not None else None,
     )
-
-
-def _utc(stamp: datetime) -> datetime:
-    # SQLite forgets the time zone.
-    return stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from windrow.models import (
     GroupReason,
     Locality,
@@ -23,14 +25,17 @@ from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.predict import Prediction, predict
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.usecases.cache_ports import CacheMap
+from windrow_service.usecases.drafts import policy_of, with_defaults
 from windrow_service.usecases.errors import (
     PlanSnapshotGoneError,
     SnapshotNotFoundError,
     TableNotFoundError,
     TableNotRefreshedError,
 )
-from windrow_service.usecases.plans import policy_of, with_defaults
-from windrow_service.usecases.ports import Clock, PlanStore, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.manifests import ManifestReader
+from windrow_service.usecases.plan_ports import PlanStore
+from windrow_service.usecases.plans import info_of
+from windrow_service.usecases.ports import Clock, Runner, Snapshot, SnapshotStore
 from windrow_service.usecases.scans import Scan, types_of
 from windrow_service.usecases.workers import holdings_of
 
@@ -40,6 +45,7 @@ class ExplainPlan:
     """Work a plan out anew from the snapshot that it is pinned to, under every strategy."""
 
     snapshots: SnapshotStore
+    manifests: ManifestReader
     plans: PlanStore
     cache: CacheMap
     runner: Runner
@@ -51,31 +57,35 @@ class ExplainPlan:
 
         Raises:
             PlanNotFoundError: No plan has this id, or it has expired.
+            PlanNotCompletedError: It is still being made, or could not be made.
             PlanSnapshotGoneError: The snapshot of the plan has been dropped since.
             PlanTooLargeError: The plan holds more files than is allowed by now.
             BusyError: Too much is being planned already.
         """
-        plan = (await self.plans.get(plan_id, self.clock())).info
+        record = await self.plans.get(plan_id, self.clock())
+        plan = info_of(record)
         try:
             table, snapshot = await self.snapshots.get(plan.table, plan.snapshot_id)
-            if snapshot.info.created_at > plan.created_at:
-                # Of a table that took the name since, and counts its snapshots from 1.
+            if table.table_id != record.table_id:
+                # Another table took the name since.
                 raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
             scan = await self.runner.run(lambda: _scan(snapshot, plan))
-            bodies = await self.snapshots.bodies(plan.table, snapshot, scan.manifests)
+            decoded = await self.manifests.read(
+                plan.table, snapshot, scan.manifests, bloom=scan.asks_for_values
+            )
         except (TableNotFoundError, TableNotRefreshedError, SnapshotNotFoundError) as error:
             raise PlanSnapshotGoneError(plan_id, plan.table, plan.snapshot_id) from error
         holdings = await holdings_of(self.cache, table.table_id, self.clock)
-        return await self.runner.run(lambda: self._explain(plan, scan, bodies, holdings))
+        return await self.runner.run(lambda: self._explain(plan, scan, decoded, holdings))
 
     def _explain(
-        self, plan: Plan, scan: Scan, bodies: Sequence[bytes], holdings: Sequence[Holding]
+        self, plan: Plan, scan: Scan, decoded: Sequence[pa.Table], holdings: Sequence[Holding]
     ) -> PlanExplanation:
         asked = plan.requested_options or plan.options
         open_file_cost = (
             DEFAULT_OPEN_FILE_COST if asked.open_file_cost is None else asked.open_file_cost
         )
-        files = scan.files(bodies)
+        files = scan.files(decoded)
         cached = locate(files, holdings)
         figures: list[StrategyFigures] = []
         fields: dict[str, Any] = {}

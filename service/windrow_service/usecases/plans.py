@@ -1,48 +1,44 @@
-"""Make a plan, and page through one."""
+"""Make plans, at once or in the background, and page through them."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from windrow.models import (
-    Column,
-    Plan,
-    PlanOptions,
-    PlanRequest,
-    PlanSummary,
-    SortColumn,
-    TableDefinition,
-)
+from windrow.models import Plan, PlanRequest
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
-from windrow_service.filters.tree import to_tree
-from windrow_service.planner.expressions import Expression, columns_of
-from windrow_service.planner.file_keys import Holding, locate
-from windrow_service.planner.plan import GroupedSplits, plan_groups
-from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
-from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.planner.expressions import Expression
 from windrow_service.usecases.cache_ports import CacheMap
-from windrow_service.usecases.errors import InvalidColumnsError
-from windrow_service.usecases.ports import (
-    Clock,
-    GroupCodec,
-    PlanStore,
-    Runner,
-    SnapshotStore,
-    StoredPlan,
-    TableStore,
+from windrow_service.usecases.drafts import Draft, draft_plan
+from windrow_service.usecases.errors import (
+    PlanNotCompletedError,
+    PlanNotFoundError,
+    StoreUnavailableError,
 )
+from windrow_service.usecases.manifests import ManifestReader
+from windrow_service.usecases.plan_ports import (
+    Checkpoint,
+    GroupCodec,
+    PlanRecord,
+    PlanStore,
+    Refresher,
+    SharedWork,
+)
+from windrow_service.usecases.ports import Clock, Once, Runner, Snapshot, SnapshotStore, StoredTable
 from windrow_service.usecases.scans import Scan, types_of
-from windrow_service.usecases.types import wire_columns
 from windrow_service.usecases.workers import holdings_of
+
+# What says how a plan is handed over, not what it is.
+_NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +77,27 @@ class PageOfGroups:
 class MakePlan:
     """Plan how to read a table, and keep the plan until it expires."""
 
-    tables: TableStore
     snapshots: SnapshotStore
+    manifests: ManifestReader
     plans: PlanStore
     cache: CacheMap
     codec: GroupCodec
     runner: Runner
+    shared: SharedWork
+    refresher: Refresher
+    describe: Callable[[Exception], dict[str, Any]]
     clock: Clock
     limits: PlanLimits
 
-    async def __call__(self, request: PlanRequest) -> PageOfGroups:
-        """Return a plan with its first page of groups.
+    async def __call__(
+        self, request: PlanRequest, principal: str, once: Once | None = None
+    ) -> PlanRecord:
+        """Make a plan, or take part in the making of an equal one.
+
+        Args:
+            request: What is asked for.
+            principal: Who asks.
+            once: The caller's key.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -100,109 +106,169 @@ class MakePlan:
             InvalidFilterError: The filter cannot be planned.
             InvalidColumnsError: A column asked for is not there.
             PlanTooLargeError: More files survive than a plan may hold.
+            PlansFullError: All plans together would be too large.
             BusyError: Too much is being planned already.
         """
-        table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
-        started = time.perf_counter()
-        scan = await self.runner.run(
-            lambda: Scan.of(snapshot, self._expression(request, types_of(snapshot)))
-        )
-        bodies = await self.snapshots.bodies(request.table, snapshot, scan.manifests)
-        holdings = await holdings_of(self.cache, table.table_id, self.clock)
-        drafted = await self.runner.run(
-            lambda: self._draft(table.info.definition, scan, bodies, holdings, request)
-        )
-        now = self.clock()
-        info = Plan(
-            plan_id=secrets.token_hex(16),
-            status="completed",
-            table=request.table,
-            snapshot_id=snapshot.info.snapshot_id,
-            created_at=now,
-            expires_at=now + self.limits.plan_ttl,
-            location=table.info.definition.location,
-            format=table.info.definition.format,
-            sort_columns=drafted.sort_columns,
-            partition_columns=snapshot.info.partition_columns,
-            columns=drafted.columns,
-            hidden_columns=drafted.hidden_columns,
-            filter=drafted.filter,
-            limit=request.limit,
-            requested_options=request.options,
-            options=drafted.options,
-            summary=drafted.summary.model_copy(
-                update={"planning_seconds": round(time.perf_counter() - started, 6)}
-            ),
-            groups=[],
-            next_page_token=None,
-        )
-        plan = StoredPlan(info=info, body=drafted.body)
-        await self.plans.put(plan)
-        return await self._page(plan, 0, self._page_size(request.page_size))
+        table, snapshot = await self._pinned(request)
+        plan = self._record(table, snapshot, request, principal)
+        found = await self._reusable(plan)
+        if found is None:
+            plan = await self._completed(table, snapshot, plan)
+        else:
+            plan = _same(found, plan)
+        await self.plans.put(plan, once=once)
+        return plan
 
-    async def page(self, plan_id: str, begin: int, max_groups: int | None) -> PageOfGroups:
-        """Return groups of a stored plan, from group `begin` on.
+    async def submit(
+        self,
+        request: PlanRequest,
+        principal: str,
+        lease: timedelta,
+        once: Once | None = None,
+    ) -> PlanRecord:
+        """Note that a plan is wanted, which `finish` then makes.
+
+        Args:
+            request: What is asked for.
+            principal: Who asks.
+            lease: After this time without a sign of life, others may go on with it.
+            once: The caller's key.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            SnapshotNotFoundError: The table does not have the snapshot asked for.
+            InvalidFilterError: The filter cannot be planned.
+        """
+        table, snapshot = await self._pinned(request)
+        self._scan(snapshot, request)
+        plan = self._record(table, snapshot, request, principal)
+        await self.plans.put(plan, plan.created_at + lease, once)
+        return plan
+
+    async def finish(self, plan: PlanRecord) -> None:
+        """Make a plan that was submitted, here or elsewhere, and note how that ended.
+
+        Raises:
+            StoreUnavailableError: It could not be noted; it may be tried again.
+        """
+        try:
+            table, snapshot = await self.snapshots.get(plan.request.table, plan.snapshot_id)
+            if table.table_id != plan.table_id:
+                raise PlanNotFoundError(plan.plan_id)
+            plan = await self._completed(table, snapshot, plan)
+        except StoreUnavailableError:
+            raise
+        except Exception as error:  # told to whoever asks for the plan
+            plan = replace(plan, state="failed", problem=self.describe(error))
+        await self.plans.finish(plan)
+
+    async def get(self, plan_id: str) -> PlanRecord:
+        """Return a plan, however far it is.
 
         Raises:
             PlanNotFoundError: No plan has this id, or it has expired.
         """
-        plan = await self.plans.get(plan_id, self.clock())
-        return await self._page(plan, begin, self._page_size(max_groups))
+        return await self.plans.get(plan_id, self.clock())
 
-    def _page_size(self, asked: int | None) -> int:
-        wanted = self.limits.default_page_groups if asked is None else asked
-        return min(wanted, self.limits.max_page_groups)
+    async def completed(self, plan_id: str) -> PlanRecord:
+        """Return a plan that has groups.
 
-    async def _page(self, plan: StoredPlan, begin: int, max_groups: int) -> PageOfGroups:
-        groups = await self.runner.run(
-            lambda: (
-                self.codec.read(plan.body, begin, max_groups, self.limits.max_page_splits)
-                if max_groups
-                else []
+        Raises:
+            PlanNotFoundError: No plan has this id, or it has expired.
+            PlanNotCompletedError: It is still being made, or could not be made.
+        """
+        plan = await self.get(plan_id)
+        info_of(plan)
+        return plan
+
+    async def page(self, plan: PlanRecord, begin: int, max_groups: int | None) -> PageOfGroups:
+        """Return groups of a completed plan, from group `begin` on.
+
+        A page may hold fewer groups than asked for and not be the last.
+
+        Raises:
+            PlanNotFoundError: The plan was deleted meanwhile.
+        """
+        info, limits = info_of(plan), self.limits
+        wanted = limits.default_page_groups if max_groups is None else max_groups
+        wanted = min(wanted, limits.max_page_groups)
+        count = info.summary.group_count
+        groups: list[bytes] = []
+        if wanted and begin < count:
+            head, chunk = await self.plans.chunk(plan, begin)
+            groups = await self.runner.run(
+                lambda: self.codec.read(head, chunk, begin, wanted, limits.max_page_splits)
+            )
+        end = begin + len(groups)
+        return PageOfGroups(plan=info, groups=groups, next_group=end if end < count else None)
+
+    async def _pinned(self, request: PlanRequest) -> tuple[StoredTable, Snapshot]:
+        if request.max_staleness is not None and request.snapshot_id is None:
+            oldest = self.clock() - timedelta(seconds=request.max_staleness)
+            await self.refresher.refresh_unless_checked(request.table, oldest)
+        return await self.snapshots.get(request.table, request.snapshot_id)
+
+    def _record(
+        self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, principal: str
+    ) -> PlanRecord:
+        now = self.clock()
+        return PlanRecord(
+            plan_id=secrets.token_hex(16),
+            principal=principal,
+            table_id=table.table_id,
+            snapshot_id=snapshot.info.snapshot_id,
+            state="submitted",
+            created_at=now,
+            expires_at=now + self.limits.plan_ttl,
+            request=request,
+            request_key=_key_of(table, snapshot, request),
+        )
+
+    async def _reusable(self, plan: PlanRecord) -> PlanRecord | None:
+        if not plan.request.reuse:
+            return None
+        return await self.plans.find(plan.request_key, plan.created_at)
+
+    async def _completed(
+        self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord
+    ) -> PlanRecord:
+        async def work(check: Checkpoint) -> tuple[Draft, str, float]:
+            return await self._make(table, snapshot, plan.request, check)
+
+        draft, body_id, seconds = await self.shared.run(plan.request_key, work)
+        info = _info(table, snapshot, plan, draft, seconds)
+        return replace(plan, state="completed", info=info, body_id=body_id)
+
+    async def _make(
+        self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
+    ) -> tuple[Draft, str, float]:
+        started = time.perf_counter()
+        scan = await self.runner.run(lambda: self._scan(snapshot, request))
+        decoded = await self.manifests.read(
+            request.table, snapshot, scan.manifests, bloom=scan.asks_for_values, check=check
+        )
+        holdings = await holdings_of(self.cache, table.table_id, self.clock)
+        draft = await self.runner.run(
+            lambda: draft_plan(
+                table.info.definition,
+                scan,
+                decoded,
+                holdings,
+                request,
+                max_files=self.limits.max_plan_files,
+                codec=self.codec,
+                check=check,
             )
         )
-        end = begin + len(groups)
-        more = end < plan.info.summary.group_count
-        return PageOfGroups(plan=plan.info, groups=groups, next_group=end if more else None)
+        assert draft.body is not None
+        body_id = secrets.token_hex(16)
+        check()
+        await self.plans.keep(body_id, draft.body)
+        return replace(draft, body=None), body_id, time.perf_counter() - started
 
-    def _draft(
-        self,
-        definition: TableDefinition,
-        scan: Scan,
-        bodies: Sequence[bytes],
-        holdings: Sequence[Holding],
-        request: PlanRequest,
-    ) -> _Draft:
-        types, expression = types_of(scan.snapshot), scan.expression
-        columns = list(types) if request.columns is None else _columns(request.columns, types)
-        sort_names = _columns([column.name for column in definition.sort_columns], types)
-        options = with_defaults(request.options)
-        policy = policy_of(options, self.limits.max_plan_files)
-        files = scan.files(bodies)
-        groups = plan_groups(
-            files,
-            expression,
-            policy,
-            locate(files, holdings),
-            limit=request.limit,
-            by_manifest=scan.pruned,
-            table_format=definition.format,
-        )
-        needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
-        needed.update(sort_names)
-        hidden = [name for name in types if name in needed and name not in columns]
-        return _Draft(
-            summary=_summary(groups, options),
-            body=self.codec.encode(groups),
-            columns=wire_columns(pa.schema([(name, types[name]) for name in columns])),
-            hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden])),
-            sort_columns=[
-                column.model_copy(update={"name": name})
-                for column, name in zip(definition.sort_columns, sort_names, strict=True)
-            ],
-            filter=to_tree(expression) if expression is not None else None,
-            options=options,
-        )
+    def _scan(self, snapshot: Snapshot, request: PlanRequest) -> Scan:
+        return Scan.of(snapshot, self._expression(request, types_of(snapshot)))
 
     def _expression(self, request: PlanRequest, types: dict[str, pa.DataType]) -> Expression | None:
         if request.filter is None:
@@ -216,76 +282,57 @@ class MakePlan:
         return bind(tree, types, max_nodes=max_nodes, max_depth=max_depth)
 
 
-def with_defaults(options: PlanOptions) -> PlanOptions:
-    """Return options in which what the caller left out is said by the strategy."""
-    strategy = STRATEGIES[options.strategy]
-    chosen = {
-        "min_split_size": min(strategy.min_split_size, options.max_split_size),
-        "max_initial_split_size": min(DEFAULT_MAX_INITIAL_SPLIT_SIZE, options.max_split_size),
-        "max_small_splits_grouped": strategy.max_small_splits_grouped,
-        "open_file_cost": strategy.open_file_cost,
-    }
-    missing = {name: value for name, value in chosen.items() if getattr(options, name) is None}
-    return options.model_copy(update=missing)
+def info_of(plan: PlanRecord) -> Plan:
+    """Return what callers see of a completed plan.
+
+    Raises:
+        PlanNotCompletedError: It is still being made, or could not be made.
+    """
+    if plan.info is None:
+        reason = None if plan.problem is None else str(plan.problem["detail"])
+        raise PlanNotCompletedError(plan.plan_id, reason)
+    return plan.info
 
 
-def policy_of(options: PlanOptions, max_files: int) -> Policy:
-    """Return the planner's policy for options that `with_defaults` has completed."""
-    return Policy(**options.model_dump(), max_files=max_files)
+def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str:
+    parts = [
+        table.table_id,
+        table.info.definition.model_dump(mode="json"),
+        snapshot.info.snapshot_id,
+        request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    # The groups themselves stay behind: even to count or to free them takes 0.1 s for a
-    # million files, which the event loop must not spend.
-    summary: PlanSummary
-    body: bytes
-    columns: list[Column]
-    hidden_columns: list[Column]
-    sort_columns: list[SortColumn]
-    # A JSON tree; `Plan` makes nodes of it.
-    filter: Any
-    options: PlanOptions
+def _same(found: PlanRecord, plan: PlanRecord) -> PlanRecord:
+    """Return the plan with the groups of one that was made before."""
+    assert found.info is not None
+    times = {"plan_id": plan.plan_id, "created_at": plan.created_at, "expires_at": plan.expires_at}
+    info = found.info.model_copy(update=times)
+    return replace(plan, state="completed", info=info, body_id=found.body_id)
 
 
-def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
-    """Resolve names of columns: exactly, else without regard to case."""
-    folded: dict[str, list[str]] = {}
-    for name in types:
-        folded.setdefault(name.lower(), []).append(name)
-    found: list[str] = []
-    for name in asked:
-        matches = [name] if name in types else folded.get(name.lower(), [])
-        if len(matches) != 1:
-            known = ", ".join(matches or types)
-            raise InvalidColumnsError(f"no column {name!r}; the table has {known}")
-        if matches[0] in found:
-            raise InvalidColumnsError(f"column {name!r} is asked for twice: name it once")
-        found.append(matches[0])
-    return found
-
-
-def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
-    # Not np.unique, which holds the interpreter's lock for 0.1 s where there are many.
-    planned = np.zeros(len(groups.files), np.bool_)
-    planned[groups.splits.file] = True
-    counts = np.diff(groups.offsets)
-    rows = groups.files["row_count"].to_numpy()[planned]
-    pruned = groups.pruning.pruned
-    return PlanSummary(
-        strategy=options.strategy,
-        files_total=len(groups.files) + pruned["manifest"].files,
-        files_planned=int(np.count_nonzero(planned)),
-        **{f"files_pruned_by_{step}": by.files for step, by in pruned.items()},
-        **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in pruned.items()},
-        size_bytes=int(groups.splits.length.sum()),
-        row_count=int(rows.sum()),
-        group_count=len(groups),
-        split_count=len(groups.splits),
-        largest_group_bytes=int(groups.size_bytes.max(initial=0)),
-        smallest_group_bytes=int(groups.size_bytes.min()) if len(groups) else 0,
-        largest_group_splits=int(counts.max(initial=0)),
-        delete_files=int(groups.files["delete_count"].to_numpy()[planned].sum()),
-        groups_with_hosts=int(np.count_nonzero(np.diff(groups.host_offsets))),
-        planning_seconds=0.0,
+def _info(
+    table: StoredTable, snapshot: Snapshot, plan: PlanRecord, draft: Draft, seconds: float
+) -> Plan:
+    return Plan(
+        plan_id=plan.plan_id,
+        status="completed",
+        table=plan.request.table,
+        snapshot_id=plan.snapshot_id,
+        created_at=plan.created_at,
+        expires_at=plan.expires_at,
+        location=table.info.definition.location,
+        format=table.info.definition.format,
+        sort_columns=draft.sort_columns,
+        partition_columns=snapshot.info.partition_columns,
+        columns=draft.columns,
+        hidden_columns=draft.hidden_columns,
+        filter=draft.filter,
+        limit=plan.request.limit,
+        requested_options=plan.request.options,
+        options=draft.options,
+        summary=draft.summary.model_copy(update={"planning_seconds": round(seconds, 6)}),
+        groups=[],
+        next_page_token=None,
     )

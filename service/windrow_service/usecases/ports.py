@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.models import Plan, RefreshProgress, SnapshotInfo, TableDefinition, TableInfo
-from windrow_service.planner.plan import GroupedSplits
+from windrow.models import RefreshProgress, SnapshotInfo, TableDefinition, TableInfo
 
 T = TypeVar("T")
 
@@ -235,38 +234,6 @@ class SnapshotStore(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPlan:
-    """A plan as it is kept: what callers see, without groups, and the groups' bytes."""
-
-    info: Plan
-    body: bytes
-
-
-class PlanStore(Protocol):
-    """Plans until they expire."""
-
-    async def put(self, plan: StoredPlan) -> None:
-        """Keep a plan."""
-
-    async def get(self, plan_id: str, now: datetime) -> StoredPlan:
-        """Return a plan that has not expired by `now`.
-
-        Raises:
-            PlanNotFoundError: No plan has this id, or it has expired.
-        """
-
-    async def delete(self, plan_id: str) -> None:
-        """Forget a plan.
-
-        Raises:
-            PlanNotFoundError: No plan has this id.
-        """
-
-    async def purge(self, now: datetime) -> int:
-        """Forget the plans that have expired by `now`; return how many."""
-
-
 class Inventories(Protocol):
     """The file system, as far as a table's files go. Blocking: call it off the event loop."""
 
@@ -320,16 +287,6 @@ class Runner(Protocol):
         Raises:
             BusyError: Too much is waiting already.
         """
-
-
-class GroupCodec(Protocol):
-    """The bytes of a plan's groups."""
-
-    def encode(self, groups: GroupedSplits) -> bytes:
-        """Return the groups as they are stored and streamed."""
-
-    def read(self, body: bytes, begin: int, max_groups: int, max_splits: int) -> list[bytes]:
-        """Return some groups as JSON objects, from group `begin` on, at least one if there is."""
 
 
 class Clock(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow_service.inventory.manifests import decode_manifest
+from windrow_service.inventory.live_files import merge_files
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.expressions import Expression, asks_for_values
 from windrow_service.planner.prune import Pruned
@@ -39,12 +39,17 @@ class Scan:
         manifests = [snapshot.manifests[at] for at in np.flatnonzero(kept).tolist()]
         return cls(snapshot, expression, manifests, pruned)
 
-    def files(self, bodies: Sequence[bytes]) -> pa.Table:
-        """Return the inventory in `bodies`, the encoded rows of `manifests`."""
-        bloom = self.expression is not None and asks_for_values(self.expression)
-        decoded = [decode_manifest(body, bloom=bloom) for body in bodies]
-        schema = inventory_schema(self.snapshot.data_schema, self.snapshot.partition_schema)
-        return pa.concat_tables(decoded or [schema.empty_table()])
+    @property
+    def asks_for_values(self) -> bool:
+        """Whether Bloom filters help the filter."""
+        return self.expression is not None and asks_for_values(self.expression)
+
+    def files(self, decoded: Sequence[pa.Table]) -> pa.Table:
+        """Return the inventory in `decoded`, the rows of `manifests`."""
+        if not decoded:
+            schema = inventory_schema(self.snapshot.data_schema, self.snapshot.partition_schema)
+            return schema.empty_table()
+        return merge_files(decoded, [entry.removed for entry in self.manifests])
 
 
 def types_of(snapshot: Snapshot) -> dict[str, pa.DataType]:

@@ -7,6 +7,7 @@ that a cut stream is never taken for a small plan.
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -15,60 +16,60 @@ from pydantic_core import to_json
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import NO_BUCKET, Ints
+from windrow_service.usecases.plan_ports import Checkpoint, PlanBody, PlanChunk
 
 END_MARKER = b"windrow:end"
 # A batch holds whole groups up to about this many splits.
 SPLITS_PER_BATCH = 65_536
 
+_WRITE_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 _FILE_COLUMNS = ("size_bytes", "mtime_ns", "row_count", "partition")
 
 
 class ArrowGroups:
-    """`GroupCodec` as an Arrow IPC stream."""
+    """`GroupCodec` as an Arrow IPC stream, cut between its messages."""
 
-    def encode(self, groups: GroupedSplits) -> bytes:
+    def encode(self, groups: GroupedSplits, check: Checkpoint = lambda: None) -> PlanBody:
         """See `GroupCodec.encode`."""
-        return _encode(groups)
-
-    def read(self, body: bytes, begin: int, max_groups: int, max_splits: int) -> list[bytes]:
-        """See `GroupCodec.read`."""
-        return _read(body, begin, max_groups, max_splits)
-
-
-def _encode(plan: GroupedSplits) -> bytes:
-    table = _table_of(plan)
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
-        begin = 0
-        for end in _batch_ends(plan.offsets):
-            stream.write_batch(table.slice(begin, end - begin))
-            begin = end
-        marker = {"groups": len(plan), "splits": len(plan.splits)}
-        stream.write_batch(
-            table.slice(0, 0), custom_metadata={END_MARKER: json.dumps(marker).encode()}
-        )
-    return bytes(sink.getvalue())
-
-
-def _read(body: bytes, begin: int, max_groups: int, max_splits: int) -> list[bytes]:
-    groups: list[bytes] = []
-    with pa.ipc.open_stream(body) as stream:
-        for batch in stream:
-            if begin >= len(batch):
-                begin -= len(batch)
-                continue
-            rows = batch.slice(begin, max_groups - len(groups))
+        table = _table_of(groups)
+        sink = pa.BufferOutputStream()
+        # The schema is written with the first batch.
+        ends = [table.schema.serialize().size]
+        first_groups: list[int] = []
+        with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as stream:
             begin = 0
-            held = np.cumsum(rows["splits"].value_lengths().to_numpy())
-            fitting = int(np.searchsorted(held, max_splits, side="right"))
-            full = fitting < len(rows)
-            for row in range(min(len(rows), max(fitting, 0 if groups else 1))):
-                groups.append(_json(rows.slice(row, 1)))
-            max_splits -= int(held[-1]) if len(held) else 0
-            if full or len(groups) >= max_groups:
-                break
-    return groups
+            for end in _batch_ends(groups.offsets):
+                check()
+                stream.write_batch(table.slice(begin, end - begin))
+                ends.append(sink.tell())
+                first_groups.append(begin)
+                begin = end
+            marker = {"groups": len(groups), "splits": len(groups.splits)}
+            stream.write_batch(
+                table.slice(0, 0), custom_metadata={END_MARKER: json.dumps(marker).encode()}
+            )
+        written = sink.getvalue()
+        return PlanBody(
+            head=written.slice(0, ends[0]).to_pybytes(),
+            chunks=[
+                PlanChunk(
+                    first_group=first_group, data=written.slice(start, end - start).to_pybytes()
+                )
+                for first_group, (start, end) in zip(first_groups, pairwise(ends), strict=True)
+            ],
+            tail=written.slice(ends[-1]).to_pybytes(),
+        )
+
+    def read(
+        self, head: bytes, chunk: PlanChunk, begin: int, max_groups: int, max_splits: int
+    ) -> list[bytes]:
+        """See `GroupCodec.read`."""
+        with pa.ipc.open_stream(head + chunk.data) as stream:
+            batch = stream.read_next_batch()
+        rows = batch.slice(begin - chunk.first_group, max_groups)
+        held = np.cumsum(rows["splits"].value_lengths().to_numpy())
+        fitting = int(np.searchsorted(held, max_splits, side="right"))
+        return [_json(rows.slice(row, 1)) for row in range(min(len(rows), max(fitting, 1)))]
 
 
 def _json(row: pa.RecordBatch) -> bytes:

@@ -114,11 +114,13 @@ def _make_plans() -> None:
     op.create_table(
         "plan_bodies",
         sa.Column("body_id", sa.String(32), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("size_bytes", sa.BigInteger, nullable=False),
         sa.Column("head", sa.LargeBinary, nullable=False),
         sa.Column("tail", sa.LargeBinary, nullable=False),
         sa.PrimaryKeyConstraint("body_id", name="pk_plan_bodies"),
     )
+    op.create_index("ix_plan_bodies_created_at", "plan_bodies", ["created_at"])
     op.create_table(
         "plan_chunks",
         sa.Column("body_id", sa.String(32), nullable=False),

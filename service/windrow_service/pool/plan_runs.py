@@ -1,0 +1,93 @@
+"""Plans that are made in the background: by this replica, or instead of one that has died."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import structlog
+
+from windrow_service.usecases.errors import StoreUnavailableError, UseCaseError
+from windrow_service.usecases.plan_ports import PlanRecord, PlanStore
+from windrow_service.usecases.ports import Clock
+
+# Whoever makes a plan says so every RENEW_S; whoever has not for LEASE has died.
+LEASE = timedelta(seconds=10)
+_RENEW_S = 1.0
+_ADOPT_EVERY_S = 3.0
+_log = structlog.get_logger(__name__)
+
+
+class PlanRuns:
+    """The plans that this replica makes in the background.
+
+    Args:
+        plans: Where they are kept.
+        finish: Makes a plan that was submitted and notes how that ended.
+        clock: The time.
+    """
+
+    def __init__(
+        self, plans: PlanStore, finish: Callable[[PlanRecord], Awaitable[None]], clock: Clock
+    ) -> None:
+        self._plans = plans
+        self._finish = finish
+        self._clock = clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self, plan: PlanRecord) -> None:
+        """Go on with a plan that was submitted, in the background."""
+        self._tasks[plan.plan_id] = asyncio.create_task(self._run(plan))
+
+    async def wait(self, plan_id: str, seconds: float) -> None:
+        """Wait until a plan that was started here has ended, at most for so long."""
+        task = self._tasks.get(plan_id)
+        if task is not None and seconds > 0:
+            await asyncio.wait([task], timeout=seconds)
+
+    def cancel(self, plan_id: str) -> None:
+        """Stop making a plan, if it is made here."""
+        task = self._tasks.get(plan_id)
+        if task is not None:
+            task.cancel()
+
+    async def adopt(self) -> None:
+        """Go on for ever with plans that other replicas have abandoned."""
+        while True:
+            try:
+                now = self._clock()
+                for plan in await self._plans.adopt(now, now + LEASE):
+                    _log.info("going on with a plan that was abandoned", plan_id=plan.plan_id)
+                    await self.start(plan)
+            except UseCaseError as error:
+                _log.warning("abandoned plans are not looked for", reason=str(error))
+            await asyncio.sleep(_ADOPT_EVERY_S)
+
+    async def aclose(self) -> None:
+        """Stop; other replicas go on with what is not done."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, plan: PlanRecord) -> None:
+        making = asyncio.ensure_future(self._finish(plan))
+        try:
+            while not making.done():
+                await asyncio.wait([making], timeout=_RENEW_S)
+                if not making.done() and not await self._wanted(plan.plan_id):
+                    making.cancel()
+            await making
+        except UseCaseError as error:
+            # It could not even be noted; whoever adopts it tries again.
+            _log.warning("a plan was left to others", plan_id=plan.plan_id, reason=str(error))
+        finally:
+            making.cancel()
+            self._tasks.pop(plan.plan_id, None)
+
+    async def _wanted(self, plan_id: str) -> bool:
+        try:
+            return await self._plans.renew(plan_id, self._clock() + LEASE)
+        except StoreUnavailableError:
+            return True

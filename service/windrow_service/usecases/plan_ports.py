@@ -1,0 +1,185 @@
+"""What the use cases need to keep plans, to make them once, and to stop making them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol, TypeVar
+
+from windrow.models import Plan, PlanRequest
+from windrow_service.planner.plan import GroupedSplits
+from windrow_service.usecases.ports import Once
+
+T = TypeVar("T")
+PlanState = Literal["submitted", "completed", "failed"]
+
+# Called between the steps of long work; raises PlanCancelledError once nobody wants it.
+Checkpoint = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanChunk:
+    """Some groups of a plan, as bytes.
+
+    Attributes:
+        first_group: Number of the first of them.
+        data: Them.
+    """
+
+    first_group: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanBody:
+    """All groups of a plan: `head`, the data of the chunks and `tail` are one stream."""
+
+    head: bytes
+    chunks: Sequence[PlanChunk]
+    tail: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the stream."""
+        return sum(map(len, self.parts))
+
+    @property
+    def parts(self) -> list[bytes]:
+        """The stream, in the pieces that it is kept in."""
+        return [self.head, *(chunk.data for chunk in self.chunks), self.tail]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A plan that was asked for, as it is kept without its groups.
+
+    Attributes:
+        plan_id: Its name.
+        principal: Who asked for it.
+        table_id: The table's number.
+        snapshot_id: The snapshot that it is pinned to.
+        state: How far it is.
+        created_at: When it was asked for.
+        expires_at: When it is forgotten.
+        request: What was asked for.
+        request_key: Digest of all that makes two plans equal.
+        info: What callers see, without groups; None until it is completed.
+        problem: Why it failed, as an RFC 9457 problem; None unless it did.
+        body_id: Names its groups; None until it is completed. Plans may share one.
+    """
+
+    plan_id: str
+    principal: str
+    table_id: int
+    snapshot_id: int
+    state: PlanState
+    created_at: datetime
+    expires_at: datetime
+    request: PlanRequest
+    request_key: str
+    info: Plan | None = None
+    problem: dict[str, object] | None = None
+    body_id: str | None = None
+
+
+class PlanStore(Protocol):
+    """Plans until they expire."""
+
+    async def keep(self, body_id: str, body: PlanBody) -> None:
+        """Keep groups; `put` of a plan that has them must follow.
+
+        Raises:
+            PlansFullError: All plans together would be too large.
+        """
+
+    async def put(
+        self, plan: PlanRecord, lease_until: datetime | None = None, once: Once | None = None
+    ) -> None:
+        """Keep a plan, in place of the one of its name that is being made, if there is one.
+
+        Args:
+            plan: The plan.
+            lease_until: Of one that is being made: when it may be taken for abandoned.
+            once: The caller's key.
+
+        Raises:
+            PlanNotFoundError: Its groups were dropped.
+        """
+
+    async def finish(self, plan: PlanRecord) -> bool:
+        """Note how the making of a plan ended; tell whether anybody still wants it."""
+
+    async def get(self, plan_id: str, now: datetime) -> PlanRecord:
+        """Return a plan that has not expired by `now`.
+
+        Raises:
+            PlanNotFoundError: No plan has this id, or it has expired.
+        """
+
+    async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
+        """Return a completed plan that answers the same request, and is kept for a while."""
+
+    async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
+        """Return the head of a completed plan's groups, and the chunk that holds one of them.
+
+        Raises:
+            PlanNotFoundError: The plan was deleted meanwhile.
+        """
+
+    def stream(self, plan: PlanRecord) -> AsyncIterator[bytes]:
+        """Yield the bytes of all groups of a completed plan.
+
+        Raises:
+            PlanNotFoundError: The plan was deleted meanwhile.
+        """
+
+    async def delete(self, plan_id: str, now: datetime, once: Once | None = None) -> None:
+        """Forget a plan, and stop its making wherever that runs.
+
+        Raises:
+            PlanNotFoundError: No plan has this id.
+        """
+
+    async def renew(self, plan_id: str, lease_until: datetime) -> bool:
+        """Go on making a plan; tell whether anybody still wants it."""
+
+    async def adopt(self, now: datetime, lease_until: datetime) -> Sequence[PlanRecord]:
+        """Take over plans whose making was abandoned; nobody else gets the same."""
+
+    async def purge(self, now: datetime) -> int:
+        """Forget the plans that have expired by `now`; return how many."""
+
+
+class GroupCodec(Protocol):
+    """The bytes of a plan's groups."""
+
+    def encode(self, groups: GroupedSplits, check: Checkpoint = lambda: None) -> PlanBody:
+        """Return the groups as they are stored and streamed."""
+
+    def read(
+        self, head: bytes, chunk: PlanChunk, begin: int, max_groups: int, max_splits: int
+    ) -> list[bytes]:
+        """Return groups of a chunk as JSON objects, from group `begin` on, at least one."""
+
+
+class Refresher(Protocol):
+    """Looks at a table's files."""
+
+    async def refresh_unless_checked(self, table: str, since: datetime) -> None:
+        """Refresh a table unless its snapshot agreed with its files at `since` or later.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            windrow_service.inventory.errors.InventoryError: The files are not a table.
+        """
+
+
+class SharedWork(Protocol):
+    """Makes one of what several callers want at the same time."""
+
+    async def run(self, key: str, work: Callable[[Checkpoint], Awaitable[T]]) -> T:
+        """Return the result of `work`, or of the one of the same key that runs already.
+
+        Once every caller of a key was cancelled, its work is told to stop.
+        """
