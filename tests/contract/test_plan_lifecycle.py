@@ -253,3 +253,29 @@ def test_plans_that_would_pass_the_budget_are_refused_until_some_are_deleted(
     while busy.post("/plans", json={"table": "t", "page_size": 0}).status_code != 200:
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+@pytest.mark.parametrize("prefer", ["", "respond-async, wait=20"])
+def test_a_plan_that_is_asked_for_again_under_its_key_is_the_same_plan(
+    http: httpx.Client, events: str, prefer: str
+) -> None:
+    headers = {"Idempotency-Key": f"plan {prefer}".replace(" ", "-"), "Prefer": prefer}
+    body = {"table": events, "page_size": 2, "options": FEW_GROUPS}
+    first = http.post("/plans", json=body, headers=headers)
+    again = http.post("/plans", json=body, headers=headers)
+    problem = http.post("/plans", json=body | {"page_size": 3}, headers=headers)
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.json() == first.json()
+    assert again.headers["Idempotency-Replayed"] == "true"
+    problem_of(problem, 422, "idempotency-key-reused")
+
+
+def test_a_plan_that_is_deleted_again_under_its_key_is_deleted_once(
+    http: httpx.Client, events: str, make_plan: Callable[..., dict[str, Any]]
+) -> None:
+    path, key = f"/plans/{make_plan(events)['plan_id']}", {"Idempotency-Key": "delete-a-plan"}
+
+    assert http.delete(path, headers=key).status_code == 204
+    assert http.delete(path, headers=key).status_code == 204
+    problem_of(http.delete(path), 404, "plan-not-found")

@@ -19,6 +19,8 @@ from windrow_service.usecases.errors import (
 )
 from windrow_service.usecases.ports import Once
 
+REPLAYED = "Idempotency-Replayed"
+
 
 class Answer(BaseModel):
     """An answer that is kept with its key.
@@ -95,7 +97,7 @@ def install(app: FastAPI) -> None:
 async def _repeat(_: Request, error: Exception) -> Response:
     assert isinstance(error, RepeatedRequestError)
     response = Answer.model_validate_json(error.answer).response()
-    response.headers["Idempotency-Replayed"] = "true"
+    response.headers[REPLAYED] = "true"
     return response
 
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Response, status
+from fastapi import APIRouter, Header, Request, Response, status
 from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
 from pydantic_core import to_json
 
 from windrow.models import GroupPage, Plan, PlanExplanation, PlanRequest, PlanStatus
+from windrow_service.api.access import PrincipalDep
 from windrow_service.api.deps import (
     ARROW_STREAM,
     PageSizeQuery,
     PageTokenQuery,
+    PageTokensDep,
     PlanIdPath,
     PreferHeader,
     Services,
     ServicesDep,
     wait_of,
 )
+from windrow_service.api.once import REPLAYED, Answer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.tokens import PageTokens
 from windrow_service.pool.plan_runs import LEASE
+from windrow_service.usecases.errors import RepeatedRequestError
 from windrow_service.usecases.plan_ports import PlanRecord
 from windrow_service.usecases.plans import PageOfGroups
 
@@ -29,14 +35,44 @@ router = APIRouter(tags=["plans"])
 _ASK_AGAIN_S = "1"
 
 
-@router.post(
+class _Replaying(APIRoute):
+    """Answers a repeated request with the plan that was made, whose groups are stored once."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what serves one request."""
+        first_time = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            try:
+                return await first_time(request)
+            except RepeatedRequestError as error:
+                services: Services = request.state.services
+                made = Answer.model_validate_json(error.answer)
+                plan = await services.make_plan.get(made.body)
+                tokens = services.tokens.of(plan.principal)
+                response = await _made(services, tokens, plan)
+                response.headers[REPLAYED] = "true"
+                return response
+
+        return handler
+
+
+made_once = APIRouter(route_class=_Replaying)
+
+
+@made_once.post(
     "/plans",
     operation_id="make_plan",
     response_model=Plan,
     responses={202: {"model": PlanStatus}, **problem_responses(400, 404, 409, 413, 422, 503)},
 )
 async def make_plan(
-    request: PlanRequest, services: ServicesDep, prefer: PreferHeader = None
+    request: PlanRequest,
+    services: ServicesDep,
+    tokens: PageTokensDep,
+    principal: PrincipalDep,
+    once: OnceDep,
+    prefer: PreferHeader = None,
 ) -> Response:
     """Plan how to read a table: its surviving files in split groups, one group per task.
 
@@ -46,18 +82,16 @@ async def make_plan(
     """
     wait_s = wait_of(prefer)
     if wait_s is None:
-        plan = await services.make_plan(request, "anonymous")
+        plan = await services.make_plan(request, principal.name, once(_recorded))
     else:
-        plan = await services.make_plan.submit(request, "anonymous", LEASE)
+        plan = await services.make_plan.submit(request, principal.name, LEASE, once(_recorded))
         await services.plan_runs.start(plan)
         await services.plan_runs.wait(plan.plan_id, wait_s)
         plan = await services.make_plan.get(plan.plan_id)
-    if plan.state == "completed":
-        return await _with_groups(services, plan, request.page_size)
-    answer = _without_groups(plan)
-    answer.status_code = status.HTTP_202_ACCEPTED
-    answer.headers["Location"] = f"/plans/{plan.plan_id}"
-    return answer
+    return await _made(services, tokens, plan)
+
+
+router.include_router(made_once)
 
 
 @router.get(
@@ -66,7 +100,7 @@ async def make_plan(
     response_model=Plan | PlanStatus,
     responses=problem_responses(404, 422, 503),
 )
-async def get_plan(plan_id: PlanIdPath, services: ServicesDep) -> Response:
+async def get_plan(plan_id: PlanIdPath, services: ServicesDep, tokens: PageTokensDep) -> Response:
     """Return a plan again, with its first page of groups; or how far it is.
 
     A plan that is still being made has the status `submitted`, and `Retry-After` says when to
@@ -74,7 +108,7 @@ async def get_plan(plan_id: PlanIdPath, services: ServicesDep) -> Response:
     """
     plan = await services.make_plan.get(plan_id)
     if plan.state == "completed":
-        return await _with_groups(services, plan, plan.request.page_size)
+        return await _with_groups(services, tokens, plan)
     return _without_groups(plan)
 
 
@@ -90,6 +124,7 @@ async def get_plan(plan_id: PlanIdPath, services: ServicesDep) -> Response:
 async def get_groups(
     plan_id: PlanIdPath,
     services: ServicesDep,
+    tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
     accept: Annotated[str, Header(max_length=1024)] = "application/json",
@@ -105,9 +140,9 @@ async def get_groups(
         stream = services.plans.stream(plan)
         # What is wrong at the start can still be said by a problem.
         return StreamingResponse(_begun(await anext(stream), stream), media_type=ARROW_STREAM)
-    begin = services.tokens.read_number(_listing(plan_id), page_token, 0)
+    begin = tokens.read_number(_listing(plan_id), page_token, 0)
     page = await services.make_plan.page(plan, begin, page_size)
-    return _json({"plan_id": plan_id, "next_page_token": _next_token(services, page)}, page)
+    return _json({"plan_id": plan_id, "next_page_token": _next_token(tokens, page)}, page)
 
 
 @router.get(
@@ -130,15 +165,32 @@ async def explain_plan(plan_id: PlanIdPath, services: ServicesDep) -> PlanExplan
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 422, 503),
 )
-async def delete_plan(plan_id: PlanIdPath, services: ServicesDep) -> None:
+async def delete_plan(plan_id: PlanIdPath, services: ServicesDep, once: OnceDep) -> None:
     """Forget a plan before it expires; one that is still being made is stopped."""
-    await services.plans.delete(plan_id, services.clock())
+    await services.plans.delete(plan_id, services.clock(), once(_deleted))
     services.plan_runs.cancel(plan_id)
 
 
-async def _with_groups(services: Services, plan: PlanRecord, page_size: int | None) -> Response:
-    page = await services.make_plan.page(plan, 0, page_size)
-    fields = dict(page.plan) | {"next_page_token": _next_token(services, page)}
+def _recorded(plan: PlanRecord) -> Answer:
+    return Answer(status=status.HTTP_200_OK, body=plan.plan_id)
+
+
+def _deleted(_: None) -> Answer:
+    return Answer(status=status.HTTP_204_NO_CONTENT)
+
+
+async def _made(services: Services, tokens: PageTokens, plan: PlanRecord) -> Response:
+    if plan.state == "completed":
+        return await _with_groups(services, tokens, plan)
+    answer = _without_groups(plan)
+    answer.status_code = status.HTTP_202_ACCEPTED
+    answer.headers["Location"] = f"/plans/{plan.plan_id}"
+    return answer
+
+
+async def _with_groups(services: Services, tokens: PageTokens, plan: PlanRecord) -> Response:
+    page = await services.make_plan.page(plan, 0, plan.request.page_size)
+    fields = dict(page.plan) | {"next_page_token": _next_token(tokens, page)}
     del fields["groups"]
     return _json(fields, page)
 
@@ -171,10 +223,10 @@ def _json(fields: dict[str, Any], page: PageOfGroups) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _next_token(services: Services, page: PageOfGroups) -> str | None:
+def _next_token(tokens: PageTokens, page: PageOfGroups) -> str | None:
     if page.next_group is None:
         return None
-    return services.tokens.make(_listing(page.plan.plan_id), page.next_group)
+    return tokens.make(_listing(page.plan.plan_id), page.next_group)
 
 
 def _listing(plan_id: str) -> str:
