@@ -163,8 +163,10 @@ async def insert_missing(
     Of a key that another transaction is inserting, the end of that one is waited for.
     """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    inserted = await connection.execute(insert(table).values(row).on_conflict_do_nothing())
-    return inserted.rowcount == 1
+    statement = insert(table).values(row).on_conflict_do_nothing()
+    # Not every driver counts the rows of a statement that returns a key.
+    inserted = await connection.execute(statement.returning(*table.primary_key))
+    return inserted.first() is not None
 
 
 def utc(stamp: datetime) -> datetime:
@@ -210,12 +212,13 @@ def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
     """
     if isinstance(error, sa.exc.TimeoutError):
         reason = "all of its connections are in use"
-        raise StoreUnavailableError(reason, _RETRY_AFTER_S) from error
+        raise StoreUnavailableError(reason, _RETRY_AFTER_S, passing=True) from error
     trouble = error.orig
     if type(trouble) is sqlite3.DatabaseError or isinstance(
         trouble, (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError)
     ):
-        raise StoreUnavailableError(_reason(trouble), _RETRY_AFTER_S) from error
+        passing = isinstance(trouble, psycopg.Error)
+        raise StoreUnavailableError(_reason(trouble), _RETRY_AFTER_S, passing) from error
 
 
 def _reason(trouble: BaseException) -> str:
