@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 from pathlib import Path
 
 import httpx
@@ -13,6 +15,7 @@ from windrow.transport import Transport
 
 # Planning a large table takes seconds; connecting takes none.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+_TOKEN_VARIABLE = "WINDROW_TOKEN"
 
 
 class ServiceNotInstalledError(WindrowError):
@@ -22,18 +25,42 @@ class ServiceNotInstalledError(WindrowError):
         return "the coordinator is not installed here: pip install 'windrow[service]'"
 
 
-def connect(url: str, *, timeout_s: float = 60.0, attempts: int = 4) -> Client:
+class InvalidTokenError(WindrowError):
+    """What was given as a token cannot be one; it is not repeated here."""
+
+    def __str__(self) -> str:
+        return (
+            "the token holds characters that no token has: check how it got into "
+            f"{_TOKEN_VARIABLE}, or make another with `windrow token create`"
+        )
+
+
+def connect(
+    url: str, *, token: str | None = None, timeout_s: float = 60.0, attempts: int = 4
+) -> Client:
     """Return a client of the coordinator at `url`, for example `http://127.0.0.1:8080`.
 
     Nothing is sent yet.
 
     Args:
         url: Where the coordinator is.
+        token: Says who calls, where the coordinator asks; that of the environment variable
+            WINDROW_TOKEN by default.
         timeout_s: How long one answer may take.
         attempts: How often a request is tried when the coordinator cannot be reached.
+
+    Raises:
+        InvalidTokenError: The token cannot be one.
     """
     timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 5.0))
-    return Client(Transport(httpx.Client(base_url=url, timeout=timeout), attempts=attempts))
+    http = httpx.Client(
+        base_url=url,
+        timeout=timeout,
+        headers=_authorization(token),
+        # Another host must not get the token.
+        follow_redirects=False,
+    )
+    return Client(Transport(http, attempts=attempts))
 
 
 def embedded(
@@ -61,6 +88,17 @@ def embedded(
         timeout=_TIMEOUT,
     )
     return Client(Transport(http), on_close=coordinator.stop)
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    # Files of secrets tend to end in a line break.
+    sent = (os.environ.get(_TOKEN_VARIABLE, "") if token is None else token).strip()
+    if not sent:
+        return {}
+    # Checked here, since who writes headers repeats one that cannot be sent.
+    if not re.fullmatch("[!-~]+", sent):
+        raise InvalidTokenError
+    return {"Authorization": f"Bearer {sent}"}
 
 
 def require_service() -> None:

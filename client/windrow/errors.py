@@ -9,8 +9,11 @@
     - InvalidRequestError         the request can never work as sent
     - TableChangedError           If-Match did not hold
     - TableNotRefreshedError      the table has no snapshot yet
-    - NotAllowedError             the location is outside the allowed prefixes
+    - NotAuthenticatedError       the token is missing or not valid
+    - NotAllowedError             the token lacks a scope, or the location is outside the
+                                  allowed prefixes
     - BusyError                   try again after `retry_after_s`
+    - OutcomeUnknownError         the change may or may not have been made
   + ReadError                     see `windrow.spark.errors`: what a task finds while it reads
 """
 
@@ -86,8 +89,15 @@ class TableNotRefreshedError(ProblemError):
     """The table has no snapshot yet: refresh it."""
 
 
+class NotAuthenticatedError(ProblemError):
+    """The coordinator asks for a token, and got none that is valid."""
+
+    def __str__(self) -> str:
+        return f"{self.problem.detail}; set WINDROW_TOKEN, or windrow.connect(url, token=...)"
+
+
 class NotAllowedError(ProblemError):
-    """The location lies outside the prefixes that the coordinator may read."""
+    """The token lacks a scope, or the location is one that the coordinator may not read."""
 
 
 class BusyError(ProblemError):
@@ -103,14 +113,20 @@ class BusyError(ProblemError):
         self.retry_after_s = retry_after_s
 
 
+class OutcomeUnknownError(ProblemError):
+    """The change may or may not have been made: look before asking again."""
+
+
 class RefreshFailedError(ProblemError):
     """A refresh ended with a problem; nothing was published."""
 
 
 _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:table-not-refreshed": TableNotRefreshedError,
+    "urn:windrow:problem:outcome-unknown": OutcomeUnknownError,
 }
 _BY_STATUS: dict[int, type[ProblemError]] = {
+    401: NotAuthenticatedError,
     403: NotAllowedError,
     404: NotFoundError,
     410: NotFoundError,

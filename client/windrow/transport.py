@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from datetime import timezone
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_before_delay,
+)
 
 from windrow.errors import (
     BusyError,
     CoordinatorUnreachableError,
+    OutcomeUnknownError,
     UnsupportedAnswerError,
     error_of,
 )
@@ -20,8 +31,10 @@ from windrow.models import Problem
 
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
-# A coordinator that asks for more patience than this is treated as one that refuses.
-_MAX_RETRY_AFTER_S = 30.0
+# Nothing is tried again once this has passed, or would have until then.
+_PATIENCE_S = 120.0
+# What a proxy says of a coordinator that has just gone.
+_GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -29,8 +42,9 @@ M = TypeVar("M", bound=BaseModel)
 class Transport:
     """One coordinator, over HTTP.
 
-    Connecting, and being told to come back later, are tried again with jittered back-off;
-    other failures only where the request changes nothing.
+    What fails in passing is tried again, with jittered back-off: no answer, too much to do, a
+    change of unknown outcome. Changes too, since each carries an `Idempotency-Key`, the same in
+    every attempt, under which the coordinator makes it once.
 
     Args:
         http: Carries the requests; closed by `close`.
@@ -67,24 +81,28 @@ class Transport:
             UnsupportedAnswerError: The answer is neither a success nor a problem.
         """
         sent = {"Content-Type": "application/json"} if body is not None else {}
-        sent |= headers or {}
-        for attempt in range(1, self._attempts + 1):
-            last = attempt == self._attempts
-            try:
-                answer = self._http.request(method, path, content=body, params=params, headers=sent)
-                _raise_problem(answer)
-            except httpx.RequestError as error:
-                if last or not _may_send_again(method, error):
-                    reason = str(error) or type(error).__name__
-                    raise CoordinatorUnreachableError(self.url, attempt, reason) from error
-                _sleep(attempt, 0.0)
-            except BusyError as error:
-                if last or error.retry_after_s > _MAX_RETRY_AFTER_S:
-                    raise
-                _sleep(attempt, error.retry_after_s)
-            else:
-                return answer
-        raise AssertionError("the last attempt returns or raises")
+        if method != "GET":
+            sent["Idempotency-Key"] = uuid.uuid4().hex
+        request = self._http.build_request(
+            method, path, content=body, params=params, headers=sent | dict(headers or {})
+        )
+        retrying = Retrying(
+            retry=retry_if_exception(_is_passing),
+            wait=_wait_s,
+            stop=stop_after_attempt(self._attempts) | stop_before_delay(_PATIENCE_S),
+            reraise=True,
+        )
+        try:
+            return retrying(self._send, request)
+        except httpx.RequestError as error:
+            attempts = retrying.statistics["attempt_number"]
+            reason = str(error) or type(error).__name__
+            raise CoordinatorUnreachableError(self.url, attempts, reason) from error
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        answer = self._http.send(request)
+        _raise_problem(answer)
+        return answer
 
 
 def read_answer(model: type[M], answer: httpx.Response) -> M:
@@ -105,15 +123,22 @@ def read_answer(model: type[M], answer: httpx.Response) -> M:
         ) from error
 
 
-def _may_send_again(method: str, error: httpx.RequestError) -> bool:
-    if isinstance(error, httpx.UnsupportedProtocol):
-        return False
-    return method == "GET" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+class _GatewayError(UnsupportedAnswerError):
+    """What stands before the coordinator cannot reach it."""
 
 
-def _sleep(attempt: int, at_least_s: float) -> None:
-    backoff_s = min(_BACKOFF_S * 2 ** (attempt - 1), _MAX_BACKOFF_S)
-    time.sleep(at_least_s + backoff_s * random.uniform(0.5, 1.0))
+def _is_passing(error: BaseException) -> bool:
+    if isinstance(error, httpx.RequestError):
+        return not isinstance(error, httpx.UnsupportedProtocol)
+    return isinstance(error, BusyError | OutcomeUnknownError | _GatewayError)
+
+
+def _wait_s(attempt: RetryCallState) -> float:
+    assert attempt.outcome is not None
+    error = attempt.outcome.exception()
+    asked_s = error.retry_after_s if isinstance(error, BusyError) else 0.0
+    backoff_s = min(_BACKOFF_S * 2.0 ** (attempt.attempt_number - 1), _MAX_BACKOFF_S)
+    return asked_s + backoff_s * random.uniform(0.5, 1.0)
 
 
 def _raise_problem(answer: httpx.Response) -> None:
@@ -122,15 +147,23 @@ def _raise_problem(answer: httpx.Response) -> None:
     try:
         problem = Problem.model_validate_json(answer.content)
     except ValidationError as error:
-        raise UnsupportedAnswerError(
+        passing = answer.status_code in _GATEWAY_STATUSES
+        raise (_GatewayError if passing else UnsupportedAnswerError)(
             f"{answer.request.method} {answer.request.url} answered {answer.status_code} with "
             "something that is not a problem: is this a Windrow coordinator?"
         ) from error
-    raise error_of(problem, _retry_after_s(answer.headers))
+    raise error_of(problem, _retry_after_s(answer.headers.get("Retry-After", "1")))
 
 
-def _retry_after_s(headers: Mapping[str, Any]) -> float:
+def _retry_after_s(text: str) -> float:
     try:
-        return max(0.0, float(headers.get("Retry-After", "1")))
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        at = parsedate_to_datetime(text)
     except ValueError:
         return 1.0
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=timezone.utc)
+    return max(0.0, at.timestamp() - time.time())

@@ -5,36 +5,32 @@ from __future__ import annotations
 import json
 import threading
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from email.message import Message
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
+import pyarrow as pa
 import pytest
 
 import windrow
 from tests.support import hive
 from tests.support.servers import free_port, running
 from windrow import errors
+from windrow.models import Limits
 from windrow_service.settings import Settings
 
 HEALTHY = {
     "version": "9",
     "strategies": [],
     "defaults": {},
-    "limits": dict.fromkeys(
-        (
-            "max_body_bytes",
-            "max_filter_nodes",
-            "max_filter_depth",
-            "max_plan_files",
-            "max_page_groups",
-            "default_page_groups",
-            "max_page_splits",
-            "plan_ttl_seconds",
-        ),
-        1,
-    ),
+    "limits": dict.fromkeys(Limits.model_fields, 1),
     "allowed_locations": [],
 }
 
@@ -71,17 +67,34 @@ def stays_silent(handler: BaseHTTPRequestHandler) -> None:
 
 
 CONFIG = json.dumps(HEALTHY).encode()
+INFO = json.dumps(
+    {
+        "name": "events",
+        "definition": {"location": "/data"},
+        "created_at": "2026-11-21T00:00:00Z",
+        "updated_at": "2026-11-21T00:00:00Z",
+        "current_snapshot": None,
+    }
+).encode()
+
+
+class Seen(str):
+    """A request as `METHOD /path`, with its headers."""
+
+    headers: Message
 
 
 @contextmanager
-def answering(*answers: Answer) -> Iterator[tuple[str, list[str]]]:
+def answering(*answers: Answer) -> Iterator[tuple[str, list[Seen]]]:
     """Serve these answers one after the other, the last one for ever; yield URL and requests."""
-    seen: list[str] = []
+    seen: list[Seen] = []
 
     class Handler(BaseHTTPRequestHandler):
         def handle_any(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            seen.append(f"{self.command} {self.path}")
+            self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            request = Seen(f"{self.command} {self.path}")
+            request.headers = self.headers
+            seen.append(request)
             answers[min(len(seen), len(answers)) - 1](self)
 
         do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
@@ -168,8 +181,27 @@ def test_a_coordinator_that_asks_for_endless_patience_is_not_waited_for(retry_af
     assert caught.value.retry_after_s == float(retry_after)
 
 
-@pytest.mark.parametrize("retry_after", ["soon", "-5", "nan", ""])
-def test_a_retry_after_that_is_no_number_still_leads_to_another_try(retry_after: str) -> None:
+def test_a_retry_after_may_be_a_date() -> None:
+    now = datetime.now(timezone.utc)
+    soon, late = (
+        sends(503, problem(503, "busy"), Retry_After=format_datetime(now + later, usegmt=True))
+        for later in (timedelta(seconds=-1), timedelta(hours=1))
+    )
+    with answering(soon, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
+        client.config()
+    assert len(seen) == 2
+
+    with (
+        answering(late) as (url, seen),
+        windrow.connect(url) as client,
+        pytest.raises(errors.BusyError),
+    ):
+        client.config()
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("retry_after", ["soon", "-5", "nan", "", "1 Jan 99999 00:00:00 GMT"])
+def test_a_retry_after_that_is_no_time_still_leads_to_another_try(retry_after: str) -> None:
     busy = sends(503, problem(503, "busy"), Retry_After=retry_after)
     with answering(busy, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
         client.config()
@@ -183,7 +215,9 @@ def test_a_retry_after_that_is_no_number_still_leads_to_another_try(retry_after:
         (404, "table-not-found", errors.NotFoundError),
         (409, "table-not-refreshed", errors.TableNotRefreshedError),
         (412, "table-changed", errors.TableChangedError),
+        (401, "unauthenticated", errors.NotAuthenticatedError),
         (403, "location-not-allowed", errors.NotAllowedError),
+        (403, "scope-missing", errors.NotAllowedError),
         (413, "body-too-large", errors.InvalidRequestError),
         (422, "invalid-filter", errors.InvalidRequestError),
         (500, "internal-error", errors.ProblemError),
@@ -212,8 +246,6 @@ def test_a_problem_becomes_its_error_at_once(
         sends(200, b"[]"),
         sends(200, b'{"version": 1}'),
         sends(404, b"<html>not found</html>"),
-        sends(502, b""),
-        sends(503, b"upstream is down"),
         sends(302, b"", Location="/elsewhere"),
         sends(500, b'{"error": "x"}'),
         sends(404, b"\xff\xfe"),
@@ -236,21 +268,187 @@ def test_an_answer_of_something_else_is_refused_and_names_the_url(answer: Answer
     [closes, stays_silent, sends(200, CONFIG[:20], Content_Length=str(len(CONFIG)))],
     ids=["closes", "stays silent", "stops in the middle"],
 )
-def test_an_answer_that_breaks_off_is_asked_for_again_where_that_changes_nothing(
-    answer: Answer,
-) -> None:
+def test_an_answer_that_breaks_off_is_asked_for_again(answer: Answer) -> None:
     once = sends(200, CONFIG)
     with answering(answer, once) as (url, seen), windrow.connect(url, timeout_s=0.2) as client:
         assert client.config().version == "9"
         assert len(seen) == 2
 
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        closes,
+        stays_silent,
+        sends(503, problem(503, "store-unavailable"), Retry_After="0"),
+        sends(504, problem(504, "outcome-unknown")),
+        sends(502, b""),
+        sends(503, b"upstream is down"),
+        sends(504, b"<html>"),
+    ],
+    ids=["closes", "stays silent", "unavailable", "unknown", "502", "503", "504"],
+)
+@pytest.mark.parametrize("call", ["register", "delete"])
+def test_a_change_is_asked_for_again_under_the_same_key(answer: Answer, call: str) -> None:
+    calls: dict[str, Callable[[windrow.Client], object]] = {
+        "register": lambda client: client.register_table("events", "/data"),
+        "delete": lambda client: client.delete_table("events"),
+    }
+    done = sends(200, INFO)
+
+    with (
+        answering(answer, answer, done) as (url, seen),
+        windrow.connect(url, timeout_s=0.2) as client,
+    ):
+        calls[call](client)
+        calls[call](client)
+
+    keys = [request.headers["Idempotency-Key"] for request in seen]
+    assert len(keys) == 4
+    assert len(set(keys[:3])) == 1
+    assert len(set(keys)) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (sends(502, b""), errors.UnsupportedAnswerError),
+        (sends(504, problem(504, "outcome-unknown")), errors.OutcomeUnknownError),
+        (closes, errors.CoordinatorUnreachableError),
+    ],
+)
+def test_what_does_not_pass_is_given_up_after_bounded_attempts(
+    answer: Answer, expected: type[errors.WindrowError]
+) -> None:
     with (
         answering(answer) as (url, seen),
-        windrow.connect(url, timeout_s=0.2) as client,
-        pytest.raises(errors.CoordinatorUnreachableError),
+        windrow.connect(url, attempts=3) as client,
+        pytest.raises(expected),
     ):
-        client.plan("events")
-    assert len(seen) == 1
+        client.delete_table("events")
+
+    assert len(seen) == 3
+
+
+def test_a_look_carries_no_key() -> None:
+    with answering(sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
+        client.config()
+
+    assert "Idempotency-Key" not in seen[0].headers
+
+
+SECRET = "wdr_" + "s" * 43
+
+
+def test_the_token_is_sent_and_comes_from_the_environment_by_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WINDROW_TOKEN", f"{SECRET}\n")
+    with answering(sends(200, CONFIG)) as (url, seen):
+        for token in (None, "wdr_other", ""):
+            with windrow.connect(url, token=token) as client:
+                client.config()
+
+    sent = [request.headers["Authorization"] for request in seen]
+    assert sent == [f"Bearer {SECRET}", "Bearer wdr_other", None]
+
+
+def test_the_token_is_in_no_text_of_client_or_error() -> None:
+    with (
+        answering(sends(401, problem(401, "unauthenticated"))) as (url, _),
+        windrow.connect(url, token=SECRET) as client,
+        pytest.raises(errors.NotAuthenticatedError, match="WINDROW_TOKEN") as caught,
+    ):
+        client.config()
+
+    assert SECRET not in repr(vars(client)) + repr(vars(client._transport)) + repr(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("token", [f"{SECRET}\nX: y", "wdr_\u00e9", f"{SECRET} {SECRET}"])
+def test_what_cannot_be_a_token_is_refused_and_not_repeated(token: str) -> None:
+    with pytest.raises(errors.WindrowError, match="windrow token create") as caught:
+        windrow.connect("http://127.0.0.1:1", token=token)
+
+    assert token not in str(caught.value) + repr(caught.value)
+
+
+def test_a_redirection_is_not_followed_with_the_token() -> None:
+    with answering(sends(200, CONFIG)) as (elsewhere, asked_elsewhere):
+        away = sends(307, b"", Location=f"{elsewhere}/config")
+        with (
+            answering(away) as (url, _),
+            windrow.connect(url, token=SECRET) as client,
+            pytest.raises(errors.UnsupportedAnswerError),
+        ):
+            client.config()
+
+    assert asked_elsewhere == []
+
+
+@contextmanager
+def losing_answers(upstream: str, count: int) -> Iterator[tuple[str, list[int]]]:
+    """Pass requests on, but not the first answers of each change; yield URL and statuses."""
+    answered: list[int] = []
+    lost: Counter[str] = Counter()
+
+    with httpx.Client(base_url=upstream, timeout=60) as http:
+
+        def passes_on(handler: BaseHTTPRequestHandler) -> None:
+            answer = http.request(
+                handler.command,
+                handler.path,
+                content=handler.body,  # type: ignore[attr-defined]
+                headers=dict(handler.headers.items()),
+            )
+            answered.append(answer.status_code)
+            change = f"{handler.command} {handler.path}"
+            if handler.command != "GET" and lost[change] < count:
+                lost[change] += 1
+                handler.close_connection = True
+                return
+            handler.send_response(answer.status_code)
+            for name in ("Content-Type", "Content-Length", "ETag"):
+                if name in answer.headers:
+                    handler.send_header(name, answer.headers[name])
+            handler.end_headers()
+            handler.wfile.write(answer.content)
+
+        with answering(passes_on) as (url, _):
+            yield url, answered
+
+
+def test_changes_whose_answers_are_lost_are_made_once_and_answered_rightly(tmp_path: Path) -> None:
+    location = hive.write_events(tmp_path / "events")
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
+
+    with (
+        running(settings) as upstream,
+        losing_answers(upstream, 2) as (url, answered),
+        windrow.connect(url) as client,
+        windrow.connect(upstream) as beside,
+    ):
+        made = client.register_table(
+            "events", str(location), columns={"id": "bigint"}, partition_columns={"ds": "date"}
+        )
+        assert answered == [201] * 3
+        assert made == beside.table("events")
+        etag = httpx.get(f"{upstream}/tables/events").headers["ETag"]
+        files = pa.table(
+            {
+                "path": ["ds=2026-11-01/a"],
+                "size_bytes": pa.array([5], pa.int64()),
+                "mtime_ns": pa.array([1], pa.int64()),
+                "row_count": pa.array([1], pa.int64()),
+            }
+        )
+        # Without its key, the second attempt would find another version than this.
+        published = client.publish("events", files, if_match=etag)
+        assert [snapshot.snapshot_id for snapshot in beside.snapshots("events")] == [1]
+        assert published.snapshot_id == 1
+        client.delete_table("events")
+        with pytest.raises(errors.NotFoundError):
+            beside.table("events")
 
 
 def test_an_answer_that_cannot_be_unpacked_is_an_error_of_the_coordinator() -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from windrow.cli import db, demo, explain, plans, serve, tables
+from windrow.cli import db, demo, explain, plans, serve, tables, token
 from windrow.errors import WindrowError
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
@@ -29,6 +29,7 @@ app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 app.add_typer(tables.app, name="table")
 app.add_typer(db.app, name="db")
+app.add_typer(token.app, name="token")
 app.command("plan")(plans.plan)
 app.command("explain")(explain.explain)
 

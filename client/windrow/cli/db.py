@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from windrow.cli.consoles import show, show_json
-from windrow.cli.options import AsJson
+from windrow.cli.options import AsJson, StateDir
 from windrow.cli.render import message
 from windrow.connecting import require_service
 from windrow.errors import WindrowError
-
-StateDir = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the embedded database; .windrow by default.", metavar="DIR"),
-]
 
 app = typer.Typer(help="Look after the coordinator's database.", invoke_without_command=True)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ from windrow.models import TABLE_NAME_PATTERN
 from windrow.sizes import parse_size
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+_DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def table_name(text: str) -> str:
@@ -39,6 +42,18 @@ def byte_size(text: str) -> int:
         raise typer.BadParameter(str(error)) from error
     assert isinstance(size, int)
     return size
+
+
+def duration(text: str) -> timedelta:
+    """Return the time in a text such as `90d`.
+
+    Raises:
+        typer.BadParameter: It is not one.
+    """
+    found = re.fullmatch("([0-9]{1,6})([mhdw])", text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is not a number and m, h, d or w, such as 90d")
+    return timedelta(**{_DURATION_UNITS[found[2]]: int(found[1])})
 
 
 def column_types(texts: list[str]) -> dict[str, str] | None:
@@ -89,6 +104,10 @@ def names(text: str | None) -> list[str] | None:
 Url = Annotated[
     str,
     typer.Option("--url", envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
+]
+StateDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the embedded database; .windrow by default.", metavar="DIR"),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")

@@ -38,6 +38,13 @@ def serve(
             metavar="DIR",
         ),
     ] = None,
+    require_tokens: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-tokens/--no-require-tokens",
+            help="Ask callers for a token on a loopback address too; on others it always does.",
+        ),
+    ] = None,
 ) -> None:
     """Serve plans over HTTP until stopped.
 
@@ -50,6 +57,7 @@ def serve(
         "host": host,
         "port": port,
         "state_dir": state_dir,
+        "require_tokens": require_tokens,
         "allowed_locations": tuple(map(_absolute, allow)) if allow else None,
     }
     settings = Settings.model_validate(

@@ -36,7 +36,7 @@ def running_coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> 
     """
     require_service()
     command = [sys.executable, "-m", "windrow.cli", "serve", "--host", "127.0.0.1", "--port", "0"]
-    command += ["--state-dir", str(state_dir)]
+    command += ["--no-require-tokens", "--state-dir", str(state_dir)]
     for folder in allowed:
         command += ["--allow", str(folder)]
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -40,12 +42,20 @@ def _one_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr
 
 
-def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Path) -> None:
-    log = tmp_path / "log"
+class _Serving(NamedTuple):
+    url: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def _serving(cwd: Path, *options: str) -> Iterator[_Serving]:
+    """Run `windrow serve` until the end of the block, and then stop it by Ctrl-C."""
+    log = cwd / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", "0"],
-            cwd=tmp_path,
+            [*COMMAND, "serve", "--port", "0", *options],
+            cwd=cwd,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
@@ -58,20 +68,25 @@ def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Pat
         while not _answers(found[0]):
             assert time.monotonic() < give_up_at
             time.sleep(0.05)
-        docs = httpx.get(f"{found[0]}/docs")
-        config = httpx.get(f"{found[0]}/config").json()
+        yield _Serving(found[0], log, process)
     finally:
         process.send_signal(signal.SIGINT)
-        code = process.wait(30)
+        process.wait(30)
+
+
+def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Path) -> None:
+    with _serving(tmp_path) as serving:
+        docs = httpx.get(f"{serving.url}/docs")
+        config = httpx.get(f"{serving.url}/config").json()
 
     assert docs.is_success
     assert config["allowed_locations"] == [str(tmp_path)]
     assert (tmp_path / ".windrow").is_dir()
-    said = log.read_text()
-    assert f"{found[0]}/docs" in said
+    said = serving.log.read_text()
+    assert f"{serving.url}/docs" in said
     assert "Traceback" not in said
     assert said.splitlines()[-1] == "windrow: stopped"
-    assert code == 130
+    assert serving.process.returncode == 130
 
 
 def _answers(url: str) -> bool:
@@ -90,10 +105,20 @@ def test_serve_on_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
     assert f"port {port}" in _one_line(done)
 
 
-def test_serve_refuses_an_address_that_others_reach(tmp_path: Path) -> None:
-    done = _finished("serve", "--host", "0.0.0.0", "--port", "0", cwd=tmp_path)
+def test_serve_that_asks_for_tokens_says_how_to_make_the_first_and_takes_it(
+    tmp_path: Path,
+) -> None:
+    with _serving(tmp_path, "--require-tokens") as serving:
+        made = _finished("token", "create", "me", "--scope", "read", cwd=tmp_path)
+        listed = ("table", "list", "--url", serving.url)
+        refused = _finished(*listed, cwd=tmp_path, environment={"WINDROW_TOKEN": ""})
+        taken = _finished(*listed, cwd=tmp_path, environment={"WINDROW_TOKEN": made.stdout})
+        said = serving.log.read_text()
 
-    assert "0.0.0.0 can be reached from other machines" in _one_line(done)
+    assert "windrow token create" in said
+    assert made.stdout.strip() not in said
+    assert "WINDROW_TOKEN" in _one_line(refused)
+    assert (taken.returncode, taken.stderr) == (0, "")
 
 
 def test_serve_names_a_setting_that_is_wrong(tmp_path: Path) -> None:

@@ -1,0 +1,158 @@
+"""`windrow token …`: the tokens that callers send, in the coordinator's database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from anyio.from_thread import start_blocking_portal
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from windrow.cli.consoles import error_console, show, show_json
+from windrow.cli.options import AsJson, StateDir, duration
+from windrow.cli.render import DASH, message
+from windrow.connecting import require_service
+from windrow.errors import WindrowError
+
+if TYPE_CHECKING:
+    from windrow_service.usecases.access_ports import Token
+    from windrow_service.usecases.tokens import ManageTokens
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    help="Make tokens for callers, and revoke them. WINDROW_DATABASE_URL says where they are kept; "
+    "without it, it is the embedded database.",
+    invoke_without_command=True,
+)
+
+
+class TokenCommandError(WindrowError):
+    """The tokens cannot be looked after as asked."""
+
+
+@app.callback()
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of who will use it.")],
+    scope: Annotated[
+        list[str],
+        typer.Option(
+            help="What it allows: read, write (and read), worker, or admin (everything); "
+            "repeatable.",
+            metavar="SCOPE",
+        ),
+    ],
+    expires: Annotated[
+        timedelta | None,
+        typer.Option(
+            parser=duration,
+            help="How long it lasts, such as 90d; for ever by default.",
+            metavar="TIME",
+        ),
+    ] = None,
+    state_dir: StateDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token, and print it alone on stdout: it is shown this once.
+
+    Tokens of one name are one caller: to replace one, make another of its name, hand it out,
+    and revoke the first.
+    """
+    token, secret = _with_tokens(state_dir, lambda tokens: tokens.create(name, scope, expires))
+    if as_json:
+        show_json(_as_json(token) | {"token": secret})
+        return
+    lasts = f"until {_time_text(token.expires_at)}" if token.expires_at else "until it is revoked"
+    error_console().print(
+        message(
+            f"token {token.token_id} of {token.name} is valid {lasts}: {', '.join(token.scopes)}",
+            "it is not shown again: callers set it as WINDROW_TOKEN",
+        )
+    )
+    typer.echo(secret)
+
+
+@app.command("list")
+def list_tokens(state_dir: StateDir = None, as_json: AsJson = False) -> None:
+    """List the tokens, without their secrets."""
+    found = _with_tokens(state_dir, lambda tokens: tokens.list())
+    if as_json:
+        show_json({"tokens": [_as_json(token) for token in found]})
+    elif not found:
+        show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
+    else:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in ("id", "name", "scopes", "made", "expires", "revoked"):
+            table.add_column(column, overflow="fold")
+        for token in found:
+            times = (token.created_at, token.expires_at, token.revoked_at)
+            scopes = ", ".join(token.scopes)
+            table.add_row(token.token_id, Text(token.name), scopes, *map(_time_text, times))
+        show(table)
+
+
+@app.command()
+def revoke(
+    token_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Of the token, as `windrow token list` shows it.")
+    ],
+    state_dir: StateDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse a token from now on; within five seconds every coordinator does."""
+    token = _with_tokens(state_dir, lambda tokens: tokens.revoke(token_id))
+    if as_json:
+        show_json(_as_json(token))
+    else:
+        since = _time_text(token.revoked_at)
+        show(message(f"token {token.token_id} of {token.name} is revoked since {since}"))
+
+
+def _with_tokens(state_dir: Path | None, work: Callable[[ManageTokens], Awaitable[T]]) -> T:
+    require_service()
+    from windrow_service import bootstrap
+    from windrow_service.settings import Settings
+    from windrow_service.usecases.errors import UseCaseError
+
+    given: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
+    settings = Settings.model_validate(given)
+
+    async def opened() -> T:
+        async with bootstrap.open_tokens(settings) as tokens:
+            return await work(tokens)
+
+    try:
+        # In a thread of its own, since whoever runs commands may be in an event loop.
+        with start_blocking_portal() as portal:
+            return portal.call(opened)
+    except UseCaseError as error:
+        raise TokenCommandError(str(error)) from error
+
+
+def _as_json(token: Token) -> dict[str, Any]:
+    def stamp(at: datetime | None) -> str | None:
+        return None if at is None else at.isoformat()
+
+    return {
+        "token_id": token.token_id,
+        "name": token.name,
+        "scopes": list(token.scopes),
+        "created_at": stamp(token.created_at),
+        "expires_at": stamp(token.expires_at),
+        "revoked_at": stamp(token.revoked_at),
+    }
+
+
+def _time_text(at: datetime | None) -> str:
+    return DASH if at is None else f"{at:%Y-%m-%d %H:%M:%S %Z}"

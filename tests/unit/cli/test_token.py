@@ -1,0 +1,129 @@
+"""`windrow token`: made once and shown once, listed without secrets, revoked for good."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Said
+from windrow.cli.app import run
+
+Token = Callable[..., Said]
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def token(state_dir: Path, capsys: pytest.CaptureFixture[str]) -> Token:
+    """Run a command of `windrow token` on a database of its own."""
+
+    def command(*arguments: str) -> Said:
+        capsys.readouterr()
+        code = run(["token", *arguments, "--state-dir", str(state_dir)])
+        return Said(code, *capsys.readouterr())
+
+    return command
+
+
+def test_a_token_is_alone_on_stdout_so_that_a_variable_can_take_it(token: Token) -> None:
+    said = token("create", "etl", "--scope", "read", "--scope", "write", "--expires", "90d")
+
+    assert said.code == 0
+    assert said.out.startswith("wdr_")
+    assert len(said.out.split()) == 1
+    assert "read, write" in said.err
+    assert "WINDROW_TOKEN" in said.err
+    assert said.out.strip() not in said.err
+
+
+def test_a_program_gets_the_token_as_json(token: Token) -> None:
+    made = json.loads(token("create", "etl", "--scope", "admin", "--json").out)
+
+    assert made["token"].startswith("wdr_")
+    assert (made["name"], made["scopes"], made["expires_at"]) == ("etl", ["admin"], None)
+
+
+def test_tokens_are_listed_without_their_secrets(token: Token, state_dir: Path) -> None:
+    made = [
+        json.loads(token("create", name, "--scope", "read", "--json").out)
+        for name in ("b", "a", "a")
+    ]
+
+    shown, listed = token("list"), token("list", "--json")
+
+    tokens = json.loads(listed.out)["tokens"]
+    assert [one["name"] for one in tokens] == ["a", "a", "b"]
+    assert {one["token_id"] for one in tokens} == {one["token_id"] for one in made}
+    kept = b"".join(path.read_bytes() for path in state_dir.iterdir())
+    for one in made:
+        assert one["token_id"] in shown.out
+        assert one["token"] not in shown.out + listed.out
+        assert one["token"].encode() not in kept
+
+
+def test_a_list_of_no_tokens_says_how_to_make_one(token: Token) -> None:
+    assert "windrow token create" in token("list").out
+
+
+def test_a_token_is_revoked_once_and_for_good(token: Token) -> None:
+    made = json.loads(token("create", "etl", "--scope", "read", "--json").out)
+
+    first = json.loads(token("revoke", made["token_id"], "--json").out)
+    again = json.loads(token("revoke", made["token_id"], "--json").out)
+
+    assert first["revoked_at"] is not None
+    assert again == first
+    assert "revoked since" in token("revoke", made["token_id"]).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (("revoke", "nope"), 1, "no token 'nope'"),
+        (("create", "anonymous", "--scope", "read"), 1, "anonymous"),
+        (("create", "", "--scope", "read"), 1, "is not a name"),
+        (("create", "a b", "--scope", "read"), 1, "is not a name"),
+        (("create", "x" * 129, "--scope", "read"), 1, "at most 128"),
+        (("create", "etl", "--scope", "root"), 1, "read, write, worker, admin"),
+        (("create", "etl"), 2, "--scope"),
+        (("create", "etl", "--scope", "read", "--expires", "0d"), 1, "longer than nothing"),
+        (("create", "etl", "--scope", "read", "--expires", "999999w"), 1, "3,650 days"),
+        (("create", "etl", "--scope", "read", "--expires", "soon"), 2, "such as 90d"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_one_line(
+    token: Token, arguments: tuple[str, ...], code: int, named: str
+) -> None:
+    said = token(*arguments)
+
+    assert said.code == code
+    assert named in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert json.loads(token("list", "--json").out)["tokens"] == []
+
+
+def test_tokens_of_a_database_that_is_not_upgraded_are_refused_with_the_remedy(
+    postgresql_url: str,
+) -> None:
+    asked = [sys.executable, "-m", "windrow.cli", "token", "list"]
+    said = subprocess.run(
+        asked,
+        env=os.environ | {"WINDROW_DATABASE_URL": postgresql_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "windrow db upgrade" in said.stderr
+    assert "Traceback" not in said.stderr
