@@ -31,7 +31,7 @@ from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.splits import Hosts
 from windrow_service.planner.strategies.iceberg import first_fit
 from windrow_service.planner.strategies.tez import by_rounds
-from windrow_service.usecases.plans import policy_of, with_defaults
+from windrow_service.usecases.drafts import policy_of, with_defaults
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.strategy}: {case.name}")
