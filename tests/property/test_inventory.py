@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.inventory.files import as_previous, paths_column, take_inline, touch, write
+from windrow.files.schema import widen
 from windrow_service.inventory import (
     Manifest,
     PreviousManifest,
@@ -24,7 +25,6 @@ from windrow_service.inventory import (
     spark_type,
 )
 from windrow_service.inventory.partitions import partition_columns
-from windrow_service.inventory.schema import widen
 from windrow_service.planner.columns import inventory_schema
 
 NTZ = datetime(1970, 1, 1)  # noqa: DTZ001

@@ -1,7 +1,8 @@
 """Inventories: what files a table has, and what their footers say."""
 
+from windrow.files.chunks import FooterGroup
+from windrow.files.types import spark_type
 from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
-from windrow_service.inventory.chunks import FooterGroup
 from windrow_service.inventory.errors import (
     BloomColumnError,
     BucketNumberError,
@@ -32,7 +33,7 @@ from windrow_service.inventory.manifests import (
     encode_manifest,
 )
 from windrow_service.inventory.progress import InventoryProgress, OnProgress
-from windrow_service.inventory.spark_types import arrow_type, spark_type
+from windrow_service.inventory.spark_types import arrow_type
 
 __all__ = [
     "BloomColumnError",

@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windrow.files.remote import is_remote, open_remote_file
+from windrow.files.schema import ColumnNames
 from windrow_service.inventory.chunked import in_chunks
 from windrow_service.inventory.errors import BloomColumnError
-from windrow_service.inventory.locations import is_remote
 from windrow_service.inventory.progress import ProgressMeter
-from windrow_service.inventory.remote import open_remote_file
-from windrow_service.inventory.schema import ColumnNames
 from windrow_service.planner.bloom import MAX_VALUES, bloom_filter, can_filter
 from windrow_service.planner.columns import bloom_columns
 

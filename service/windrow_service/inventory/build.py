@@ -12,7 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.inventory.assemble import footer_columns
+from windrow.files.assemble import footer_columns
+from windrow.files.entries import ScanFolder
+from windrow.files.schema import (
+    ColumnNames,
+    FileSchema,
+    check_declared,
+    merge_schemas,
+)
 from windrow_service.inventory.blooms import (
     build_missing,
     carried_filters,
@@ -21,16 +28,9 @@ from windrow_service.inventory.blooms import (
 )
 from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
 from windrow_service.inventory.footers import read_with
-from windrow_service.inventory.listing import ScanFolder
 from windrow_service.inventory.partitions import Partitions, bucket_numbers, partition_columns
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.inventory.relisting import KnownListing, list_again
-from windrow_service.inventory.schema import (
-    ColumnNames,
-    FileSchema,
-    check_declared,
-    merge_schemas,
-)
 from windrow_service.planner.columns import inventory_schema
 
 _NO_COLUMNS = pa.schema([])

@@ -9,8 +9,8 @@ from functools import partial
 
 import pyarrow as pa
 
+from windrow.files.chunks import ChunkFooters, FooterGroup, read_chunk
 from windrow_service.inventory.chunked import in_chunks
-from windrow_service.inventory.chunks import ChunkFooters, FooterGroup, read_chunk
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 
 

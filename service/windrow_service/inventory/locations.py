@@ -15,11 +15,6 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+(?::[0-9]{1,5})?)?")
 
 
-def is_remote(location: str) -> bool:
-    """Tell whether a canonical location is a URI, not a path of this machine."""
-    return not location.startswith("/")
-
-
 def canonical_location(location: str) -> str:
     """Return the one spelling of a location.
 

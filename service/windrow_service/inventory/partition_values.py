@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow_service.inventory.spark_types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

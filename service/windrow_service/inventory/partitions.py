@@ -9,6 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.arrays import make_struct
+from windrow.files.schema import ColumnNames
 from windrow_service.inventory.errors import (
     BucketNumberError,
     PartitionLayoutError,
@@ -23,7 +25,6 @@ from windrow_service.inventory.partition_values import (
     is_partition_type,
     unescape,
 )
-from windrow_service.inventory.schema import ColumnNames
 
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -88,13 +89,6 @@ def partition_columns(paths: pa.ChunkedArray, declared: pa.Schema | None = None)
     schema = pa.schema(fields)
     ColumnNames(schema)
     return Partitions(schema=schema, values=make_struct(columns, fields, len(paths)))
-
-
-def make_struct(columns: list[pa.Array], fields: list[pa.Field], length: int) -> pa.StructArray:
-    """Return a struct array without nulls of its own, also where there are no fields."""
-    if not fields:
-        return pa.Array.from_buffers(pa.struct([]), length, [None])
-    return pa.StructArray.from_arrays(columns, fields=fields)
 
 
 def bucket_numbers(paths: pa.ChunkedArray, bucket_count: int | None) -> pa.Array:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files.arrays import make_struct
 from windrow_service.inventory.arrays import flat
 from windrow_service.inventory.blooms import carried_filters, chosen_columns, filter_struct
 from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
@@ -19,7 +20,7 @@ from windrow_service.inventory.errors import (
     PartitionLayoutError,
     PartitionValueError,
 )
-from windrow_service.inventory.partitions import Partitions, bucket_numbers, make_struct
+from windrow_service.inventory.partitions import Partitions, bucket_numbers
 from windrow_service.inventory.published_columns import (
     REQUIRED,
     Rows,

@@ -9,17 +9,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.entries import LISTING_SCHEMA, ScanFolder, scan_local_folder
+from windrow.files.remote import is_remote, scan_remote_folder
 from windrow_service.inventory.folders import decode_folders, encode_folders
-from windrow_service.inventory.listing import (
-    LISTING_SCHEMA,
-    Listing,
-    ScanFolder,
-    list_with,
-    scan_local_folder,
-)
-from windrow_service.inventory.locations import is_remote
+from windrow_service.inventory.listing import Listing, list_with
 from windrow_service.inventory.progress import ProgressMeter
-from windrow_service.inventory.remote import scan_remote_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

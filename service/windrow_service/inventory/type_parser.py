@@ -10,12 +10,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from windrow_service.inventory.errors import UnknownTypeError
-from windrow_service.inventory.spark_types import (
-    MAX_DECIMAL_PRECISION,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-)
+from windrow.files.errors import UnknownTypeError
+from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
 _SCALARS: dict[object, pa.DataType] = {
     exp.DataType.Type.BOOLEAN: pa.bool_(),

@@ -27,7 +27,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.types as pt
+
+from windrow.files.types import has_order
 
 FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("path", pa.string(), nullable=False),
@@ -41,20 +42,6 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("delete_bytes", pa.int64(), nullable=False),
     pa.field("stats_see_nan", pa.bool_(), nullable=False),
 )
-
-
-def has_order(type_: pa.DataType) -> bool:
-    """Tell whether columns of this type carry min/max statistics that pruning can use."""
-    return bool(
-        pt.is_boolean(type_)
-        or pt.is_integer(type_)
-        or pt.is_floating(type_)
-        or pt.is_decimal(type_)
-        or pt.is_string(type_)
-        or pt.is_binary(type_)
-        or pt.is_date32(type_)
-        or pt.is_timestamp(type_)
-    )
 
 
 def bloom_columns(inventory: pa.Schema) -> tuple[str, ...]:

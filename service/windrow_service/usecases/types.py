@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from windrow.files.types import spark_type
 from windrow.models import Column
-from windrow_service.inventory.spark_types import spark_type
 
 
 def wire_columns(schema: pa.Schema) -> list[Column]:

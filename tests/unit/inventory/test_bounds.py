@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow_service.inventory.bounds import (
+from windrow.files.bounds import (
     BoundedColumn,
     fit_bounds,
     merge_row_groups,

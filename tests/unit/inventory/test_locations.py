@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from windrow.files.remote import is_remote
 from windrow_service.inventory import InvalidLocationError
-from windrow_service.inventory.locations import canonical_location, is_remote, lies_under
+from windrow_service.inventory.locations import canonical_location, lies_under
 
 
 @pytest.mark.parametrize(

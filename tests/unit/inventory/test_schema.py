@@ -10,19 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.inventory.files import write
+from windrow.files.schema import (
+    FileSchema,
+    check_declared,
+    file_schema,
+    merge_schemas,
+    widen,
+)
 from windrow_service.inventory import (
     DuplicateColumnError,
     SchemaConflictError,
     UnsupportedTypeError,
     arrow_type,
     spark_type,
-)
-from windrow_service.inventory.schema import (
-    FileSchema,
-    check_declared,
-    file_schema,
-    merge_schemas,
-    widen,
 )
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow_service.inventory.errors import (
+from windrow.files.errors import (
     DuplicateColumnError,
     SchemaConflictError,
     UnknownTypeError,
     UnsupportedTypeError,
 )
-from windrow_service.inventory.spark_types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = {

@@ -14,16 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windrow_service.inventory.bounds import (
+from windrow.files.bounds import (
     BoundedColumn,
     bounded_columns,
     merge_row_groups,
     typed_bounds,
     writer_sees_nan,
 )
-from windrow_service.inventory.locations import is_remote
-from windrow_service.inventory.remote import open_remote_file, why_unreadable
-from windrow_service.inventory.schema import FileSchema, file_schema
+from windrow.files.remote import is_remote, open_remote_file, why_unreadable
+from windrow.files.schema import FileSchema, file_schema
 
 _TAIL_BYTES = 64 * 1024
 _FOOTER_END_BYTES = 8

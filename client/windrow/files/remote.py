@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from windrow_service.inventory.errors import LocationError
-from windrow_service.inventory.listing import FolderEntries, is_hidden
+from windrow.files.entries import FolderEntries, is_hidden
+from windrow.files.errors import LocationError
 
 _CONNECT_TIMEOUT_S = 5.0
 _REQUEST_TIMEOUT_S = 30.0
@@ -41,6 +40,9 @@ _AWS_REASONS |= dict.fromkeys(
 )
 _SHOWN_CHARACTERS = 300
 
+# A file system keeps its connections.
+_filesystems: dict[tuple[str, str, str | None], pafs.FileSystem] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
@@ -54,6 +56,11 @@ class OpenedFile:
         """Return the bytes from `start` to `end`, with one request."""
         content: bytes = self.file.read_at(end - start, start)
         return content
+
+
+def is_remote(location: str) -> bool:
+    """Tell whether a canonical location is a URI, not a path of this machine."""
+    return not location.startswith("/")
 
 
 def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> None:
@@ -163,35 +170,32 @@ def _planned_mtime_ns(location: str, mtime_ns: int) -> int:
 def _opened(uri: str) -> tuple[pafs.FileSystem, str]:
     scheme, _, rest = uri.partition("://")
     authority, _, path = rest.partition("/")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     try:
         if scheme == "hdfs":
-            return _hdfs(authority), "/" + path
-        if scheme == "gs":
-            return _gcs(), rest
-        return _s3(
-            os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        ), rest
+            return _connected(scheme, authority, None), "/" + path
+        return _connected(scheme, "", endpoint if scheme == "s3" else None), rest
     except (OSError, pa.ArrowException) as error:
         raise LocationError(uri, why_unreadable(error)) from error
 
 
-@lru_cache
-def _s3(endpoint: str | None) -> pafs.FileSystem:
+def _connected(scheme: str, authority: str, endpoint: str | None) -> pafs.FileSystem:
+    key = scheme, authority, endpoint
+    if key not in _filesystems:
+        _filesystems[key] = _new(*key)
+    return _filesystems[key]
+
+
+def _new(scheme: str, authority: str, endpoint: str | None) -> pafs.FileSystem:
+    if scheme == "hdfs":
+        host, _, port = authority.partition(":")
+        # Host "default" is what core-site.xml says; a name service goes without a port.
+        return pafs.HadoopFileSystem(host or "default", int(port or 0))
+    if scheme == "gs":
+        return pafs.GcsFileSystem(retry_time_limit=timedelta(seconds=_REQUEST_TIMEOUT_S))
     return pafs.S3FileSystem(
         endpoint_override=endpoint,
         connect_timeout=_CONNECT_TIMEOUT_S,
         request_timeout=_REQUEST_TIMEOUT_S,
         retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
     )
-
-
-@lru_cache
-def _gcs() -> pafs.FileSystem:
-    return pafs.GcsFileSystem(retry_time_limit=timedelta(seconds=_REQUEST_TIMEOUT_S))
-
-
-@lru_cache
-def _hdfs(authority: str) -> pafs.FileSystem:
-    host, _, port = authority.partition(":")
-    # Host "default" is what core-site.xml says; a name service goes without a port.
-    return pafs.HadoopFileSystem(host or "default", int(port or 0))

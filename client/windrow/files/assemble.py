@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow_service.inventory.bounds import fit_bounds
-from windrow_service.inventory.chunks import FooterGroup
-from windrow_service.inventory.partitions import make_struct
-from windrow_service.inventory.schema import ColumnNames
-from windrow_service.planner.columns import has_order
+from windrow.files.arrays import make_struct
+from windrow.files.bounds import fit_bounds
+from windrow.files.chunks import FooterGroup
+from windrow.files.schema import ColumnNames
+from windrow.files.types import has_order
 
 # What a footer says, apart from the statistics of columns.
 _FILE_COLUMNS = ("row_count", "row_group_offsets", "stats_see_nan")

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow_service.inventory.schema import leaf_count
-from windrow_service.planner.columns import has_order
+from windrow.files.schema import leaf_count
+from windrow.files.types import has_order
 
 _NS_PER_UNIT = {"milliseconds": 1_000_000, "microseconds": 1_000, "nanoseconds": 1}
 _LAST_CHARACTER = "\U0010ffff"

@@ -1,0 +1,143 @@
+"""What one folder holds: names, sizes and times of change of its files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from windrow.files.errors import LocationError
+
+LISTING_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("mtime_ns", pa.int64(), nullable=False),
+    ]
+)
+
+
+@dataclass(slots=True)
+class FolderEntries:
+    """What one or more folders hold, hidden names left out.
+
+    Attributes:
+        folders: Folders, relative to the location.
+        paths: Files, relative to the location; `sizes_bytes` and `mtimes_ns` go with them.
+        hold_links: Whether a symbolic link was among them.
+    """
+
+    folders: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    sizes_bytes: list[int] = field(default_factory=list)
+    mtimes_ns: list[int] = field(default_factory=list)
+    hold_links: bool = False
+
+
+# The seam for other file systems: adds to the entries what the folder (relative; "" is the
+# location itself) holds, and raises LocationError where it cannot.
+ScanFolder: TypeAlias = Callable[[str, str, FolderEntries], None]
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether Spark passes over a file or folder of this name.
+
+    A partition folder such as `_col=1` is not hidden, a file that is being copied is.
+    """
+    if name.startswith("."):
+        return True
+    return (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> None:
+    """Add what a folder of the local disk holds to `entries`; a `ScanFolder`.
+
+    Raises:
+        LocationError: The folder, or something in it, cannot be read.
+    """
+    absolute = os.path.join(location, folder) if folder else location
+    prefix = f"{folder}/" if folder else ""
+    try:
+        with os.scandir(absolute) as listed:
+            for entry in listed:
+                if not is_hidden(entry.name):
+                    _add_entry(location, prefix, entry, entries)
+    except FileNotFoundError as error:
+        if not folder:
+            raise LocationError(location, "does not exist; give an existing folder") from error
+    except NotADirectoryError as error:
+        if not folder:
+            raise LocationError(
+                location, "is not a folder; give the folder that holds the files"
+            ) from error
+    except PermissionError as error:
+        raise LocationError(
+            absolute, "is not readable; let the coordinator's user list it and open its files"
+        ) from error
+    except OSError as error:
+        raise LocationError(absolute, f"cannot be listed: {error.strerror or error}") from error
+
+
+def _add_entry(location: str, prefix: str, entry: os.DirEntry[str], entries: FolderEntries) -> None:
+    if entry.is_symlink():
+        entries.hold_links = True
+        _check_link(location, entry)
+    elif entry.is_dir():
+        entries.folders.append(prefix + entry.name)
+        return
+    try:
+        status = entry.stat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise LocationError(entry.path, "is neither a file nor a folder; remove it")
+    entries.paths.append(prefix + entry.name)
+    entries.sizes_bytes.append(status.st_size)
+    entries.mtimes_ns.append(status.st_mtime_ns)
+
+
+def _check_link(location: str, link: os.DirEntry[str]) -> None:
+    # A link to a folder may lead in a circle, and a link to the outside would let whoever
+    # writes to the table read what only the coordinator may.
+    if link.is_dir():
+        raise LocationError(
+            link.path,
+            "is a symbolic link to a folder, which is not followed; put the files themselves there",
+        )
+    inside = os.path.realpath(location)
+    if os.path.commonpath([inside, os.path.realpath(link.path)]) != inside:
+        raise LocationError(
+            link.path,
+            "is a symbolic link that leads out of the table's location; put the file itself there",
+        )
+
+
+def file_table(location: str, entries: FolderEntries) -> pa.Table:
+    """Return the files among entries, with `LISTING_SCHEMA`.
+
+    Raises:
+        LocationError: A name is not UTF-8.
+    """
+    try:
+        paths = pa.array(entries.paths, pa.string())
+    except UnicodeEncodeError as error:
+        name = next(path for path in entries.paths if not _is_utf8(path))
+        raise LocationError(
+            os.path.join(location, os.fsencode(name).decode("utf-8", "backslashreplace")),
+            "has a name that is not UTF-8; rename it",
+        ) from error
+    columns = [paths, pa.array(entries.sizes_bytes, pa.int64())]
+    columns.append(pa.array(entries.mtimes_ns, pa.int64()))
+    return pa.table(columns, schema=LISTING_SCHEMA)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,162 @@
+"""Errors raised while files are listed and their footers read.
+
+* InventoryError
+  + LocationError
+  + ColumnTypeError
+    - UnknownTypeError
+    - UnsupportedTypeError
+    - SchemaConflictError
+  + DuplicateColumnError
+  + UnreadableFileError
+  + FileChangedError
+
+They may come back from another process, so each passes exactly its constructor's
+positional arguments to `super().__init__`. Paths are relative to the table's location
+unless an attribute is called `location` or `folder`.
+"""
+
+from __future__ import annotations
+
+
+class InventoryError(Exception):
+    """Base of every error that taking an inventory raises on purpose."""
+
+
+class LocationError(InventoryError):
+    """A folder cannot be listed.
+
+    Attributes:
+        folder: Absolute path of the folder, or of the entry in it, that is at fault.
+        reason: What is wrong, and what to do about it.
+    """
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.folder!r} {self.reason}"
+
+
+class ColumnTypeError(InventoryError):
+    """A column's type cannot be used."""
+
+
+class UnknownTypeError(ColumnTypeError):
+    """A text is not a type of Spark SQL that a table's column can have."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text, reason)
+        self.text = text
+        self.reason = reason
+
+    def __str__(self) -> str:
+        text = self.text if len(self.text) <= 100 else f"{self.text[:97]}..."
+        return (
+            f"{text!r} is not a column type: {self.reason}; write it as Spark SQL does, for "
+            "example bigint, decimal(10,2) or array<string>"
+        )
+
+
+class UnsupportedTypeError(ColumnTypeError):
+    """A file holds a column of a type that Spark cannot read."""
+
+    def __init__(self, column: str, type_: str, path: str) -> None:
+        super().__init__(column, type_, path)
+        self.column = column
+        self.type = type_
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} of file {self.path!r} is of type {self.type}, which Spark "
+            "has no type for; declare the table's columns without it, or write the file anew"
+        )
+
+
+class SchemaConflictError(ColumnTypeError):
+    """Two types of one column cannot be widened to a type that fits both.
+
+    Attributes:
+        type: What `path` holds.
+        other_type: What `other_path` holds, or the declared type where that is empty.
+    """
+
+    def __init__(
+        self, column: str, type_: str, path: str, other_type: str, other_path: str
+    ) -> None:
+        super().__init__(column, type_, path, other_type, other_path)
+        self.column = column
+        self.type = type_
+        self.path = path
+        self.other_type = other_type
+        self.other_path = other_path
+
+    def __str__(self) -> str:
+        held = f"column {self.column!r} is {self.type} in file {self.path!r}"
+        if not self.other_path:
+            return (
+                f"{held} but was declared as {self.other_type}, which such files cannot be read "
+                "as; declare a type that fits, or write the file anew"
+            )
+        return (
+            f"{held} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
+            "write one of the files anew, or declare the table's columns without it"
+        )
+
+
+class DuplicateColumnError(InventoryError):
+    """Two columns have names that differ by case only.
+
+    Attributes:
+        path: The file that holds both; empty where they were declared or name folders.
+    """
+
+    def __init__(self, column: str, other_column: str, path: str) -> None:
+        super().__init__(column, other_column, path)
+        self.column = column
+        self.other_column = other_column
+        self.path = path
+
+    def __str__(self) -> str:
+        where = f"of file {self.path!r}" if self.path else "of the table"
+        return (
+            f"columns {self.column!r} and {self.other_column!r} {where} have the same name, as "
+            "upper and lower case are not told apart; rename one of them"
+        )
+
+
+class UnreadableFileError(InventoryError):
+    """Files of the table cannot be read as Parquet.
+
+    Attributes:
+        files: Path and reason of each, by path; at most as many as are worth showing.
+    """
+
+    def __init__(self, files: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(files)
+        self.files = files
+
+    def __str__(self) -> str:
+        lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
+        return (
+            f"cannot read {len(self.files)} file(s) as Parquet; remove or rewrite them, then "
+            f"refresh again:{lines}"
+        )
+
+
+class FileChangedError(InventoryError):
+    """Files changed or vanished after they were listed.
+
+    Attributes:
+        paths: Some of them, by path.
+    """
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        super().__init__(paths)
+        self.paths = paths
+
+    def __str__(self) -> str:
+        names = ", ".join(repr(path) for path in self.paths)
+        return f"changed while the table was being read, refresh again: {names}"
