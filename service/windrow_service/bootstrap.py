@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
@@ -41,6 +42,7 @@ from windrow_service.store.database import (
 from windrow_service.store.migrate import Upgraded
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.plans import SqlPlanStore
+from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
@@ -59,6 +61,7 @@ from windrow_service.usecases.workers import ReportCachedFiles
 from windrow_service.wire.groups import ArrowGroups
 
 _PURGE_EVERY_S = 5.0
+_SWITCH_S = 0.001
 _log = structlog.get_logger(__name__)
 
 
@@ -75,7 +78,7 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
     async def opened() -> AsyncIterator[Services]:
         async with open_services(settings) as services:
             if owns_process:
-                _spare_the_collector()
+                _tune_the_process()
             yield services
 
     return create_app(opened, max_body_bytes=settings.limits.max_body_bytes)
@@ -135,7 +138,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             runner=refresh_runner,
             clock=_now,
         )
-        refreshes = Refreshes(refresh_table, _now)
+        refreshes = Refreshes(refresh_table, SqlRefreshStore(database), _described, _now)
         stack.push_async_callback(refreshes.aclose)
         manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes)
         make_plan = MakePlan(
@@ -204,7 +207,9 @@ def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | Me
     return RedisCacheMap(server)
 
 
-def _spare_the_collector() -> None:
+def _tune_the_process() -> None:
+    # Planning in small steps must not hold the interpreter's lock for long while calls wait.
+    sys.setswitchinterval(_SWITCH_S)
     # A full collection stops all threads, 0.1 s where it looks at every module's objects, and
     # a page of many splits starts some: docs/decisions/0004-plan-in-threads.md.
     gc.collect()
@@ -237,7 +242,7 @@ async def _purge(plans: PlanStore, once: OnceStore) -> None:
 def _described(error: Exception) -> dict[str, Any]:
     problem = describe(error).body
     if problem["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
-        _log.error("a plan in the background failed", exc_info=error)
+        _log.error("work in the background failed", exc_info=error)
     return problem
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import structlog
 
-from windrow_service.usecases.errors import StoreUnavailableError, UseCaseError
+from windrow_service.usecases.errors import PlanCancelledError, StoreUnavailableError, UseCaseError
 from windrow_service.usecases.plan_ports import PlanRecord, PlanStore
 from windrow_service.usecases.ports import Clock
 
@@ -79,6 +79,8 @@ class PlanRuns:
                 if not making.done() and not await self._wanted(plan.plan_id):
                     making.cancel()
             await making
+        except PlanCancelledError:
+            _log.info("a plan was deleted while it was made", plan_id=plan.plan_id)
         except UseCaseError as error:
             # It could not even be noted; whoever adopts it tries again.
             _log.warning("a plan was left to others", plan_id=plan.plan_id, reason=str(error))

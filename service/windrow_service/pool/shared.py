@@ -55,8 +55,10 @@ class TasksInCommon:
         try:
             return await work(running.check)
         except PlanCancelledError:
-            # Everybody has left.
-            return None
+            if running.stopped.is_set():
+                # Everybody has left.
+                return None
+            raise
         finally:
             self._forget(key, running)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets as tokens
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timezone
@@ -26,6 +27,7 @@ _CONNECT_TIMEOUT_S = 5
 # Longer than any statement here takes; a database that hangs must not hang callers for ever.
 _STATEMENT_TIMEOUT_MS = 120_000
 _POOL_SIZE = 10
+_IDLE_S = 2.0
 
 
 class Database:
@@ -33,16 +35,18 @@ class Database:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        # To begin and to end a transaction around each look takes longer than the look.
+        self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection to read with.
+        """Give a connection to read with; each statement sees what is there by then.
 
         Raises:
             StoreUnavailableError: The database does not answer.
         """
         try:
-            async with self._engine.connect() as connection:
+            async with self._reader.connect() as connection:
                 yield connection
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             raise_named(error)
@@ -189,19 +193,38 @@ def _sqlite_engine(url: sa.URL) -> AsyncEngine:
 
 
 def _postgresql_engine(url: sa.URL) -> AsyncEngine:
-    return create_async_engine(
+    engine = create_async_engine(
         url,
         pool_size=_POOL_SIZE,
         max_overflow=_POOL_SIZE,
         pool_timeout=_CONNECT_TIMEOUT_S,
-        # The server may have been restarted since a connection was last used.
-        pool_pre_ping=True,
         connect_args={
             "connect_timeout": _CONNECT_TIMEOUT_S,
             "options": f"-c statement_timeout={_STATEMENT_TIMEOUT_MS} -c timezone=UTC",
             "keepalives_idle": 30,
         },
     )
+
+    @sa.event.listens_for(engine.sync_engine, "checkin")
+    def note_use(_: object, record: sa.pool.ConnectionPoolEntry) -> None:
+        record.info["used_at_s"] = time.monotonic()
+
+    @sa.event.listens_for(engine.sync_engine, "checkout")
+    def make_sure_it_lives(
+        connection: sa.engine.interfaces.DBAPIConnection,
+        record: sa.pool.ConnectionPoolEntry,
+        _: object,
+    ) -> None:
+        # The server may have been restarted; of connections in use, their users find out.
+        if time.monotonic() - record.info.get("used_at_s", 0.0) < _IDLE_S:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except psycopg.Error as error:
+            # The pool opens another.
+            raise sa.exc.DisconnectionError from error
+
+    return engine
 
 
 def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+from cachetools import LRUCache
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,7 +16,7 @@ from windrow.models import Plan, PlanRequest
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
-from windrow_service.usecases.errors import PlanNotFoundError, PlansFullError
+from windrow_service.usecases.errors import PlanCancelledError, PlanNotFoundError, PlansFullError
 from windrow_service.usecases.plan_ports import PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Clock, Once
 
@@ -25,6 +26,8 @@ _ADOPTED = 4
 _FULL_RETRY_AFTER_S = 30
 _ORPHANED = timedelta(hours=1)
 _PER_DELETE = 500
+_FIRST_BYTES = 32 * 2**20
+_SMALL_BYTES = 2 * 2**20
 
 
 class SqlPlanStore:
@@ -42,55 +45,75 @@ class SqlPlanStore:
         self._clock = clock
         self._max_bytes = max_bytes
         self._kept_bytes = 0
-
-    async def keep(self, body_id: str, body: PlanBody) -> None:
-        """See `PlanStore.keep`."""
-        if self._kept_bytes + body.size_bytes > self._max_bytes:
-            raise PlansFullError(self._kept_bytes, self._max_bytes, _FULL_RETRY_AFTER_S)
-        async with self._database.writing() as connection:
-            await connection.execute(
-                sa.insert(_bodies).values(
-                    body_id=body_id,
-                    created_at=self._clock(),
-                    size_bytes=body.size_bytes,
-                    head=body.head,
-                    tail=body.tail,
-                )
-            )
-            # One by one, so that they are not all in the driver's memory at once.
-            for chunk in body.chunks:
-                await connection.execute(
-                    sa.insert(_chunks).values(
-                        body_id=body_id, first_group=chunk.first_group, body=chunk.data
-                    )
-                )
-        self._kept_bytes += body.size_bytes
+        # Whoever made a plan asks for its first groups at once.
+        self._first: LRUCache[str, tuple[bytes, PlanChunk]] = LRUCache(
+            _FIRST_BYTES, getsizeof=lambda first: len(first[0]) + len(first[1].data)
+        )
 
     async def put(
-        self, plan: PlanRecord, lease_until: datetime | None = None, once: Once | None = None
+        self,
+        plan: PlanRecord,
+        body: PlanBody | None = None,
+        *,
+        lease_until: datetime | None = None,
+        once: Once | None = None,
     ) -> None:
         """See `PlanStore.put`."""
         row = _row_of(plan) | {"lease_until": lease_until}
         try:
             async with self._database.writing() as connection:
                 await claim(connection, once, self._clock())
+                await self._keep(connection, plan, body)
                 await connection.execute(sa.insert(_plans).values(row))
                 await settle(connection, once, plan)
         except IntegrityError as error:
             raise PlanNotFoundError(plan.plan_id) from error
+        self._note(plan, body)
 
-    async def finish(self, plan: PlanRecord) -> bool:
+    async def finish(self, plan: PlanRecord, body: PlanBody | None = None) -> None:
         """See `PlanStore.finish`."""
         changed = {name: _row_of(plan)[name] for name in ("status", "info", "problem", "body_id")}
         async with self._database.writing() as connection:
+            await self._keep(connection, plan, body)
             done = await connection.execute(
                 sa.update(_plans)
                 .where(_plans.c.plan_id == plan.plan_id, _plans.c.status == "submitted")
                 .values(changed | {"lease_until": None})
             )
-            if done.rowcount == 0 and plan.body_id is not None:
-                await _drop_unused(connection, [plan.body_id])
-        return done.rowcount == 1
+            if done.rowcount == 0:
+                raise PlanCancelledError
+        self._note(plan, body)
+
+    def _note(self, plan: PlanRecord, body: PlanBody | None) -> None:
+        if body is None or plan.body_id is None:
+            return
+        self._kept_bytes += body.size_bytes
+        if body.chunks and body.size_bytes <= _SMALL_BYTES:
+            self._first[plan.body_id] = (body.head, body.chunks[0])
+
+    async def _keep(
+        self, connection: AsyncConnection, plan: PlanRecord, body: PlanBody | None
+    ) -> None:
+        if body is None:
+            return
+        if self._kept_bytes + body.size_bytes > self._max_bytes:
+            raise PlansFullError(self._kept_bytes, self._max_bytes, _FULL_RETRY_AFTER_S)
+        await connection.execute(
+            sa.insert(_bodies).values(
+                body_id=plan.body_id,
+                created_at=plan.created_at,
+                size_bytes=body.size_bytes,
+                head=body.head,
+                tail=body.tail,
+            )
+        )
+        # One by one, so that they are not all in the driver's memory at once.
+        for chunk in body.chunks:
+            await connection.execute(
+                sa.insert(_chunks).values(
+                    body_id=plan.body_id, first_group=chunk.first_group, body=chunk.data
+                )
+            )
 
     async def get(self, plan_id: str, now: datetime) -> PlanRecord:
         """See `PlanStore.get`."""
@@ -119,6 +142,9 @@ class SqlPlanStore:
 
     async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
         """See `PlanStore.chunk`."""
+        first = self._first.get(str(plan.body_id)) if group == 0 else None
+        if first is not None:
+            return first
         query = (
             sa.select(_bodies.c.head, _chunks.c.first_group, _chunks.c.body)
             .join(_chunks, _chunks.c.body_id == _bodies.c.body_id)
@@ -208,7 +234,7 @@ class SqlPlanStore:
             gone = (await connection.execute(query.returning(_plans.c.body_id))).all()
             await _drop_unused(connection, [body_id for (body_id,) in gone])
         async with self._database.writing() as connection:
-            # What a replica kept that died before it put the plan.
+            # Two plans of the same groups may have been deleted at the same moment.
             await connection.execute(
                 sa.delete(_bodies).where(_bodies.c.created_at <= now - _ORPHANED, _unused())
             )

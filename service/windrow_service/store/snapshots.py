@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
+from cachetools import LRUCache
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo
@@ -32,6 +33,8 @@ from windrow_service.usecases.ports import (
 from windrow_service.usecases.types import wire_columns
 
 _BODIES_PER_QUERY = 500
+# Snapshots never change; those of 256 tables are at hand.
+_SNAPSHOTS_KEPT = 256
 
 
 class SqlSnapshotStore:
@@ -40,6 +43,7 @@ class SqlSnapshotStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._read: LRUCache[tuple[int, int], Snapshot] = LRUCache(_SNAPSHOTS_KEPT)
 
     async def get(self, table: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
         """See `SnapshotStore.get`."""
@@ -48,34 +52,13 @@ class SqlSnapshotStore:
             wanted = table_row.current_snapshot_id if snapshot_id is None else snapshot_id
             if wanted is None:
                 raise TableNotRefreshedError(table)
-            row = (
-                await connection.execute(
-                    sa.select(schema.snapshots).where(_is(table_row.table_id, wanted))
-                )
-            ).one_or_none()
-            if row is None:
-                raise SnapshotNotFoundError(table, wanted)
-            listed = schema.snapshot_manifests.c
-            entries = await connection.execute(
-                sa.select(listed.manifest_id, listed.first_path, listed.last_path, listed.removed)
-                .where(listed.table_id == table_row.table_id, listed.snapshot_id == wanted)
-                .order_by(listed.position)
-            )
-            return stored(table_row), Snapshot(
-                info=SnapshotInfo.model_validate_json(row.info),
-                data_schema=_schema_of(row.data_schema),
-                partition_schema=_schema_of(row.partition_schema),
-                manifests=tuple(
-                    ManifestEntry(
-                        manifest_id=manifest_id,
-                        first_path=first_path,
-                        last_path=last_path,
-                        removed=np.frombuffer(removed or b"", np.dtype("<i4")),
-                    )
-                    for manifest_id, first_path, last_path, removed in entries
-                ),
-                ranges=_ranges_of(row.ranges),
-            )
+            key = (table_row.table_id, wanted)
+            # The current one is never dropped: no need to look whether it is still there.
+            is_current = wanted == table_row.current_snapshot_id
+            snapshot = self._read.get(key) if is_current else None
+            if snapshot is None:
+                snapshot = self._read[key] = await _load(connection, table, *key)
+            return stored(table_row), snapshot
 
     async def page(self, table: str, before: int, limit: int) -> Sequence[SnapshotInfo]:
         """See `SnapshotStore.page`."""
@@ -142,6 +125,7 @@ class SqlSnapshotStore:
                 .where(
                     schema.tables.c.table_id == row.table_id,
                     schema.tables.c.version == table.version,
+                    sa.true() if checked_at is None else _not_looked_at_since(table),
                 )
                 .values(
                     version=new_version(),
@@ -181,6 +165,7 @@ class SqlSnapshotStore:
                 .where(
                     schema.tables.c.table_id == table.table_id,
                     schema.tables.c.version == table.version,
+                    _not_looked_at_since(table),
                 )
                 .values(checked_at=checked_at)
             )
@@ -188,6 +173,42 @@ class SqlSnapshotStore:
                 row = await require_row(connection, table.info.name)
                 raise TableChangedError(table.info.name, table.version, row.version)
             await _keep_listing(connection, table.table_id, current.snapshot_id, listing)
+
+
+def _not_looked_at_since(table: StoredTable) -> sa.ColumnElement[bool]:
+    # Who looked before another did knows less than what that one said of the same snapshot.
+    return schema.tables.c.checked_at.is_not_distinct_from(table.checked_at)
+
+
+async def _load(
+    connection: AsyncConnection, table: str, table_id: int, snapshot_id: int
+) -> Snapshot:
+    row = (
+        await connection.execute(sa.select(schema.snapshots).where(_is(table_id, snapshot_id)))
+    ).one_or_none()
+    if row is None:
+        raise SnapshotNotFoundError(table, snapshot_id)
+    listed = schema.snapshot_manifests.c
+    entries = await connection.execute(
+        sa.select(listed.manifest_id, listed.first_path, listed.last_path, listed.removed)
+        .where(listed.table_id == table_id, listed.snapshot_id == snapshot_id)
+        .order_by(listed.position)
+    )
+    return Snapshot(
+        info=SnapshotInfo.model_validate_json(row.info),
+        data_schema=_schema_of(row.data_schema),
+        partition_schema=_schema_of(row.partition_schema),
+        manifests=tuple(
+            ManifestEntry(
+                manifest_id=manifest_id,
+                first_path=first_path,
+                last_path=last_path,
+                removed=np.frombuffer(removed or b"", np.dtype("<i4")),
+            )
+            for manifest_id, first_path, last_path, removed in entries
+        ),
+        ranges=_ranges_of(row.ranges),
+    )
 
 
 async def _insert(

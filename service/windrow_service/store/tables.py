@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -172,19 +174,24 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
     return before.model_copy(update=same) != after
 
 
+@lru_cache(1_000)
+def _info(
+    name: str, definition: str, created_at: datetime, updated_at: datetime, snapshot: str | None
+) -> TableInfo:
+    return TableInfo(
+        name=name,
+        definition=TableDefinition.model_validate_json(definition),
+        created_at=utc(created_at),
+        updated_at=utc(updated_at),
+        current_snapshot=SnapshotInfo.model_validate_json(snapshot) if snapshot else None,
+    )
+
+
 def stored(row: Any) -> StoredTable:
     """Return the table in a row of `find_row`."""
     return StoredTable(
         table_id=row.table_id,
-        info=TableInfo(
-            name=row.name,
-            definition=TableDefinition.model_validate_json(row.definition),
-            created_at=utc(row.created_at),
-            updated_at=utc(row.updated_at),
-            current_snapshot=SnapshotInfo.model_validate_json(row.snapshot)
-            if row.snapshot
-            else None,
-        ),
+        info=_info(row.name, row.definition, row.created_at, row.updated_at, row.snapshot),
         version=row.version,
         checked_at=utc(row.checked_at) if row.checked_at is not None else None,
     )

@@ -38,7 +38,7 @@ class Draft:
 
     Attributes:
         summary: The plan in figures.
-        body: Its groups, encoded; None once they are kept.
+        body: Its groups, encoded.
         columns: The columns asked for.
         hidden_columns: What residual filters and sort columns need besides.
         sort_columns: The table's, by the names that the columns have.
@@ -47,7 +47,7 @@ class Draft:
     """
 
     summary: PlanSummary
-    body: PlanBody | None
+    body: PlanBody
     columns: list[Column]
     hidden_columns: list[Column]
     sort_columns: list[SortColumn]

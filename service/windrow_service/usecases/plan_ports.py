@@ -86,29 +86,34 @@ class PlanRecord:
 class PlanStore(Protocol):
     """Plans until they expire."""
 
-    async def keep(self, body_id: str, body: PlanBody) -> None:
-        """Keep groups; `put` of a plan that has them must follow.
-
-        Raises:
-            PlansFullError: All plans together would be too large.
-        """
-
     async def put(
-        self, plan: PlanRecord, lease_until: datetime | None = None, once: Once | None = None
+        self,
+        plan: PlanRecord,
+        body: PlanBody | None = None,
+        *,
+        lease_until: datetime | None = None,
+        once: Once | None = None,
     ) -> None:
-        """Keep a plan, in place of the one of its name that is being made, if there is one.
+        """Keep a plan.
 
         Args:
             plan: The plan.
+            body: Its groups; None if it has none yet, or those that are kept already.
             lease_until: Of one that is being made: when it may be taken for abandoned.
             once: The caller's key.
 
         Raises:
+            PlansFullError: All plans together would be too large.
             PlanNotFoundError: Its groups were dropped.
         """
 
-    async def finish(self, plan: PlanRecord) -> bool:
-        """Note how the making of a plan ended; tell whether anybody still wants it."""
+    async def finish(self, plan: PlanRecord, body: PlanBody | None = None) -> None:
+        """Note how the making of a plan ended, unless nobody wants it any more.
+
+        Raises:
+            PlansFullError: All plans together would be too large.
+            PlanCancelledError: Nobody wants it.
+        """
 
     async def get(self, plan_id: str, now: datetime) -> PlanRecord:
         """Return a plan that has not expired by `now`.

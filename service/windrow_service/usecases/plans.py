@@ -6,10 +6,10 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -20,14 +20,18 @@ from windrow_service.planner.expressions import Expression
 from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.drafts import Draft, draft_plan
 from windrow_service.usecases.errors import (
+    IdempotencyKeyReusedError,
+    PlanCancelledError,
     PlanNotCompletedError,
     PlanNotFoundError,
+    RepeatedRequestError,
     StoreUnavailableError,
 )
 from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.plan_ports import (
     Checkpoint,
     GroupCodec,
+    PlanBody,
     PlanRecord,
     PlanStore,
     Refresher,
@@ -36,6 +40,11 @@ from windrow_service.usecases.plan_ports import (
 from windrow_service.usecases.ports import Clock, Once, Runner, Snapshot, SnapshotStore, StoredTable
 from windrow_service.usecases.scans import Scan, types_of
 from windrow_service.usecases.workers import holdings_of
+
+_Keep: TypeAlias = Callable[[PlanRecord, PlanBody | None], Awaitable[None]]
+
+# What keeps a caller from its plan, and not those who wait for the same groups.
+_OF_ONE_CALLER = (PlanCancelledError, RepeatedRequestError, IdempotencyKeyReusedError)
 
 # What says how a plan is handed over, not what it is.
 _NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}
@@ -112,12 +121,15 @@ class MakePlan:
         table, snapshot = await self._pinned(request)
         plan = self._record(table, snapshot, request, principal)
         found = await self._reusable(plan)
-        if found is None:
-            plan = await self._completed(table, snapshot, plan)
-        else:
+        if found is not None:
             plan = _same(found, plan)
-        await self.plans.put(plan, once=once)
-        return plan
+            await self.plans.put(plan, once=once)
+            return plan
+
+        async def keep(made: PlanRecord, body: PlanBody | None) -> None:
+            await self.plans.put(made, body, once=once)
+
+        return await self._complete(table, snapshot, plan, keep)
 
     async def submit(
         self,
@@ -143,7 +155,7 @@ class MakePlan:
         table, snapshot = await self._pinned(request)
         self._scan(snapshot, request)
         plan = self._record(table, snapshot, request, principal)
-        await self.plans.put(plan, plan.created_at + lease, once)
+        await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
         return plan
 
     async def finish(self, plan: PlanRecord) -> None:
@@ -151,17 +163,18 @@ class MakePlan:
 
         Raises:
             StoreUnavailableError: It could not be noted; it may be tried again.
+            PlanCancelledError: Nobody wants it any more.
         """
         try:
             table, snapshot = await self.snapshots.get(plan.request.table, plan.snapshot_id)
             if table.table_id != plan.table_id:
                 raise PlanNotFoundError(plan.plan_id)
-            plan = await self._completed(table, snapshot, plan)
-        except StoreUnavailableError:
+            await self._complete(table, snapshot, plan, self.plans.finish)
+        except (StoreUnavailableError, PlanCancelledError):
             raise
         except Exception as error:  # told to whoever asks for the plan
-            plan = replace(plan, state="failed", problem=self.describe(error))
-        await self.plans.finish(plan)
+            failed = replace(plan, state="failed", problem=self.describe(error))
+            await self.plans.finish(failed)
 
     async def get(self, plan_id: str) -> PlanRecord:
         """Return a plan, however far it is.
@@ -230,19 +243,38 @@ class MakePlan:
             return None
         return await self.plans.find(plan.request_key, plan.created_at)
 
-    async def _completed(
-        self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord
+    async def _complete(
+        self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord, keep: _Keep
     ) -> PlanRecord:
-        async def work(check: Checkpoint) -> tuple[Draft, str, float]:
-            return await self._make(table, snapshot, plan.request, check)
+        """Make a plan and keep it, or give it the groups of an equal one that is being made."""
+        leads = False
 
-        draft, body_id, seconds = await self.shared.run(plan.request_key, work)
-        info = _info(table, snapshot, plan, draft, seconds)
-        return replace(plan, state="completed", info=info, body_id=body_id)
+        async def work(check: Checkpoint) -> PlanRecord:
+            nonlocal leads
+            leads = True
+            draft, seconds = await self._draft(table, snapshot, plan.request, check)
+            info = _info(table, snapshot, plan, draft, seconds)
+            made = replace(plan, state="completed", info=info, body_id=plan.plan_id)
+            check()
+            await keep(made, draft.body)
+            return made
 
-    async def _make(
+        while True:
+            try:
+                made = await self.shared.run(plan.request_key, work)
+            except _OF_ONE_CALLER:
+                if leads:
+                    raise
+                continue
+            if leads:
+                return made
+            made = _same(made, plan)
+            await keep(made, None)
+            return made
+
+    async def _draft(
         self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
-    ) -> tuple[Draft, str, float]:
+    ) -> tuple[Draft, float]:
         started = time.perf_counter()
         scan = await self.runner.run(lambda: self._scan(snapshot, request))
         decoded = await self.manifests.read(
@@ -261,11 +293,7 @@ class MakePlan:
                 check=check,
             )
         )
-        assert draft.body is not None
-        body_id = secrets.token_hex(16)
-        check()
-        await self.plans.keep(body_id, draft.body)
-        return replace(draft, body=None), body_id, time.perf_counter() - started
+        return draft, time.perf_counter() - started
 
     def _scan(self, snapshot: Snapshot, request: PlanRequest) -> Scan:
         return Scan.of(snapshot, self._expression(request, types_of(snapshot)))

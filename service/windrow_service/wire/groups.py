@@ -22,7 +22,8 @@ END_MARKER = b"windrow:end"
 # A batch holds whole groups up to about this many splits.
 SPLITS_PER_BATCH = 65_536
 
-_WRITE_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+# Below this, handing columns to threads takes longer than compressing them.
+_FEW_SPLITS = 16_384
 _FILE_COLUMNS = ("size_bytes", "mtime_ns", "row_count", "partition")
 
 
@@ -33,10 +34,13 @@ class ArrowGroups:
         """See `GroupCodec.encode`."""
         table = _table_of(groups)
         sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(
+            compression="zstd", use_threads=len(groups.splits) > _FEW_SPLITS
+        )
         # The schema is written with the first batch.
         ends = [table.schema.serialize().size]
         first_groups: list[int] = []
-        with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as stream:
+        with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
             begin = 0
             for end in _batch_ends(groups.offsets):
                 check()
