@@ -16,6 +16,7 @@ from windrow_service.filters import errors as filters
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
 from windrow_service.usecases import errors as usecases
+from windrow_service.usecases import refresh_errors
 
 
 def leaves(module: Any) -> list[type[Exception]]:
@@ -31,22 +32,35 @@ def leaves(module: Any) -> list[type[Exception]]:
     return [value for value in classes if value not in bases]
 
 
-LEAVES = [leaf for module in (usecases, inventory, filters, planner) for leaf in leaves(module)]
+LEAVES = [
+    leaf
+    for module in (usecases, refresh_errors, inventory, filters, planner)
+    for leaf in leaves(module)
+]
 # Met at the start or by commands; and the last is answered as the first request was.
 NEVER_ANSWERED = {
     usecases.RevisionError,
     usecases.TokenNotFoundError,
     usecases.InvalidTokenError,
     usecases.RepeatedRequestError,
+    # Told as what it means to callers: cancelled, or abandoned.
+    inventory.InventoryCancelledError,
 }
 ANSWERED = [leaf for leaf in LEAVES if leaf not in NEVER_ANSWERED]
 SAMPLES: dict[str, Any] = {
+    "bool": True,
     "int": 7,
     "str": "text",
     "tuple[str, ...]": ("a", "b"),
     "tuple[tuple[str, str], ...]": (("path", "reason"),),
     "str | None": None,
     "int | None": None,
+    "dict[str, Any]": {
+        "type": "urn:windrow:problem:busy",
+        "title": "Busy",
+        "status": 503,
+        "detail": "wait",
+    },
 }
 
 

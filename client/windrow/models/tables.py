@@ -113,10 +113,14 @@ class RefreshProgress(Answer):
 
 
 class RefreshStatus(Answer):
-    """A refresh of one table: running, done or failed."""
+    """A refresh of one table: running, done, failed or cancelled.
 
+    One whose coordinator has died is `failed`, with the problem `refresh-abandoned`.
+    """
+
+    refresh_id: str
     table: str
-    status: Literal["running", "done", "failed"]
+    status: Literal["running", "done", "failed", "cancelled"]
     started_at: datetime
     seconds: float
     progress: RefreshProgress
@@ -128,5 +132,5 @@ class RefreshStatus(Answer):
     manifests_reused: int = 0
     snapshot: SnapshotInfo | None = None
     problem: dict[str, object] | None = Field(
-        default=None, description="The RFC 9457 problem that ended a failed refresh."
+        default=None, description="The RFC 9457 problem that ended a refresh which is not done."
     )

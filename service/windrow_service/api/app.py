@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
-from windrow_service.api import once, operations, plans, problems, tables, workers
+from windrow_service.api import once, operations, plans, problems, refreshes, tables, workers
 from windrow_service.api.access import READ, Authentication
 from windrow_service.api.bodies import BoundedBodies
 from windrow_service.api.deps import Services
@@ -53,6 +53,7 @@ def create_app(
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     refusals = problems.problem_responses(401, 403, 503)
     app.include_router(tables.router, responses=refusals)
+    app.include_router(refreshes.router, responses=refusals)
     app.include_router(plans.router, responses=refusals, dependencies=[READ])
     app.include_router(workers.router, responses=refusals)
     app.include_router(operations.health)

@@ -18,6 +18,7 @@ from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
 from windrow_service.usecases import errors as usecases
+from windrow_service.usecases import refresh_errors as refresh
 
 MEDIA_TYPE = "application/problem+json"
 _PREFIX = "urn:windrow:problem:"
@@ -66,7 +67,10 @@ KINDS: Mapping[type[Exception], Kind] = {
     usecases.PlanNotCompletedError: Kind(CONFLICT, "plan-not-completed", "Plan has no groups yet"),
     usecases.PlanCancelledError: Kind(CONFLICT, "plan-cancelled", "Plan was deleted"),
     usecases.PlansFullError: Kind(UNAVAILABLE, "plans-full", "Plans take too much room"),
-    usecases.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
+    refresh.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
+    refresh.RefreshNotRunningError: Kind(NOT_FOUND, "refresh-not-running", "No refresh is running"),
+    refresh.RefreshCancelledError: Kind(CONFLICT, "refresh-cancelled", "Refresh was cancelled"),
+    refresh.RefreshAbandonedError: Kind(UNAVAILABLE, "refresh-abandoned", "Refresh was abandoned"),
     usecases.PageTokenError: Kind(NOT_FOUND, "page-not-found", "Page not found"),
     usecases.TableNotRefreshedError: Kind(
         CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
@@ -120,9 +124,6 @@ KINDS: Mapping[type[Exception], Kind] = {
         CONFLICT, "unreadable-file", "File cannot be read as Parquet"
     ),
     inventory.FileChangedError: Kind(CONFLICT, "file-changed", "File changed during the refresh"),
-    inventory.InventoryCancelledError: Kind(
-        UNAVAILABLE, "refresh-cancelled", "Refresh was stopped, as the coordinator is"
-    ),
     inventory.InvalidInventoryError: Kind(
         INVALID, "invalid-inventory", "Inventory cannot be accepted"
     ),
@@ -141,6 +142,7 @@ KINDS: Mapping[type[Exception], Kind] = {
 _TRY_LATER = (
     usecases.PlanNotCompletedError,
     usecases.PlansFullError,
+    refresh.RefreshAbandonedError,
     usecases.BusyError,
     usecases.StoreUnavailableError,
     usecases.CacheUnavailableError,
@@ -158,6 +160,8 @@ class Answer:
 
 def describe(error: Exception, instance: str | None = None) -> Answer:
     """Return the problem that an error is; nothing leaks of an error that is not listed."""
+    if isinstance(error, refresh.RefreshFailedError):
+        return _told_again(error.problem, instance)
     kind = KINDS.get(type(error), _UNKNOWN)
     body: dict[str, Any] = {
         "type": _PREFIX + kind.slug,
@@ -181,9 +185,15 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
     return Answer(body, headers)
 
 
+def _told_again(problem: Mapping[str, Any], instance: str | None) -> Answer:
+    where = {} if instance is None else {"instance": instance}
+    headers = {"Retry-After": "1"} if problem["status"] == UNAVAILABLE else {}
+    return Answer({**problem, **where}, headers)
+
+
 def install(app: FastAPI) -> None:
     """Make every answer of an application that is not a success a problem."""
-    for error_type in (*KINDS, Exception):
+    for error_type in (*KINDS, refresh.RefreshFailedError, Exception):
         app.add_exception_handler(error_type, _answer)
     app.add_exception_handler(HTTPException, _answer_http)
 
@@ -208,7 +218,7 @@ def add_problem_schema(document: dict[str, Any]) -> None:
 
 
 async def _answer(request: Request, error: Exception) -> JSONResponse:
-    if type(error) not in KINDS:
+    if type(error) not in (*KINDS, refresh.RefreshFailedError):
         _log.error("request failed", path=request.url.path, exc_info=error)
     return problem_answer(request, error)
 

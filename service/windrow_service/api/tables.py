@@ -1,13 +1,10 @@
-"""Calls about tables: register, look up, list, delete, refresh, history."""
+"""Calls about tables: register, look up, list, delete, publish, history."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request, Response, status
+from fastapi import APIRouter, Request, Response, status
 
 from windrow.models import (
-    RefreshStatus,
     SnapshotInfo,
     SnapshotPage,
     TableDefinition,
@@ -21,23 +18,13 @@ from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
-    PreferHeader,
     ServicesDep,
     TableNamePath,
     version_of,
 )
 from windrow_service.api.once import Answer, OnceDep
-from windrow_service.api.problems import describe, problem_responses
-from windrow_service.pool.refreshes import RefreshRun
+from windrow_service.api.problems import problem_responses
 from windrow_service.usecases.ports import StoredTable
-
-FullQuery = Annotated[
-    bool,
-    Query(
-        description="List every folder, not only those that changed. A file that was written in "
-        "place does not change its folder, and is found so alone."
-    ),
-]
 
 router = APIRouter(tags=["tables"])
 _DEFAULT_PAGE = 100
@@ -122,7 +109,6 @@ async def delete_table(
 ) -> Response:
     """Forget a table and its snapshots. Its files stay where they are."""
     await services.tables.delete(name, version_of(if_match), once(_deleted))
-    services.refreshes.forget(name)
     return _deleted(None).response()
 
 
@@ -196,65 +182,4 @@ def _published(table: StoredTable) -> Answer:
         status=status.HTTP_201_CREATED,
         headers={"ETag": f'"{table.version}"'},
         body=snapshot.model_dump_json(),
-    )
-
-
-@router.post(
-    "/tables/{name}/refresh",
-    operation_id="refresh_table",
-    dependencies=[WRITE],
-    responses={202: {"model": RefreshStatus}, **problem_responses(403, 404, 409, 412, 422, 503)},
-)
-async def refresh_table(
-    name: TableNamePath,
-    services: ServicesDep,
-    response: Response,
-    prefer: PreferHeader = None,
-    full: FullQuery = False,
-) -> RefreshStatus:
-    """List the table's location again and publish a snapshot if anything is new.
-
-    Where the file system keeps folders' times, only folders that changed are listed.
-
-    One refresh runs per table: a second call joins it. With `Prefer: respond-async` the
-    answer comes at once, and `GET` on the same path tells how far it is. It needs no key to be
-    asked for again: the files decide what is published.
-    """
-    await services.tables.get(name)
-    run = await services.refreshes.start(name, full=full)
-    if prefer is not None and "respond-async" in prefer:
-        response.status_code = status.HTTP_202_ACCEPTED
-        response.headers["Location"] = f"/tables/{name}/refresh"
-        response.headers["Retry-After"] = "1"
-    else:
-        await run.wait()
-    return _status_of(run)
-
-
-@router.get(
-    "/tables/{name}/refresh",
-    operation_id="get_refresh",
-    dependencies=[READ],
-    responses=problem_responses(404, 422, 503),
-)
-async def get_refresh(name: TableNamePath, services: ServicesDep) -> RefreshStatus:
-    """Tell how far the running refresh is, or how the last one ended."""
-    await services.tables.get(name)
-    return _status_of(services.refreshes.latest(name))
-
-
-def _status_of(run: RefreshRun) -> RefreshStatus:
-    done = run.result
-    return RefreshStatus(
-        table=run.table,
-        status="running" if run.seconds is None else "done" if done else "failed",
-        started_at=run.started_at,
-        seconds=round(run.elapsed_s, 3),
-        progress=run.progress,
-        changed=done.changed if done else None,
-        files_added=done.files_added if done else 0,
-        files_removed=done.files_removed if done else 0,
-        manifests_reused=done.manifests_reused if done else 0,
-        snapshot=done.snapshot if done else None,
-        problem=describe(run.error).body if run.error else None,
     )

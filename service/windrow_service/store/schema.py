@@ -90,10 +90,13 @@ refreshes = sa.Table(
     metadata,
     sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("refresh_id", sa.String(32), nullable=False),
-    # Null once it has ended.
+    sa.Column("full_listing", sa.Boolean, nullable=False),
+    # Null once it has ended; who lets it pass has died.
     sa.Column("lease_until", sa.DateTime(timezone=True)),
-    sa.Column("cancelled", sa.Boolean, nullable=False, default=False),
+    sa.Column("cancelled", sa.Boolean, nullable=False),
     sa.Column("status", sa.Text, nullable=False),
+    # How the one before ended, for those who still wait for that.
+    sa.Column("previous", sa.Text),
 )
 
 # Bodies are shared by plans that were asked for alike.

@@ -5,7 +5,6 @@
     - TableNotFoundError
     - SnapshotNotFoundError
     - PlanNotFoundError
-    - RefreshNotFoundError
     - WorkerNotFoundError
     - TokenNotFoundError
   + PlanSnapshotGoneError
@@ -32,7 +31,7 @@
   + ScopeMissingError
   + InvalidTokenError
 
-They know nothing of HTTP: `windrow_service.api.problems` decides what each looks like
+Those about refreshes are in `refresh_errors`. They know nothing of HTTP: `windrow_service.api.problems` decides what each looks like
 on the wire.
 """
 
@@ -140,20 +139,6 @@ class PlansFullError(UseCaseError):
         )
 
 
-class RefreshNotFoundError(NotFoundError):
-    """This coordinator has not refreshed the table since it started."""
-
-    def __init__(self, table: str) -> None:
-        super().__init__(table)
-        self.table = table
-
-    def __str__(self) -> str:
-        return (
-            f"no refresh of {self.table!r} since this coordinator started: "
-            f"POST /tables/{self.table}/refresh starts one"
-        )
-
-
 class WorkerNotFoundError(NotFoundError):
     """No such worker lives, or it has been forgotten since the session that it speaks of."""
 
@@ -257,12 +242,19 @@ class BusyError(UseCaseError):
 
 
 class StoreUnavailableError(UseCaseError):
-    """The metadata database does not answer, or refuses to be written to."""
+    """The metadata database does not answer, or refuses to be written to.
 
-    def __init__(self, reason: str, retry_after_s: int) -> None:
-        super().__init__(reason, retry_after_s)
+    Attributes:
+        reason: What it says.
+        retry_after_s: When to try again, in seconds.
+        passing: Whether it may pass while one waits, as a server's restart does.
+    """
+
+    def __init__(self, reason: str, retry_after_s: int, passing: bool) -> None:
+        super().__init__(reason, retry_after_s, passing)
         self.reason = reason
         self.retry_after_s = retry_after_s
+        self.passing = passing
 
     def __str__(self) -> str:
         return (

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception,
+    stop_after_delay,
+    stop_when_event_set,
+    wait_random_exponential,
+)
 
 from windrow.models import RefreshProgress, SnapshotInfo
+from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.usecases.errors import (
     FormatNotRefreshableError,
+    OutcomeUnknownError,
     SnapshotNotFoundError,
+    StoreUnavailableError,
     TableChangedError,
     TableNotRefreshedError,
 )
@@ -23,9 +35,14 @@ from windrow_service.usecases.ports import (
     TakenInventory,
 )
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 # Another coordinator may publish the same table meanwhile. Looking again is cheap then: the
 # footers that it has read are carried over.
 _ATTEMPTS = 3
+# What was read from the files must not be lost because the database is restarted meanwhile.
+_PATIENCE_S = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +94,7 @@ class RefreshTable:
             TableNotFoundError: No table has this name.
             FormatNotRefreshableError: The table's files are not Parquet.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
+            StoreUnavailableError: The database cannot be used, or was not back in time.
             TableChangedError: The table was changed again and again while its files were read.
             windrow_service.inventory.errors.InventoryError: The files are not a table.
         """
@@ -84,7 +102,7 @@ class RefreshTable:
         while True:
             try:
                 return await self._refresh(name, full, on_progress, cancelled)
-            except (TableChangedError, SnapshotNotFoundError):
+            except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
                 if attempt == _ATTEMPTS:
                     raise
                 attempt += 1
@@ -103,26 +121,33 @@ class RefreshTable:
             seen = progress
             on_progress(progress)
 
-        table = await self.tables.get(name)
+        table = await _patiently(cancelled, self.tables.get, name)
         table_format = table.info.definition.format
         if table_format != "parquet":
             raise FormatNotRefreshableError(name, table_format)
         try:
-            table, previous = await self.snapshots.get(name, None)
+            table, previous = await _patiently(cancelled, self.snapshots.get, name, None)
         except TableNotRefreshedError:
             previous = None
         began = self.clock()
-        bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
-        listing = await self.snapshots.listing(table) if previous and not full else None
+        bodies: list[bytes] = []
+        listing = None
+        if previous is not None:
+            bodies = await _patiently(
+                cancelled, self.snapshots.bodies, name, previous, previous.manifests
+            )
+            listing = None if full else await _patiently(cancelled, self.snapshots.listing, table)
         taken = await self.runner.run(
             lambda: self.inventories.take(
                 table.info.definition, previous, bodies, listing, follow, cancelled
             )
         )
+        if cancelled.is_set():
+            raise InventoryCancelledError
         known = {entry.manifest_id for entry in previous.manifests} if previous else set()
         reused = sum(entry.manifest_id in known for entry in taken.manifests)
         if previous is not None and _same(previous, taken):
-            await self.snapshots.confirm(table, began, taken.listing)
+            await _patiently(cancelled, self.snapshots.confirm, table, began, taken.listing)
             return Refreshed(
                 snapshot=previous.info,
                 changed=False,
@@ -131,7 +156,7 @@ class RefreshTable:
                 manifests_reused=reused,
             )
         on_progress(seen.model_copy(update={"phase": "publishing"}))
-        published = await self.snapshots.publish(table, taken, began)
+        published = await _patiently(cancelled, self.snapshots.publish, table, taken, began)
         assert published.info.current_snapshot is not None
         return Refreshed(
             snapshot=published.info.current_snapshot,
@@ -140,6 +165,22 @@ class RefreshTable:
             files_removed=taken.files_removed,
             manifests_reused=reused,
         )
+
+
+async def _patiently(
+    cancelled: threading.Event, ask: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Ask the store again and again while it is away, unless told to stop."""
+    retrying = AsyncRetrying(
+        retry=retry_if_exception(
+            lambda error: isinstance(error, StoreUnavailableError) and error.passing
+        ),
+        wait=wait_random_exponential(multiplier=0.2, max=2),
+        stop=stop_after_delay(_PATIENCE_S) | stop_when_event_set(cancelled),
+        reraise=True,
+    )
+    answer: T = await retrying(ask, *args, **kwargs)
+    return answer
 
 
 def _same(previous: Snapshot, taken: TakenInventory) -> bool:

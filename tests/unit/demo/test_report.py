@@ -105,6 +105,7 @@ def _outcome(hash_sums: Mapping[str, int]) -> DemoOutcome:
         },
         listing_s=5.4,
         refresh=RefreshStatus(
+            refresh_id="r",
             table="demo.flights",
             status="done",
             started_at=NOW,

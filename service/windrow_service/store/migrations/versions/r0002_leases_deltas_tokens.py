@@ -99,9 +99,11 @@ def _make_listings_and_refreshes() -> None:
         "refreshes",
         sa.Column("table_id", sa.Integer, nullable=False),
         sa.Column("refresh_id", sa.String(32), nullable=False),
+        sa.Column("full_listing", sa.Boolean, nullable=False),
         sa.Column("lease_until", sa.DateTime(timezone=True)),
         sa.Column("cancelled", sa.Boolean, nullable=False),
         sa.Column("status", sa.Text, nullable=False),
+        sa.Column("previous", sa.Text),
         sa.PrimaryKeyConstraint("table_id", name="pk_refreshes"),
         sa.ForeignKeyConstraint(
             ["table_id"], ["tables.table_id"], name="fk_refreshes_table_id", ondelete="CASCADE"
