@@ -1,0 +1,254 @@
+"""Who may call: no stranger, nobody beyond their scopes, and nobody whose token was revoked."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from tests.support.databases import postgresql
+from tests.support.problems import PREFIX, problem_of
+from tests.support.servers import running
+from windrow_service import bootstrap
+from windrow_service.openapi import document
+from windrow_service.settings import Settings
+from windrow_service.usecases.access import SCOPES
+from windrow_service.usecases.access_ports import Token
+
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, methods in document()["paths"].items()
+    for method, operation in methods.items()
+}
+GUARDED = [name for name in OPERATIONS if "/health/" not in name]
+_VALUES = {"plan_id": "0" * 32}
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = tmp_path_factory.mktemp("tokens")
+    return Settings(
+        state_dir=folder / "state", allowed_locations=(str(folder),), require_tokens=True
+    )
+
+
+@pytest.fixture(scope="module")
+def guarded(settings: Settings) -> Iterator[str]:
+    with running(settings) as url:
+        yield url
+
+
+@pytest.fixture
+def anyone(guarded: str) -> Iterator[httpx.Client]:
+    """A caller without a token."""
+    with httpx.Client(base_url=guarded, timeout=60) as client:
+        yield client
+
+
+def created(
+    settings: Settings, name: str, scopes: Sequence[str], expires_in: timedelta | None = None
+) -> tuple[Token, str]:
+    async def create() -> tuple[Token, str]:
+        async with bootstrap.open_tokens(settings) as tokens:
+            return await tokens.create(name, scopes, expires_in)
+
+    with start_blocking_portal() as portal:
+        return portal.call(create)
+
+
+def revoke(settings: Settings, token: Token) -> None:
+    async def revoked() -> None:
+        async with bootstrap.open_tokens(settings) as tokens:
+            await tokens.revoke(token.token_id)
+
+    with start_blocking_portal() as portal:
+        portal.call(revoked)
+
+
+@pytest.fixture(scope="module")
+def secrets(settings: Settings) -> dict[str, str]:
+    """A token of each scope."""
+    return {scope: created(settings, f"of-{scope}", [scope])[1] for scope in SCOPES}
+
+
+def bearing(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def request_of(operation: str) -> tuple[str, str]:
+    method, path = operation.split(" ")
+    return method, re.sub(r"\{(\w+)\}", lambda found: _VALUES.get(found[1], "some"), path)
+
+
+@pytest.mark.parametrize("operation", GUARDED)
+def test_no_call_is_answered_without_a_token(anyone: httpx.Client, operation: str) -> None:
+    method, path = request_of(operation)
+
+    problem = problem_of(anyone.request(method, path), 401, "unauthenticated")
+
+    assert "windrow token create" in problem["detail"]
+
+
+@pytest.mark.parametrize("operation", GUARDED)
+def test_a_call_is_answered_under_the_scope_that_the_contract_names_and_no_other(
+    anyone: httpx.Client, secrets: dict[str, str], operation: str
+) -> None:
+    method, path = request_of(operation)
+    ((needed,),) = (entry["token"] for entry in OPERATIONS[operation]["security"])
+
+    for scope, allowed in SCOPES.items():
+        answer = anyone.request(method, path, headers=bearing(secrets[scope]))
+        refused = answer.headers.get("Content-Type") == "application/problem+json" and (
+            answer.json()["type"] == f"{PREFIX}scope-missing"
+        )
+        assert refused == (needed not in allowed), (scope, answer.text)
+        if refused:
+            problem = problem_of(answer, 403, "scope-missing")
+            assert repr(needed) in problem["detail"]
+            assert f'scope="{needed}"' in answer.headers["WWW-Authenticate"]
+
+
+def test_each_call_says_which_token_it_needs() -> None:
+    for name in GUARDED:
+        assert {"401", "403"} <= OPERATIONS[name]["responses"].keys(), name
+    assert document()["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_scopes_are_as_documented() -> None:
+    needed = {name: OPERATIONS[name]["security"][0]["token"][0] for name in GUARDED}
+
+    assert needed["GET /tables"] == needed["POST /plans"] == needed["GET /workers"] == "read"
+    assert needed["PUT /tables/{name}"] == needed["POST /tables/{name}/snapshots"] == "write"
+    assert needed["PUT /workers/{worker_id}"] == "worker"
+    assert needed["DELETE /tables/{name}"] == "admin"
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/docs", "/openapi.json"])
+def test_probes_and_the_contract_are_open(anyone: httpx.Client, path: str) -> None:
+    assert anyone.get(path).is_success
+
+
+def test_a_page_of_the_docs_brings_all_it_shows(anyone: httpx.Client) -> None:
+    for asset in re.findall(r'(?:src|href)="(/[^"]+)"', anyone.get("/docs").text):
+        assert anyone.get(asset).is_success, asset
+
+
+def test_what_is_wrong_with_a_token_is_not_told(
+    anyone: httpx.Client, settings: Settings, secrets: dict[str, str]
+) -> None:
+    revoked_token, revoked = created(settings, "gone", ["admin"])
+    revoke(settings, revoked_token)
+    _, expired = created(settings, "late", ["admin"], timedelta(microseconds=1))
+    good = secrets["admin"]
+    sent = {
+        "missing": {},
+        "empty": {"Authorization": ""},
+        "of another scheme": {"Authorization": f"Basic {good}"},
+        "bare": {"Authorization": good},
+        "malformed": bearing("wdr_x"),
+        "two": bearing(f"{good} {good}"),
+        "in the query": {},
+        "unknown": bearing("wdr_" + "a" * 43),
+        "of other letters": bearing(good.upper()),
+        "revoked": bearing(revoked),
+        "expired": bearing(expired),
+    }
+
+    answers = {
+        what: anyone.get("/tables", headers=headers, params={"access_token": good})
+        for what, headers in sent.items()
+    }
+
+    for answer in answers.values():
+        problem_of(answer, 401, "unauthenticated")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert len({answer.text for answer in answers.values()}) == 1
+    for secret in (good, revoked, expired):
+        assert secret not in answers["missing"].text
+
+
+def test_a_stranger_is_refused_before_the_body_is_looked_at(anyone: httpx.Client) -> None:
+    for body in (b"{", b"x" * 2**20, b'{"unknown": 1}'):
+        problem_of(anyone.put("/tables/t", content=body), 401, "unauthenticated")
+    problem_of(anyone.get("/no/such/path"), 401, "unauthenticated")
+
+
+def test_the_scheme_may_be_written_in_any_case(
+    anyone: httpx.Client, secrets: dict[str, str]
+) -> None:
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        headers = {"Authorization": f"{scheme} {secrets['read']}"}
+        assert anyone.get("/tables", headers=headers).is_success
+
+
+def test_a_revoked_token_is_refused_soon_also_where_it_was_in_use(
+    anyone: httpx.Client, settings: Settings
+) -> None:
+    token, secret = created(settings, "leaver", ["read"])
+    assert anyone.get("/tables", headers=bearing(secret)).is_success
+
+    revoke(settings, token)
+
+    deadline = time.monotonic() + 60
+    while anyone.get("/tables", headers=bearing(secret)).is_success:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    problem_of(anyone.get("/tables", headers=bearing(secret)), 401, "unauthenticated")
+
+
+def test_a_page_token_leads_on_for_its_caller_alone(
+    anyone: httpx.Client, settings: Settings, secrets: dict[str, str]
+) -> None:
+    for name in ("p1", "p2"):
+        location = {"location": f"{settings.allowed_locations[0]}/{name}"}
+        put = anyone.put(f"/tables/{name}", json=location, headers=bearing(secrets["write"]))
+        assert put.is_success, put.text
+    _, successor = created(settings, "of-read", ["read"])
+
+    def page(token: str, **params: Any) -> httpx.Response:
+        return anyone.get("/tables", params={"page_size": 1} | params, headers=bearing(token))
+
+    on = page(secrets["read"]).json()["next_page_token"]
+
+    assert page(secrets["read"], page_token=on).is_success
+    # Tokens of one name are one principal.
+    assert page(successor, page_token=on).is_success
+    problem_of(page(secrets["admin"], page_token=on), 404, "page-not-found")
+
+
+def test_a_database_that_is_gone_is_not_taken_for_a_bad_token(tmp_path: Path) -> None:
+    with postgresql() as server:
+        settings = Settings.model_validate(
+            {
+                "database_url": server.url,
+                "require_tokens": True,
+                "allowed_locations": (str(tmp_path),),
+            }
+        )
+        bootstrap.upgrade(settings)
+        _, secret = created(settings, "etl", ["read"])
+        with running(settings) as url, httpx.Client(base_url=url, timeout=60) as http:
+            server.stop()
+            answer = http.get("/tables", headers=bearing(secret))
+
+            problem_of(answer, 503, "store-unavailable")
+            assert int(answer.headers["Retry-After"]) > 0
+            assert http.get("/health/live").is_success
+            problem_of(http.get("/tables"), 401, "unauthenticated")
+
+            server.start()
+            assert http.get("/tables", headers=bearing(secret)).is_success
+
+
+def test_without_the_setting_everybody_may_call(
+    http: httpx.Client, make_plan: Callable[..., dict[str, Any]], events: str
+) -> None:
+    assert make_plan(events)["status"] == "completed"
+    assert http.get("/tables", headers=bearing("wdr_nonsense")).is_success
