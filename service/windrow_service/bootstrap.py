@@ -47,7 +47,7 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access import Authenticate
-from windrow_service.usecases.errors import StoreUnavailableError
+from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.plan_ports import PlanStore
@@ -157,7 +157,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         plan_runs = PlanRuns(plans, make_plan.finish, _now)
         stack.push_async_callback(plan_runs.aclose)
         for forever in (_purge(plans, once), plan_runs.adopt()):
-            stack.callback(asyncio.create_task(forever).cancel)
+            stack.push_async_callback(_stop, asyncio.create_task(forever))
         yield Services(
             authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
             once=once,
@@ -229,13 +229,19 @@ async def _say_if_nobody_may_call(tokens: SqlTokenStore) -> None:
         )
 
 
+async def _stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    # Until it has given back its connection, the database cannot be closed in order.
+    await asyncio.wait([task])
+
+
 async def _purge(plans: PlanStore, once: OnceStore) -> None:
     while True:
         try:
             await plans.purge(_now())
             await once.purge(_now())
-        except StoreUnavailableError as error:
-            _log.warning("what has expired is still there", reason=error.reason)
+        except (StoreUnavailableError, OutcomeUnknownError) as error:
+            _log.warning("what has expired may still be there", reason=str(error))
         await asyncio.sleep(_PURGE_EVERY_S)
 
 

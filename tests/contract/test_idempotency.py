@@ -18,6 +18,8 @@ from tests.support.servers import running
 from windrow_service import bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
+from windrow_service.store.database import embedded_url, open_database, server_url
+from windrow_service.store.once import SqlOnceStore
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 DEFINITION = {
@@ -132,7 +134,7 @@ def test_a_key_is_not_taken_for_another_request(http: httpx.Client, table: dict[
 
 
 def test_a_refused_change_leaves_its_key_free(http: httpx.Client, table: dict[str, Any]) -> None:
-    publish = {"content": inventory("a"), "headers": ARROW | key("e")}
+    publish: dict[str, Any] = {"content": inventory("a"), "headers": ARROW | key("e")}
     problem_of(http.delete("/tables/t", headers=key("f")), 404, "table-not-found")
     problem_of(http.post("/tables/t/snapshots", **publish), 404, "table-not-found")
     stale = key("g") | {"If-Match": '"0"'}
@@ -187,8 +189,13 @@ def test_keys_are_forgotten_once_they_have_expired(
     now = datetime.now(timezone.utc)
 
     async def purged(at: datetime) -> int:
-        async with bootstrap.open_services(settings) as services:
-            return await services.once.purge(at)
+        given = settings.database_url
+        url = server_url(given.get_secret_value()) if given else embedded_url(settings.state_dir)
+        database = await open_database(url)
+        try:
+            return await SqlOnceStore(database).purge(at)
+        finally:
+            await database.aclose()
 
     with start_blocking_portal() as portal:
         assert portal.call(purged, now + timedelta(hours=23)) == 0

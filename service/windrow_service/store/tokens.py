@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from windrow_service.store import schema
-from windrow_service.store.database import Database
+from windrow_service.store.database import Database, utc
 from windrow_service.usecases.access_ports import Token
 from windrow_service.usecases.errors import TokenNotFoundError
 
@@ -69,12 +69,7 @@ def _token(row: Any) -> Token:
         token_id=row.token_id,
         name=row.name,
         scopes=tuple(row.scopes.split(" ")),
-        created_at=_utc(row.created_at),
-        expires_at=row.expires_at and _utc(row.expires_at),
-        revoked_at=row.revoked_at and _utc(row.revoked_at),
+        created_at=utc(row.created_at),
+        expires_at=row.expires_at and utc(row.expires_at),
+        revoked_at=row.revoked_at and utc(row.revoked_at),
     )
-
-
-def _utc(stamp: datetime) -> datetime:
-    # SQLite forgets the time zone.
-    return stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)
