@@ -64,7 +64,7 @@ class SqlPlanStore:
             async with self._database.writing() as connection:
                 await claim(connection, once, self._clock())
                 await self._keep(connection, plan, body)
-                await connection.execute(sa.insert(_plans).values(row))
+                await connection.execute(sa.insert(_plans), row)
                 await settle(connection, once, plan)
         except IntegrityError as error:
             raise PlanNotFoundError(plan.plan_id) from error
@@ -98,22 +98,18 @@ class SqlPlanStore:
             return
         if self._kept_bytes + body.size_bytes > self._max_bytes:
             raise PlansFullError(self._kept_bytes, self._max_bytes, _FULL_RETRY_AFTER_S)
-        await connection.execute(
-            sa.insert(_bodies).values(
-                body_id=plan.body_id,
-                created_at=plan.created_at,
-                size_bytes=body.size_bytes,
-                head=body.head,
-                tail=body.tail,
-            )
-        )
+        row = {
+            "body_id": plan.body_id,
+            "created_at": plan.created_at,
+            "size_bytes": body.size_bytes,
+            "head": body.head,
+            "tail": body.tail,
+        }
+        await connection.execute(sa.insert(_bodies), row)
         # One by one, so that they are not all in the driver's memory at once.
         for chunk in body.chunks:
-            await connection.execute(
-                sa.insert(_chunks).values(
-                    body_id=plan.body_id, first_group=chunk.first_group, body=chunk.data
-                )
-            )
+            row = {"body_id": plan.body_id, "first_group": chunk.first_group, "body": chunk.data}
+            await connection.execute(sa.insert(_chunks), row)
 
     async def get(self, plan_id: str, now: datetime) -> PlanRecord:
         """See `PlanStore.get`."""
