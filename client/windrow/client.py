@@ -8,14 +8,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import httpx
 import pyarrow as pa
 
-from windrow.errors import RefreshFailedError
+from windrow.errors import RefreshFailedError, error_of
 from windrow.models import (
     Plan,
     PlanExplanation,
     PlanOptions,
     PlanRequest,
+    PlanStatus,
     Problem,
     RefreshProgress,
     RefreshStatus,
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 _ARROW_STREAM = "application/vnd.apache.arrow.stream"
 _POLL_S = 0.1
+# Longer plans are polled, so that no proxy loses patience, and no plan dies with its replica.
+_PATIENT = {"Prefer": "respond-async, wait=10"}
+_PLAN_POLL_S = 0.5
 _MAX_POLL_S = 1.0
 # The coordinator that runs a refresh may be stopped; another then begins anew.
 _ATTEMPTS = 5
@@ -127,6 +132,10 @@ class Client:
     def table(self, name: str) -> TableInfo:
         """Return one table with its current snapshot."""
         return read_answer(TableInfo, self._transport.call("GET", _path_of(name)))
+
+    def table_version(self, name: str) -> str:
+        """Return a table's ETag, which is another once its definition or snapshot is: `if_match`."""
+        return self._transport.call("GET", _path_of(name)).headers["ETag"]
 
     def tables(self) -> Iterator[TableInfo]:
         """Yield the registered tables by name, a page at a time."""
@@ -252,6 +261,8 @@ class Client:
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         limit: int | None = None,
+        max_staleness: int | None = None,
+        reuse: bool = False,
         **options: Any,
     ) -> SplitPlan:
         """Plan how to read a table.
@@ -263,6 +274,10 @@ class Client:
             snapshot_id: A version of the table; the current one by default.
             limit: How many rows are enough. The plan leaves out files that are not needed for
                 so many; it still may hold more rows.
+            max_staleness: Seconds. If the table's files were looked at longer ago, the table is
+                refreshed first.
+            reuse: Take the groups of a plan that was made before for the same request and
+                snapshot, if there is one.
             **options: See `windrow.models.PlanOptions`, for example
                 `max_split_size="128MB"` or `parallelism=16`.
 
@@ -276,17 +291,31 @@ class Client:
                 "columns": columns,
                 "snapshot_id": snapshot_id,
                 "limit": limit,
+                "max_staleness": max_staleness,
+                "reuse": reuse,
                 "options": PlanOptions.model_validate(options),
                 # The groups follow as Arrow, all at once.
                 "page_size": 0,
             }
         )
-        answer = self._transport.call("POST", "/plans", body=request.model_dump_json())
-        info = read_answer(Plan, answer)
+        answer = self._transport.call(
+            "POST", "/plans", body=request.model_dump_json(), headers=_PATIENT
+        )
+        info = self._completed(answer)
         stream = self._transport.call(
             "GET", f"/plans/{info.plan_id}/groups", headers={"Accept": _ARROW_STREAM}
         )
         return SplitPlan(info, read_group_stream(info.plan_id, stream.content))
+
+    def _completed(self, answer: httpx.Response) -> Plan:
+        """Wait until a plan is made, by whichever replica, and return it."""
+        while answer.json().get("status") != "completed":
+            plan = read_answer(PlanStatus, answer)
+            if plan.problem is not None:
+                raise error_of(Problem.model_validate(plan.problem))
+            time.sleep(_PLAN_POLL_S)
+            answer = self._transport.call("GET", f"/plans/{plan.plan_id}")
+        return read_answer(Plan, answer)
 
     def explain(self, plan_id: str) -> PlanExplanation:
         """Say why a plan is as it is, beside what the other strategies would make of its files.
@@ -310,6 +339,7 @@ class Client:
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         limit: int | None = None,
+        max_staleness: int | None = None,
         **options: Any,
     ) -> DataFrame:
         """Read a table on Spark, one task per split group.
@@ -325,13 +355,20 @@ class Client:
                 makes it fast: Spark cannot take columns away from this reader afterwards.
             snapshot_id: A version of the table; the current one by default.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
+            max_staleness: Seconds, as in `plan`.
             **options: As in `plan`; `parallelism` is Spark's default parallelism if not given.
         """
         from windrow.spark import default_parallelism, read_plan
 
         options.setdefault("parallelism", default_parallelism(spark))
         plan = self.plan(
-            table, filter=filter, columns=columns, snapshot_id=snapshot_id, limit=limit, **options
+            table,
+            filter=filter,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            limit=limit,
+            max_staleness=max_staleness,
+            **options,
         )
         rows = read_plan(spark, plan.info, plan.groups)
         return rows if limit is None else rows.limit(limit)

@@ -54,7 +54,7 @@ def read_published(stream: pa.Buffer, max_bytes: int) -> pa.Table:
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
         table.validate(full=True)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise InvalidInventoryError(f"it is not an Arrow IPC stream: {error}") from error
     return table
 
