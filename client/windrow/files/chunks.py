@@ -1,13 +1,13 @@
-"""What the footers of a few data files say; runs in a process of its own."""
+"""What the footers of a few data files say; runs where a lost process does no harm."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,9 @@ _FOOTER_END_BYTES = 8
 _READING_THREADS = 8
 _REMOTE_READING_THREADS = 25  # as many connections as `pyarrow.fs` keeps
 
+# The end of a file; why it cannot be read; None if it is no longer what was listed.
+Tail: TypeAlias = bytes | str | None
+
 
 @dataclass(frozen=True, slots=True)
 class FooterGroup:
@@ -50,6 +53,19 @@ class FooterGroup:
         """Return the same with `row` counted in a larger table, in which these are `rows`."""
         placed = pc.cast(rows.take(self.table["row"]), pa.int64())
         return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", placed))
+
+
+def joined(groups: Iterable[FooterGroup]) -> list[FooterGroup]:
+    """Join groups of one schema, so that later steps run once per schema."""
+    by_schema: dict[bytes, list[FooterGroup]] = {}
+    for group in groups:
+        schemas = (group.files.schema, group.bounded)
+        key = b"".join(schema.serialize().to_pybytes() for schema in schemas)
+        by_schema.setdefault(key, []).append(group)
+    return [
+        FooterGroup(same[0].files, same[0].bounded, pa.concat_tables([g.table for g in same]))
+        for same in by_schema.values()
+    ]
 
 
 @dataclass(slots=True)
@@ -150,17 +166,33 @@ def read_chunk(
         sizes_bytes: n sizes, as listed.
         mtimes_ns: n times of the last change, as listed.
     """
-    chunk = ChunkFooters()
+    tails = read_tails(location, paths, sizes_bytes, mtimes_ns)
+    return parse_tails(first_row, paths, sizes_bytes, tails)
+
+
+def read_tails(
+    location: str, paths: Sequence[str], sizes_bytes: Sequence[int], mtimes_ns: Sequence[int]
+) -> list[Tail]:
+    """Read the ends of n files, with the footers in them; see `read_chunk`."""
     remote = is_remote(location)
     read_tail = partial(_read_remote_tail if remote else _read_tail, location)
     thread_count = _REMOTE_READING_THREADS if remote else _READING_THREADS
     with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
-        tails = list(threads.map(partial(_tried, read_tail), paths, sizes_bytes, mtimes_ns))
+        return list(threads.map(partial(_tried, read_tail, remote), paths, sizes_bytes, mtimes_ns))
+
+
+def parse_tails(
+    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Sequence[Tail]
+) -> ChunkFooters:
+    """Say what the footers of n files say; see `read_chunk`.
+
+    Arrow ends the process on some damaged footers: run it where that is no harm.
+    """
+    chunk = ChunkFooters()
     builders: dict[str, _GroupBuilder] = {}
     for index, (path, tail) in enumerate(zip(paths, tails, strict=True)):
-        if isinstance(tail, OSError):
-            reason = why_unreadable(tail) if remote else tail.strerror or str(tail)
-            chunk.unreadable.append((path, reason))
+        if isinstance(tail, str):
+            chunk.unreadable.append((path, tail))
         elif tail is None:
             chunk.changed.append(path)
         else:
@@ -182,15 +214,18 @@ def read_chunk(
 
 
 def _tried(
-    read_tail: Callable[[str, int, int], bytes | None], path: str, size_bytes: int, mtime_ns: int
-) -> bytes | OSError | None:
-    """Return the end of a file, None if it is no longer what was listed, or why there is none."""
+    read_tail: Callable[[str, int, int], bytes | None],
+    remote: bool,
+    path: str,
+    size_bytes: int,
+    mtime_ns: int,
+) -> Tail:
     try:
         return read_tail(path, size_bytes, mtime_ns)
     except FileNotFoundError:
         return None
     except OSError as error:
-        return error
+        return why_unreadable(error) if remote else error.strerror or str(error)
 
 
 def _read_tail(location: str, path: str, size_bytes: int, mtime_ns: int) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ LISTING_SCHEMA = pa.schema(
         pa.field("mtime_ns", pa.int64(), nullable=False),
     ]
 )
+
+_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 
 
 @dataclass(slots=True)
@@ -51,6 +54,11 @@ def is_hidden(name: str) -> bool:
     if name.startswith("."):
         return True
     return (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def unescape(text: str) -> str:
+    """Decode a folder's name as Hive and Spark do: %XX is a code point, all else stays."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "%" in text else text
 
 
 def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> None:

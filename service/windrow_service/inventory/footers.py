@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from concurrent.futures import Executor
 from functools import partial
 
 import pyarrow as pa
 
-from windrow.files.chunks import ChunkFooters, FooterGroup, read_chunk
+from windrow.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
 from windrow_service.inventory.chunked import in_chunks
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 
@@ -58,17 +57,4 @@ def read_with(
         executor,
     )
     meter.report()
-    return _joined(group for chunk in chunks for group in chunk.groups)
-
-
-def _joined(groups: Iterable[FooterGroup]) -> list[FooterGroup]:
-    """Join groups of one schema, so that later steps run once per schema."""
-    by_schema: dict[bytes, list[FooterGroup]] = {}
-    for group in groups:
-        schemas = (group.files.schema, group.bounded)
-        key = b"".join(schema.serialize().to_pybytes() for schema in schemas)
-        by_schema.setdefault(key, []).append(group)
-    return [
-        FooterGroup(same[0].files, same[0].bounded, pa.concat_tables([g.table for g in same]))
-        for same in by_schema.values()
-    ]
+    return joined(group for chunk in chunks for group in chunk.groups)

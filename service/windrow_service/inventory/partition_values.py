@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files.entries import unescape
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -33,16 +34,10 @@ _FRACTION = re.compile(
 )
 _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 # Sure to fit 64 bits, and in a form that Arrow's own parser reads as we do.
 _SHORT_INTEGERS = r"^-?[0-9]{1,18}$"
 
 _INTEGER_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
-
-
-def unescape(text: str) -> str:
-    """Decode a folder's name as Hive and Spark do: %XX is a code point, all else stays."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "%" in text else text
 
 
 def infer_type(texts: pa.Array) -> pa.DataType:

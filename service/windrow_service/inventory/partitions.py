@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.arrays import make_struct
+from windrow.files.entries import unescape
 from windrow.files.schema import ColumnNames
 from windrow_service.inventory.errors import (
     BucketNumberError,
@@ -23,7 +24,6 @@ from windrow_service.inventory.partition_values import (
     describe_type,
     infer_type,
     is_partition_type,
-    unescape,
 )
 
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
