@@ -19,7 +19,9 @@ from windrow.cli.options import (
 )
 from windrow.cli.progress import refreshing
 from windrow.cli.render import message, refresh_outcome, table_details, table_list
+from windrow.client import Client
 from windrow.connecting import connect
+from windrow.models import RefreshStatus
 
 app = typer.Typer(
     help="Register tables and look after their inventories.",
@@ -138,16 +140,39 @@ def refresh(
             "in place.",
         ),
     ] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Stop the refresh that runs, whoever started it.")
+    ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """List a table's files again and publish a new snapshot if something changed."""
-    with connect(url) as client, refreshing(error_console(), name) as on_progress:
-        status = client.refresh(name, full=full, on_progress=on_progress)
+    """List a table's files again and publish a new snapshot if something changed.
+
+    Ctrl-C leaves it running; the same command again follows it.
+    """
+    if cancel and full:
+        raise typer.BadParameter("--cancel stops a refresh and --full starts one: give one of them")
+    with connect(url) as client:
+        status = client.cancel_refresh(name) if cancel else _followed(client, name, full)
     if as_json:
         show_json(status)
+    elif status.status == "cancelled":
+        show(message(f"the refresh of {name} is cancelled; nothing was published"))
     else:
         show(refresh_outcome(status))
+
+
+def _followed(client: Client, name: str, full: bool) -> RefreshStatus:
+    try:
+        with refreshing(error_console(), name) as on_progress:
+            return client.refresh(name, full=full, on_progress=on_progress)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"the refresh of {name} goes on: `windrow table refresh {name}` follows it, and "
+            f"`windrow table refresh {name} --cancel` stops it",
+            err=True,
+        )
+        raise
 
 
 @app.command()

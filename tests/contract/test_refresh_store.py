@@ -1,0 +1,238 @@
+"""`RefreshStore`: one refresh of a table at a time, held by a lease, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from windrow.models import RefreshProgress, RefreshStatus, TableDefinition
+from windrow_service.store.database import (
+    Database,
+    embedded_url,
+    open_database,
+    server_url,
+    upgrade_database,
+)
+from windrow_service.store.refreshes import SqlRefreshStore
+from windrow_service.store.snapshots import SqlSnapshotStore
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
+from windrow_service.usecases.ports import TakenInventory
+from windrow_service.usecases.refresh_errors import RefreshNotFoundError, RefreshNotRunningError
+
+T = TypeVar("T")
+NOW = datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=timezone.utc)
+LEASE = timedelta(seconds=5)
+TABLE = "sales.events"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
+    if request.param == "sqlite":
+        return embedded_url(tmp_path)
+    url = server_url(request.getfixturevalue("postgresql_url"))
+    upgrade_database(url)
+    return url
+
+
+def done(work: Coroutine[Any, Any, T]) -> T:
+    # In a thread: a browser that other tests keep open has a running loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def trying(url: sa.URL, work: Callable[[SqlRefreshStore, SqlTableStore], Awaitable[T]]) -> T:
+    """Do something with a store that knows one table."""
+
+    async def run(database: Database, tables: SqlTableStore) -> T:
+        return await work(SqlRefreshStore(database), tables)
+
+    return opened(url, run)
+
+
+def opened(url: sa.URL, work: Callable[[Database, SqlTableStore], Awaitable[T]]) -> T:
+    async def run() -> T:
+        database = await open_database(url)
+        try:
+            tables = SqlTableStore(database, lambda: NOW)
+            await tables.put(TABLE, TableDefinition(location="/data/events"), None)
+            return await work(database, tables)
+        finally:
+            await database.aclose()
+
+    return done(run())
+
+
+def running(refresh_id: str, **fields: Any) -> RefreshStatus:
+    values: dict[str, Any] = {
+        "refresh_id": refresh_id,
+        "table": TABLE,
+        "status": "running",
+        "started_at": NOW,
+        "seconds": 0.0,
+        "progress": RefreshProgress(phase="listing"),
+    }
+    return RefreshStatus(**values | fields)
+
+
+async def begin(
+    store: SqlRefreshStore, refresh_id: str, now: datetime = NOW, *, full: bool = False
+) -> Any:
+    return await store.begin(running(refresh_id), full=full, now=now, lease_until=now + LEASE)
+
+
+def test_whoever_comes_second_gets_the_refresh_that_runs(url: sa.URL) -> None:
+    async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
+        first = await begin(store, "a", full=True)
+        second = await begin(store, "b", NOW + LEASE)
+
+        assert first.status.refresh_id == "a"
+        assert second == first
+        assert (second.full, second.lease_until) == (True, NOW + LEASE)
+
+    trying(url, work)
+
+
+def test_of_many_who_begin_at_once_one_does(url: sa.URL) -> None:
+    async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
+        for round_ in range(3):
+            now = NOW + 2 * round_ * LEASE
+            begun = await asyncio.gather(*(begin(store, f"{round_}-{n}", now) for n in range(8)))
+
+            assert len({record.status.refresh_id for record in begun}) == 1
+            assert begun[0].status.refresh_id.startswith(f"{round_}-")
+
+    trying(url, work)
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_its_runner_is_told(url: sa.URL) -> None:
+    async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
+        table_id = (await begin(store, "late")).table_id
+        later = NOW + LEASE + timedelta(microseconds=1)
+        taken = await begin(store, "next", later)
+        failed = running("late", status="failed", problem={"detail": "no"})
+
+        assert (taken.status.refresh_id, taken.previous) == ("next", None)
+        assert await store.renew(table_id, running("late"), later + LEASE) == "lost"
+        assert await store.finish(table_id, failed) is False
+        assert await store.get(TABLE) == taken
+
+    trying(url, work)
+
+
+def test_a_lease_that_ran_out_is_renewed_if_nobody_took_it(url: sa.URL) -> None:
+    async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
+        table_id = (await begin(store, "a")).table_id
+        progress = RefreshProgress(phase="reading footers", footers_read=7, footers_total=9)
+        far = running("a", progress=progress, seconds=8.5)
+
+        assert await store.renew(table_id, far, NOW + 4 * LEASE) == "wanted"
+        seen = await begin(store, "b", NOW + 3 * LEASE)
+        assert (seen.status, seen.lease_until) == (far, NOW + 4 * LEASE)
+
+    trying(url, work)
+
+
+def test_an_outcome_is_kept_until_the_second_refresh_after_it(url: sa.URL) -> None:
+    async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
+        table_id = (await begin(store, "a")).table_id
+        outcome = running("a", status="done", changed=True, files_added=3)
+        assert await store.finish(table_id, outcome) is True
+        assert await store.finish(table_id, outcome) is False
+        assert await store.renew(table_id, running("a"), NOW + LEASE) == "lost"
+        kept = await store.get(TABLE)
+        assert (kept.status, kept.lease_until) == (outcome, None)
+
+        assert (await begin(store, "b")).previous == outcome
+        await store.finish(table_id, running("b", status="done"))
+        assert (await begin(store, "c")).previous == running("b", status="done")
+
+    trying(url, work)
+
+
+def test_the_runner_learns_that_its_refresh_is_cancelled_and_the_next_one_is_not(
+    url: sa.URL,
+) -> None:
+    async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
+        table_id = (await begin(store, "a")).table_id
+        assert (await store.cancel(TABLE, NOW)).status.refresh_id == "a"
+        assert await store.renew(table_id, running("a"), NOW + LEASE) == "cancelled"
+        await store.finish(table_id, running("a", status="cancelled"))
+
+        await begin(store, "b")
+        assert await store.renew(table_id, running("b"), NOW + LEASE) == "wanted"
+
+    trying(url, work)
+
+
+def test_only_what_runs_can_be_cancelled(url: sa.URL) -> None:
+    async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
+        with pytest.raises(RefreshNotRunningError):
+            await store.cancel(TABLE, NOW)
+        table_id = (await begin(store, "a")).table_id
+        with pytest.raises(RefreshNotRunningError):
+            await store.cancel(TABLE, NOW + 2 * LEASE)
+        await store.finish(table_id, running("a", status="done"))
+        with pytest.raises(RefreshNotRunningError):
+            await store.cancel(TABLE, NOW)
+
+    trying(url, work)
+
+
+def test_what_is_not_there_is_named(url: sa.URL) -> None:
+    async def work(store: SqlRefreshStore, tables: SqlTableStore) -> None:
+        with pytest.raises(RefreshNotFoundError):
+            await store.get(TABLE)
+        table_id = (await begin(store, "a")).table_id
+        await tables.delete(TABLE, None)
+
+        assert await store.renew(table_id, running("a"), NOW + LEASE) == "lost"
+        assert await store.finish(table_id, running("a", status="done")) is False
+        with pytest.raises(TableNotFoundError):
+            await begin(store, "b")
+        with pytest.raises(TableNotFoundError):
+            await store.get(TABLE)
+        with pytest.raises(TableNotFoundError):
+            await store.cancel(TABLE, NOW)
+
+    trying(url, work)
+
+
+def test_who_looked_at_the_files_before_another_said_what_is_there_cannot_publish(
+    url: sa.URL,
+) -> None:
+    found = TakenInventory(
+        data_schema=pa.schema([("id", pa.int64())]),
+        partition_schema=pa.schema([]),
+        manifests=(),
+        ranges=pa.table({}),
+        file_count=0,
+        row_count=0,
+        size_bytes=0,
+        files_added=0,
+        files_removed=0,
+    )
+
+    async def work(database: Database, tables: SqlTableStore) -> None:
+        snapshots = SqlSnapshotStore(database, lambda: NOW)
+        table = await snapshots.publish(await tables.get(TABLE), found, NOW)
+        # Another finds later that the snapshot is as it should be, which makes no new version.
+        await snapshots.confirm(table, NOW + 2 * LEASE, None)
+
+        with pytest.raises(TableChangedError):
+            await snapshots.publish(table, found, NOW + LEASE)
+        with pytest.raises(TableChangedError):
+            await snapshots.confirm(table, NOW + LEASE, None)
+        assert (await tables.get(TABLE)).checked_at == NOW + 2 * LEASE
+        # Who says what is there without a look at the files is not late.
+        await snapshots.publish(table, found, None)
+
+    opened(url, work)
