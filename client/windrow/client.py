@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx
-import pyarrow as pa
 
 from windrow.errors import RefreshFailedError, error_of
 from windrow.models import (
@@ -22,13 +21,12 @@ from windrow.models import (
     RefreshProgress,
     RefreshStatus,
     ServiceConfig,
-    SnapshotInfo,
-    SnapshotPage,
     TableDefinition,
     TableInfo,
     TablePage,
 )
 from windrow.plans import SplitPlan, read_group_stream
+from windrow.publishing import SnapshotCalls
 from windrow.transport import Transport, read_answer
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ _ABANDONED = "urn:windrow:problem:refresh-abandoned"
 Filter = str | Mapping[str, Any]
 
 
-class Client:
+class Client(SnapshotCalls):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
 
     Every method raises `windrow.errors.ProblemError` (or a class under it) when the
@@ -147,42 +145,6 @@ class Client:
             if page.next_page_token is None:
                 return
             params = {"page_token": page.next_page_token}
-
-    def snapshots(self, name: str) -> Iterator[SnapshotInfo]:
-        """Yield a table's snapshots, newest first, a page at a time."""
-        params: dict[str, str | int] = {}
-        while True:
-            answer = self._transport.call("GET", f"{_path_of(name)}/snapshots", params=params)
-            page = read_answer(SnapshotPage, answer)
-            yield from page.snapshots
-            if page.next_page_token is None:
-                return
-            params = {"page_token": page.next_page_token}
-
-    def publish(self, name: str, files: pa.Table, *, if_match: str | None = None) -> SnapshotInfo:
-        """Make an inventory that was taken elsewhere the table's current snapshot.
-
-        This is how a table's hosts become known. Statistics of files that the current
-        snapshot has unchanged are kept, so refresh first and publish then.
-
-        Args:
-            name: The table.
-            files: All of its files: `path` (relative to the location), `size_bytes`,
-                `mtime_ns`, `row_count`, and where known `hosts` (lists of names), `bucket`
-                and `row_group_offsets`.
-            if_match: The table's ETag, if nobody may have changed it since.
-        """
-        sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with pa.ipc.new_stream(sink, files.schema, options=options) as stream:
-            stream.write_table(files)
-        headers = {"Content-Type": _ARROW_STREAM}
-        if if_match is not None:
-            headers["If-Match"] = if_match
-        answer = self._transport.call(
-            "POST", f"/tables/{name}/snapshots", body=bytes(sink.getvalue()), headers=headers
-        )
-        return SnapshotInfo.model_validate_json(answer.content)
 
     def delete_table(self, name: str) -> None:
         """Forget a table; its files stay."""

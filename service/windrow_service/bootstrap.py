@@ -19,6 +19,7 @@ from fastapi import FastAPI
 
 from windrow.models import Limits, PlanOptions, ServiceConfig
 from windrow_service.api.app import create_app
+from windrow_service.api.bodies import BodyLimits
 from windrow_service.api.deps import Services
 from windrow_service.api.problems import describe
 from windrow_service.api.tokens import PageTokens
@@ -32,6 +33,7 @@ from windrow_service.pool.plan_runs import PlanRuns
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.pool.shared import TasksInCommon
 from windrow_service.pool.threads import ThreadRunner
+from windrow_service.pool.turns import TakenInTurn
 from windrow_service.settings import Settings
 from windrow_service.store.database import (
     embedded_url,
@@ -39,6 +41,7 @@ from windrow_service.store.database import (
     server_url,
     upgrade_database,
 )
+from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.migrate import Upgraded
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.plans import SqlPlanStore
@@ -55,11 +58,13 @@ from windrow_service.usecases.plans import MakePlan, PlanLimits
 from windrow_service.usecases.ports import OnceStore
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
+from windrow_service.usecases.snapshots import ExpireSnapshots
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.tokens import ManageTokens
 from windrow_service.usecases.workers import ReportCachedFiles
 from windrow_service.wire.groups import ArrowGroups
 
+_EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _SWITCH_S = 0.001
 _log = structlog.get_logger(__name__)
@@ -81,7 +86,13 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
                 _tune_the_process()
             yield services
 
-    return create_app(opened, max_body_bytes=settings.limits.max_body_bytes)
+    return create_app(
+        opened,
+        body_limits=BodyLimits(
+            max_bytes=settings.limits.max_body_bytes,
+            max_published_bytes=settings.limits.max_publish_bytes,
+        ),
+    )
 
 
 def upgrade(settings: Settings) -> Upgraded:
@@ -156,7 +167,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         plan_runs = PlanRuns(plans, make_plan.finish, _now)
         stack.push_async_callback(plan_runs.aclose)
-        for forever in (_purge(plans, once), plan_runs.adopt()):
+        expire_snapshots = ExpireSnapshots(
+            tables=tables,
+            keeping=SqlSnapshotKeeping(database),
+            clock=_now,
+            keep_last=settings.snapshots.keep_last,
+            max_age=settings.snapshots.max_age,
+        )
+        for forever in (_purge(plans, once), _expire(expire_snapshots), plan_runs.adopt()):
             stack.push_async_callback(_stop, asyncio.create_task(forever))
         yield Services(
             authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
@@ -168,8 +186,16 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             cache=cache,
             register_table=RegisterTable(tables=tables, inventories=inventories, runner=runner),
             publish_inventory=PublishInventory(
-                tables=tables, snapshots=snapshots, inventories=inventories, runner=refresh_runner
+                tables=tables,
+                snapshots=snapshots,
+                turns=TakenInTurn(max_waiting=settings.max_waiting),
+                # Apart from refreshes, which take long, and from plans, which take no time.
+                runner=ThreadRunner(
+                    max_running=settings.planner_threads, max_waiting=settings.max_waiting
+                ),
+                clock=_now,
             ),
+            expire_snapshots=expire_snapshots,
             refreshes=refreshes,
             make_plan=make_plan,
             plan_runs=plan_runs,
@@ -233,6 +259,15 @@ async def _stop(task: asyncio.Task[None]) -> None:
     task.cancel()
     # Until it has given back its connection, the database cannot be closed in order.
     await asyncio.wait([task])
+
+
+async def _expire(expire_snapshots: ExpireSnapshots) -> None:
+    while True:
+        try:
+            await expire_snapshots.everywhere()
+        except (StoreUnavailableError, OutcomeUnknownError) as error:
+            _log.warning("old snapshots may still be there", reason=str(error))
+        await asyncio.sleep(_EXPIRE_EVERY_S)
 
 
 async def _purge(plans: PlanStore, once: OnceStore) -> None:

@@ -43,6 +43,7 @@ class LimitSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_body_bytes: Annotated[int, Field(ge=1024)] = 16 * 2**20
+    max_publish_bytes: Annotated[int, Field(ge=1024)] = 512 * 2**20
     max_filter_nodes: Annotated[int, Field(ge=1)] = 2_000
     max_filter_depth: Annotated[int, Field(ge=1, le=200)] = 90
     max_plan_files: Annotated[int, Field(ge=1)] = 20_000_000
@@ -62,6 +63,17 @@ class LimitSettings(BaseModel):
                 f"({self.max_page_groups}): lower it"
             )
         return self
+
+
+class SnapshotSettings(BaseModel):
+    """How long snapshots are kept that are not the current one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    keep_last: Annotated[int, Field(ge=1)] = 100
+    max_age: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36_500))] = timedelta(
+        days=7
+    )
 
 
 class Settings(BaseSettings):
@@ -109,6 +121,7 @@ class Settings(BaseSettings):
         default=512 * 2**20, description="Most bytes of manifests that are kept decoded in memory."
     )
     limits: LimitSettings = LimitSettings()
+    snapshots: SnapshotSettings = SnapshotSettings()
 
     @model_validator(mode="before")
     @classmethod

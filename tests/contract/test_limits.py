@@ -49,6 +49,7 @@ def refreshed(url: str, folder: Path) -> Iterator[httpx.Client]:
 def tight(folder: Path) -> Iterator[httpx.Client]:
     limits = {
         "max_body_bytes": 2_000,
+        "max_publish_bytes": 3_000,
         "max_filter_nodes": 5,
         "max_filter_depth": 3,
         "max_plan_files": 8,
@@ -68,12 +69,14 @@ def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
 
     assert config["limits"] == {
         "max_body_bytes": 2_000,
+        "max_publish_bytes": 3_000,
         "max_filter_nodes": 5,
         "max_filter_depth": 3,
         "max_plan_files": 8,
         "default_page_groups": 2,
         "max_page_groups": 3,
         "max_page_splits": 2,
+        "max_plan_bytes": 8 * 2**30,
         "plan_ttl_seconds": 3600,
     }
     assert config["strategies"] == [
@@ -159,6 +162,18 @@ def test_a_body_that_is_too_large_is_refused_whether_it_says_its_size_or_not(
     for answer in (announced, chunked):
         assert "2,000 bytes" in problem_of(answer, 413, "body-too-large")["detail"]
     assert tight.get("/health/live").is_success
+
+
+def test_a_published_stream_has_a_limit_of_its_own(tight: httpx.Client) -> None:
+    path = "/tables/events/snapshots"
+    stream = {"Content-Type": "application/vnd.apache.arrow.stream"}
+
+    problem_of(tight.post(path, content=b"x" * 2_900, headers=stream), 422, "invalid-inventory")
+    too_large = tight.post(path, content=b"x" * 3_001, headers=stream)
+    as_json = tight.post(path, json={"removed": ["x" * 2_000]})
+
+    assert "MAX_PUBLISH_BYTES" in problem_of(too_large, 413, "body-too-large")["detail"]
+    assert "MAX_BODY_BYTES" in problem_of(as_json, 413, "body-too-large")["detail"]
 
 
 def test_a_plan_is_gone_once_it_has_expired(folder: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from windrow.models import Plan, PlanRequest, TableDefinition
 from windrow_service.bootstrap import open_services
-from windrow_service.inventory import CorruptManifestError, cut_manifests
+from windrow_service.inventory import CorruptManifestError
+from windrow_service.inventory.manifests import cut_files
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.ranges import join_ranges
 from windrow_service.settings import Settings
@@ -46,9 +47,8 @@ def taken() -> TakenInventory:
         }
         for at in range(8)
     ]
-    manifests = cut_manifests(
-        pa.Table.from_pylist(rows, inventory_schema(DATA, PARTITION)), manifest_files=2
-    )
+    files = pa.Table.from_pylist(rows, inventory_schema(DATA, PARTITION))
+    manifests = cut_files(files, manifest_files=2)
     return TakenInventory(
         data_schema=DATA,
         partition_schema=PARTITION,
@@ -70,6 +70,14 @@ def taken() -> TakenInventory:
     )
 
 
+def damage(path: Path, manifest_ids: list[str]) -> None:
+    with closing(sqlite3.connect(path, timeout=60)) as database, database:
+        database.executemany(
+            "UPDATE manifests SET body = X'00' WHERE manifest_id = ?",
+            [[manifest_id] for manifest_id in manifest_ids],
+        )
+
+
 def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
     """Plan a table of four manifests, the bodies of some of which are damaged."""
 
@@ -78,11 +86,9 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
             table, _ = await services.tables.put("t", TableDefinition(location="/t"), None)
             inventory = taken()
             await services.snapshots.publish(table, inventory, None)
-            with closing(sqlite3.connect(folder / "windrow.db")) as database, database:
-                database.executemany(
-                    "UPDATE manifests SET body = X'00' WHERE manifest_id = ?",
-                    [[inventory.manifests[position].manifest_id] for position in damaged],
-                )
+            ids = [inventory.manifests[position].manifest_id for position in damaged]
+            # In a thread: who tidies up in this one may hold the database meanwhile.
+            await asyncio.to_thread(damage, folder / "windrow.db", ids)
             return info_of(await services.make_plan(PlanRequest(table="t", **request), ""))
 
     # In a thread: a browser that other tests keep open has a running loop in this one.

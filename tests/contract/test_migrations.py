@@ -72,14 +72,18 @@ def fill(engine: sa.Engine, revision: str) -> None:
         "ranges": b"ranges",
     }
     paths = [["a", "b"], ["c", "d", "e"]]
-    bodies = [stream_of(pa.table({"path": some})) for some in paths]
+    filters = pa.array([{"id": b""}], pa.struct([("id", pa.large_binary())]))
+    bodies = [
+        stream_of(pa.table({"path": some, "bloom": filters.take(pa.array([0] * len(some)))}))
+        for some in paths
+    ]
     entries: list[dict[str, Any]] = [
         {"table_id": 7, "snapshot_id": 1, "position": at, "manifest_id": f"m{at}"}
         | {"first_path": some[0]}
         for at, some in enumerate(paths)
     ]
     if revision > "0001":
-        snapshot["created_at"] = NOW
+        snapshot |= {"created_at": NOW, "bloom_columns": '["id"]'}
         for entry, some in zip(entries, paths, strict=True):
             entry["last_path"] = some[-1]
     with engine.begin() as connection:
@@ -130,6 +134,7 @@ def test_an_upgrade_keeps_what_is_there(url: sa.URL, engine: sa.Engine, revision
         assert table.checked_at is None
         snapshot = connection.execute(sa.select(schema.snapshots)).one()
         assert (snapshot.snapshot_id, snapshot.ranges) == (1, b"ranges")
+        assert snapshot.bloom_columns == '["id"]'
         written = snapshot.created_at.replace(tzinfo=timezone.utc)
         expected = datetime(2026, 11, 20, 10, 0, 0, 123456, tzinfo=timezone.utc)
         assert written == (expected if revision == "0001" else NOW)

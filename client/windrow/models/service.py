@@ -14,6 +14,7 @@ class Limits(Answer):
     """What the coordinator enforces."""
 
     max_body_bytes: int
+    max_publish_bytes: int
     max_filter_nodes: int
     max_filter_depth: int
     max_plan_files: int

@@ -11,9 +11,18 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
-from windrow_service.api import once, operations, plans, problems, refreshes, tables, workers
+from windrow_service.api import (
+    once,
+    operations,
+    plans,
+    problems,
+    refreshes,
+    snapshots,
+    tables,
+    workers,
+)
 from windrow_service.api.access import READ, Authentication
-from windrow_service.api.bodies import BoundedBodies
+from windrow_service.api.bodies import BodyLimits, BoundedBodies
 from windrow_service.api.deps import Services
 
 _DESCRIPTION = """\
@@ -28,7 +37,7 @@ class _State(TypedDict):
 
 
 def create_app(
-    open_services: Callable[[], AbstractAsyncContextManager[Services]], *, max_body_bytes: int
+    open_services: Callable[[], AbstractAsyncContextManager[Services]], *, body_limits: BodyLimits
 ) -> FastAPI:
     """Return the application; `open_services` is entered when it starts."""
 
@@ -46,7 +55,7 @@ def create_app(
         separate_input_output_schemas=False,
         lifespan=lifespan,
     )
-    app.add_middleware(BoundedBodies, max_bytes=max_body_bytes)
+    app.add_middleware(BoundedBodies, limits=body_limits)
     app.add_middleware(Authentication)
     problems.install(app)
     once.install(app)
@@ -54,6 +63,7 @@ def create_app(
     refusals = problems.problem_responses(401, 403, 503)
     app.include_router(tables.router, responses=refusals)
     app.include_router(refreshes.router, responses=refusals)
+    app.include_router(snapshots.router, responses=refusals)
     app.include_router(plans.router, responses=refusals, dependencies=[READ])
     app.include_router(workers.router, responses=refusals)
     app.include_router(operations.health)
@@ -69,4 +79,5 @@ def create_app(
 def _document(app: FastAPI) -> dict[str, Any]:
     document = FastAPI.openapi(app)
     problems.add_problem_schema(document)
+    snapshots.add_body_schema(document)
     return document

@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_service.api.problems import BodyTooLargeError
 
+JSON = b"application/json"
+_PUBLISHES = re.compile(r"/tables/[^/]+/snapshots/?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyLimits:
+    """Most bytes of a body: of an inventory that is published as a stream, and of any other."""
+
+    max_bytes: int
+    max_published_bytes: int
+
+    def of(self, scope: Scope) -> BodyTooLargeError:
+        """Return the error for a body of one request that is too large."""
+        media_type = _header(scope, b"content-type")
+        is_stream = (
+            scope["method"] == "POST"
+            and _PUBLISHES.fullmatch(scope["path"]) is not None
+            and not media_type.startswith(JSON)
+        )
+        if is_stream:
+            limit = self.max_published_bytes, "WINDROW_LIMITS__MAX_PUBLISH_BYTES"
+        else:
+            limit = self.max_bytes, "WINDROW_LIMITS__MAX_BODY_BYTES"
+        return BodyTooLargeError(*limit)
+
 
 class BoundedBodies:
-    """Middleware that stops reading a body when it is larger than `max_bytes`."""
+    """Middleware that stops reading a body when it is larger than it may be."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, limits: BodyLimits) -> None:
         self._app = app
-        self._max_bytes = max_bytes
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         seen = 0
-        announced = _content_length(scope)
+        length = _header(scope, b"content-length")
+        announced = int(length) if length.isdigit() else 0
+        too_large = self._limits.of(scope)
 
         async def bounded() -> Message:
             nonlocal seen
-            if announced > self._max_bytes:
-                raise BodyTooLargeError(self._max_bytes)
+            if announced > too_large.max_bytes:
+                raise too_large
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._max_bytes:
-                raise BodyTooLargeError(self._max_bytes)
+            if seen > too_large.max_bytes:
+                raise too_large
             return message
 
-        await self._app(scope, bounded if scope["type"] == "http" else receive, send)
+        await self._app(scope, bounded, send)
 
 
-def _content_length(scope: Scope) -> int:
-    value = dict(scope.get("headers", ())).get(b"content-length", b"")
-    return int(value) if value.isdigit() else 0
+def _header(scope: Scope, name: bytes) -> bytes:
+    value: bytes = dict(scope["headers"]).get(name, b"")
+    return value

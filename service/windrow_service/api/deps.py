@@ -20,6 +20,7 @@ from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan
 from windrow_service.usecases.ports import Clock, OnceStore, Runner, SnapshotStore, TableStore
 from windrow_service.usecases.publish import PublishInventory
+from windrow_service.usecases.snapshots import ExpireSnapshots
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.workers import ReportCachedFiles
 
@@ -39,6 +40,7 @@ class Services:
     cache: CacheMap
     register_table: RegisterTable
     publish_inventory: PublishInventory
+    expire_snapshots: ExpireSnapshots
     refreshes: Refreshes
     make_plan: MakePlan
     plan_runs: PlanRuns

@@ -18,6 +18,7 @@ from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
 from windrow_service.usecases import errors as usecases
+from windrow_service.usecases import publish_errors as publishing
 from windrow_service.usecases import refresh_errors as refresh
 
 MEDIA_TYPE = "application/problem+json"
@@ -40,14 +41,14 @@ class BodyTooLargeError(HTTPException):
     It is an HTTPException because FastAPI hides any other error met while reading a body.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, setting: str) -> None:
         super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         self.max_bytes = max_bytes
+        self.setting = setting
 
     def __str__(self) -> str:
         return (
-            f"the body is larger than {self.max_bytes:,} bytes: send less, or raise "
-            "WINDROW_LIMITS__MAX_BODY_BYTES"
+            f"the body is larger than {self.max_bytes:,} bytes: send less, or raise {self.setting}"
         )
 
 
@@ -74,6 +75,12 @@ KINDS: Mapping[type[Exception], Kind] = {
     usecases.PageTokenError: Kind(NOT_FOUND, "page-not-found", "Page not found"),
     usecases.TableNotRefreshedError: Kind(
         CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
+    ),
+    publishing.TableContendedError: Kind(
+        UNAVAILABLE, "table-contended", "Others publish the table all the time"
+    ),
+    publishing.BloomColumnsChangedError: Kind(
+        CONFLICT, "bloom-columns-changed", "Table asks for other Bloom filters"
     ),
     usecases.FormatNotRefreshableError: Kind(
         CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
@@ -146,6 +153,7 @@ _TRY_LATER = (
     usecases.BusyError,
     usecases.StoreUnavailableError,
     usecases.CacheUnavailableError,
+    publishing.TableContendedError,
 )
 _UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
 

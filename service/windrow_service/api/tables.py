@@ -1,19 +1,16 @@
-"""Calls about tables: register, look up, list, delete, publish, history."""
+"""Calls about tables: register, look up, list, delete."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response, status
+from fastapi import APIRouter, Response, status
 
 from windrow.models import (
-    SnapshotInfo,
-    SnapshotPage,
     TableDefinition,
     TableInfo,
     TablePage,
 )
 from windrow_service.api.access import ADMIN, READ, WRITE
 from windrow_service.api.deps import (
-    ARROW_STREAM,
     IfMatchHeader,
     PageSizeQuery,
     PageTokenQuery,
@@ -28,7 +25,6 @@ from windrow_service.usecases.ports import StoredTable
 
 router = APIRouter(tags=["tables"])
 _DEFAULT_PAGE = 100
-_NO_SNAPSHOT_YET = 2**31 - 1
 
 
 @router.put(
@@ -114,72 +110,3 @@ async def delete_table(
 
 def _deleted(_: None) -> Answer:
     return Answer(status=status.HTTP_204_NO_CONTENT)
-
-
-@router.get(
-    "/tables/{name}/snapshots",
-    operation_id="list_snapshots",
-    dependencies=[READ],
-    responses=problem_responses(404, 422, 503),
-)
-async def list_snapshots(
-    name: TableNamePath,
-    services: ServicesDep,
-    page_tokens: PageTokensDep,
-    page_token: PageTokenQuery = None,
-    page_size: PageSizeQuery = None,
-) -> SnapshotPage:
-    """List a table's snapshots, newest first, a page at a time."""
-    limit = page_size or _DEFAULT_PAGE
-    listing = f"snapshots:{name}"
-    before = page_tokens.read_number(listing, page_token, _NO_SNAPSHOT_YET)
-    found = await services.snapshots.page(name, before, limit + 1)
-    more = len(found) > limit
-    return SnapshotPage(
-        snapshots=list(found[:limit]),
-        next_page_token=page_tokens.make(listing, found[limit - 1].snapshot_id) if more else None,
-    )
-
-
-@router.post(
-    "/tables/{name}/snapshots",
-    operation_id="publish_inventory",
-    dependencies=[WRITE],
-    response_model=SnapshotInfo,
-    status_code=status.HTTP_201_CREATED,
-    responses=problem_responses(404, 409, 412, 413, 422, 503),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}},
-        }
-    },
-)
-async def publish_inventory(
-    name: TableNamePath,
-    request: Request,
-    services: ServicesDep,
-    once: OnceDep,
-    if_match: IfMatchHeader = None,
-) -> Response:
-    """Make an inventory that was taken elsewhere the table's current snapshot.
-
-    The body is an Arrow IPC stream of all files: `path` (relative to the location),
-    `size_bytes`, `mtime_ns`, `row_count`, and where known `bucket`, `hosts` and
-    `row_group_offsets`. Of files that the current snapshot has unchanged, the statistics are
-    kept; a later refresh keeps the hosts of files that did not change.
-    """
-    body = await request.body()
-    change = once(_published)
-    made = await services.publish_inventory(name, body, version_of(if_match), change)
-    return _published(made).response()
-
-
-def _published(table: StoredTable) -> Answer:
-    snapshot = table.info.current_snapshot
-    assert snapshot is not None
-    return Answer(
-        status=status.HTTP_201_CREATED,
-        headers={"ETag": f'"{table.version}"'},
-        body=snapshot.model_dump_json(),
-    )

@@ -227,8 +227,13 @@ def _carry_over(
 
 def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType) -> pa.Array:
     columns = []
-    for at, field in enumerate(type_):
-        ends = [flat(pc.struct_field(stats, [at, end]).take(kept)) for end in range(3)]
+    for field in type_:
+        at = stats.type.get_field_index(field.name)
+        if at >= 0 and stats.type.field(at).type == field.type:
+            ends = [flat(pc.struct_field(stats, [at, end]).take(kept)) for end in range(3)]
+        else:
+            # The files' columns are others now, as the caller says.
+            ends = [pa.nulls(len(kept), end.type) for end in field.type]
         columns.append(pa.StructArray.from_arrays(ends, fields=list(field.type)))
     return make_struct(columns, list(type_), len(kept))
 

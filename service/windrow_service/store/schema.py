@@ -57,6 +57,8 @@ snapshots = sa.Table(
     sa.Column("info", sa.Text, nullable=False),
     sa.Column("data_schema", sa.LargeBinary, nullable=False),
     sa.Column("partition_schema", sa.LargeBinary, nullable=False),
+    # Names of the columns that the manifests have Bloom filters of, as JSON.
+    sa.Column("bloom_columns", sa.Text, nullable=False),
     sa.Column("ranges", sa.LargeBinary, nullable=False),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -198,6 +199,7 @@ async def _load(
         info=SnapshotInfo.model_validate_json(row.info),
         data_schema=_schema_of(row.data_schema),
         partition_schema=_schema_of(row.partition_schema),
+        bloom_columns=tuple(json.loads(row.bloom_columns)),
         manifests=tuple(
             ManifestEntry(
                 manifest_id=manifest_id,
@@ -222,13 +224,14 @@ async def _insert(
             info=info.model_dump_json(),
             data_schema=inventory.data_schema.serialize().to_pybytes(),
             partition_schema=inventory.partition_schema.serialize().to_pybytes(),
+            bloom_columns=json.dumps(inventory.bloom_columns),
             ranges=_bytes_of(inventory.ranges),
         )
     )
-    for entry in inventory.manifests:
+    # Always in one order, or two publishers of the same manifests could wait for each other.
+    for entry in sorted(inventory.manifests, key=lambda entry: entry.manifest_id):
         if entry.body is not None:
-            manifest = {"manifest_id": entry.manifest_id, "body": entry.body}
-            await insert_missing(connection, schema.manifests, manifest)
+            await _keep_manifest(connection, entry.manifest_id, entry.body)
     rows: list[dict[str, Any]] = [
         {
             "table_id": table_id,
@@ -243,6 +246,23 @@ async def _insert(
     ]
     if rows:
         await connection.execute(sa.insert(schema.snapshot_manifests), rows)
+
+
+async def _keep_manifest(connection: AsyncConnection, manifest_id: str, body: bytes) -> None:
+    """Make sure that a manifest is there, and stays until the transaction ends.
+
+    One that is there already may be in no snapshot, and be collected at this moment. So it is
+    locked, as the foreign key of a row that names it would; if it is gone by then, it is
+    inserted after all. Manifests that come without a body need no lock: the current snapshot
+    has them, and stays current while the table's row is held.
+    """
+    keys = schema.manifests.c.manifest_id
+    locked = sa.select(keys).where(keys == manifest_id)
+    while not await insert_missing(
+        connection, schema.manifests, {"manifest_id": manifest_id, "body": body}
+    ):
+        if await connection.scalar(locked.with_for_update(read=True, key_share=True)):
+            return
 
 
 async def _keep_listing(

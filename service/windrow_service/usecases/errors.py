@@ -14,6 +14,7 @@
   + PageTokenError
   + TableChangedError
   + TableNotRefreshedError
+  + TableContendedError, BloomColumnsChangedError: `windrow_service.usecases.publish_errors`
   + FormatNotRefreshableError
   + LocationNotAllowedError
   + InvalidTableError

@@ -94,6 +94,7 @@ class Snapshot:
         info: What callers see.
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
+        bloom_columns: Columns that the manifests have Bloom filters of.
         manifests: In the order of their first paths.
         ranges: What is known of the columns of each, as `planner.ranges` says.
     """
@@ -101,6 +102,7 @@ class Snapshot:
     info: SnapshotInfo
     data_schema: pa.Schema
     partition_schema: pa.Schema
+    bloom_columns: tuple[str, ...] = ()
     manifests: tuple[ManifestEntry, ...]
     ranges: pa.Table
 
@@ -112,6 +114,7 @@ class TakenInventory:
     Attributes:
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
+        bloom_columns: Columns that the manifests have Bloom filters of.
         manifests: All of them; those that did not change come without a body.
         ranges: What is known of the columns of each, as `planner.ranges` says.
         file_count: Files in all manifests.
@@ -124,6 +127,7 @@ class TakenInventory:
 
     data_schema: pa.Schema
     partition_schema: pa.Schema
+    bloom_columns: tuple[str, ...] = ()
     manifests: tuple[ManifestEntry, ...]
     ranges: pa.Table
     file_count: int
@@ -234,6 +238,37 @@ class SnapshotStore(Protocol):
         """
 
 
+class SnapshotKeeping(Protocol):
+    """How long snapshots are kept."""
+
+    async def expire(
+        self,
+        table: StoredTable | None,
+        *,
+        keep_last: int,
+        created_before: datetime,
+        now: datetime,
+        once: Once | None = None,
+    ) -> Sequence[int]:
+        """Drop old snapshots; return their ids, ascending, and of several tables one after another.
+
+        The current one stays, and those that a plan is pinned to which has not expired.
+
+        Args:
+            table: Whose; None for those of every table.
+            keep_last: So many of the newest of each table stay, at least 1.
+            created_before: Those of then or later stay.
+            now: The time.
+            once: The caller's key.
+        """
+
+    async def collect(self, limit: int) -> int:
+        """Drop at most `limit` manifests that are in no snapshot; return how many.
+
+        Safe beside publishers: what one of them is about to use stays.
+        """
+
+
 class Inventories(Protocol):
     """The file system, as far as a table's files go. Blocking: call it off the event loop."""
 
@@ -262,19 +297,6 @@ class Inventories(Protocol):
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that
                 can be read; nothing may be published.
-        """
-
-    def accept(
-        self,
-        definition: TableDefinition,
-        previous: Snapshot | None,
-        previous_bodies: Sequence[bytes],
-        published: bytes,
-    ) -> TakenInventory:
-        """Check an inventory that a caller publishes, as an Arrow IPC stream.
-
-        Raises:
-            windrow_service.inventory.errors.InventoryError: It cannot be accepted.
         """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -28,6 +28,7 @@ from windrow_service.usecases.errors import (
 from windrow_service.usecases.ports import (
     Clock,
     Inventories,
+    ManifestEntry,
     Runner,
     Snapshot,
     SnapshotStore,
@@ -187,6 +188,9 @@ def _same(previous: Snapshot, taken: TakenInventory) -> bool:
     return (
         previous.data_schema.equals(taken.data_schema)
         and previous.partition_schema.equals(taken.partition_schema)
-        and [entry.manifest_id for entry in previous.manifests]
-        == [entry.manifest_id for entry in taken.manifests]
+        and _rows(previous.manifests) == _rows(taken.manifests)
     )
+
+
+def _rows(manifests: Sequence[ManifestEntry]) -> list[tuple[str, bytes]]:
+    return [(entry.manifest_id, entry.removed.tobytes()) for entry in manifests]

@@ -67,21 +67,41 @@ def _bound_manifests() -> None:
     )
     listed = sa.table(
         "snapshot_manifests",
+        sa.column("table_id", sa.Integer),
+        sa.column("snapshot_id", sa.Integer),
         sa.column("manifest_id", sa.String),
         sa.column("last_path", sa.Text),
     )
+    snapshots = sa.table(
+        "snapshots",
+        sa.column("table_id", sa.Integer),
+        sa.column("snapshot_id", sa.Integer),
+        sa.column("bloom_columns", sa.Text),
+    )
+    op.add_column("snapshots", sa.Column("bloom_columns", sa.Text))
     connection = op.get_bind()
+    connection.execute(sa.update(snapshots).values(bloom_columns="[]"))
     for (manifest_id,) in connection.execute(sa.select(manifests.c.manifest_id)).all():
         body = connection.scalar(
             sa.select(manifests.c.body).where(manifests.c.manifest_id == manifest_id)
         )
         with pa.ipc.open_stream(body) as stream:
-            last_path = stream.read_all()["path"][-1].as_py()
-        connection.execute(
-            sa.update(listed).where(listed.c.manifest_id == manifest_id).values(last_path=last_path)
-        )
+            files = stream.read_all()
+        here = listed.c.manifest_id == manifest_id
+        last_path = files["path"][-1].as_py()
+        connection.execute(sa.update(listed).where(here).values(last_path=last_path))
+        if "bloom" in files.column_names:
+            names = json.dumps(files.schema.field("bloom").type.names)
+            used = sa.select(listed.c.table_id, listed.c.snapshot_id).where(here)
+            connection.execute(
+                sa.update(snapshots)
+                .where(sa.tuple_(snapshots.c.table_id, snapshots.c.snapshot_id).in_(used))
+                .values(bloom_columns=names)
+            )
     with op.batch_alter_table("snapshot_manifests") as altered:
         altered.alter_column("last_path", nullable=False)
+    with op.batch_alter_table("snapshots") as altered:
+        altered.alter_column("bloom_columns", nullable=False)
 
 
 def _make_listings_and_refreshes() -> None:

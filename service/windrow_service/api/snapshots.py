@@ -1,0 +1,190 @@
+"""Calls about snapshots: publish an inventory, history, expiry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response, status
+from fastapi.exceptions import RequestValidationError
+from pydantic import AwareDatetime, ValidationError
+
+from windrow.models import (
+    ExpiredSnapshots,
+    InventoryChange,
+    PublishedSnapshot,
+    PublishMode,
+    SnapshotExpiry,
+    SnapshotPage,
+)
+from windrow_service.api.access import ADMIN, READ, WRITE
+from windrow_service.api.bodies import JSON
+from windrow_service.api.deps import (
+    ARROW_STREAM,
+    PageSizeQuery,
+    PageTokenQuery,
+    PageTokensDep,
+    ServicesDep,
+    TableNamePath,
+    version_of,
+)
+from windrow_service.api.once import Answer, OnceDep
+from windrow_service.api.problems import problem_responses
+from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.usecases.publish import Published, SentInventory
+
+ModeQuery = Annotated[
+    PublishMode | None,
+    Query(
+        description="`full`, the default: what is sent is all files there are. `delta`: it is "
+        "what changed."
+    ),
+]
+ListedAtQuery = Annotated[
+    AwareDatetime | None,
+    Query(
+        description="When the look at the files began; `max_staleness` of plans goes by it.",
+        examples=["2026-11-21T08:00:00Z"],
+    ),
+]
+IfSnapshotHeader = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="Do it only if the table's ETag still is this, or its current snapshot, as "
+        '`"snapshot-7"`.',
+        max_length=256,
+    ),
+]
+
+router = APIRouter(tags=["snapshots"])
+_DEFAULT_PAGE = 100
+_NO_SNAPSHOT_YET = 2**31 - 1
+_PUBLISH_BODY = {
+    "required": True,
+    "content": {
+        ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}},
+        JSON.decode(): {"schema": {"$ref": "#/components/schemas/InventoryChange"}},
+    },
+}
+
+
+@router.post(
+    "/tables/{name}/snapshots",
+    operation_id="publish_inventory",
+    status_code=status.HTTP_201_CREATED,
+    responses=problem_responses(404, 409, 412, 413, 422, 503),
+    openapi_extra={"requestBody": _PUBLISH_BODY},
+    dependencies=[WRITE],
+    response_model=PublishedSnapshot,
+)
+async def publish_inventory(
+    name: TableNamePath,
+    request: Request,
+    services: ServicesDep,
+    once: OnceDep,
+    mode: ModeQuery = None,
+    listed_at: ListedAtQuery = None,
+    if_match: IfSnapshotHeader = None,
+) -> Response:
+    """Make an inventory that was taken elsewhere, or a change, the table's current snapshot.
+
+    An Arrow IPC stream has the columns `path` (relative to the location), `size_bytes`,
+    `mtime_ns`, `row_count`, and where known `bucket`, `hosts`, `row_group_offsets`,
+    `delete_count`, `delete_bytes`, `stats_see_nan`, `stats` (a struct of a struct of `min`,
+    `max` and `null_count` for each column) and `bloom`. A delta has `change` as well: `added`,
+    or `removed`, of which only the path is looked at. Up to 10,000 files go as JSON, too.
+
+    What is not sent of a file that is there unchanged stays as it was. The columns of the files
+    are those declared; else those in the stream's metadata `windrow:columns`, a JSON list of
+    `{"name": …, "type": …}` with types of Spark SQL; else those of the current snapshot, or of
+    `stats` where there is none.
+
+    Without `If-Match`, a delta goes on top of whatever is current when it gets there.
+    """
+    body = await request.body()
+    content: bytes | InventoryChange = body
+    if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
+        content = await services.runner.run(lambda: _read_json(body))
+        if mode is not None and content.mode not in (None, mode):
+            raise InvalidInventoryError(f"the body says {content.mode}, and mode={mode}")
+        mode = content.mode or mode
+    sent = SentInventory(content=content, mode=mode or "full", listed_at=listed_at)
+    change = once(_published)
+    made = await services.publish_inventory(name, sent, version_of(if_match), change)
+    return _published(made).response()
+
+
+def _published(made: Published) -> Answer:
+    return Answer(
+        status=status.HTTP_201_CREATED,
+        headers={"ETag": f'"{made.version}"'},
+        body=made.snapshot.model_dump_json(),
+    )
+
+
+@router.get(
+    "/tables/{name}/snapshots",
+    operation_id="list_snapshots",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
+async def list_snapshots(
+    name: TableNamePath,
+    services: ServicesDep,
+    page_tokens: PageTokensDep,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
+) -> SnapshotPage:
+    """List a table's snapshots, newest first, a page at a time."""
+    limit = page_size or _DEFAULT_PAGE
+    listing = f"snapshots:{name}"
+    before = page_tokens.read_number(listing, page_token, _NO_SNAPSHOT_YET)
+    found = await services.snapshots.page(name, before, limit + 1)
+    more = len(found) > limit
+    return SnapshotPage(
+        snapshots=list(found[:limit]),
+        next_page_token=page_tokens.make(listing, found[limit - 1].snapshot_id) if more else None,
+    )
+
+
+@router.post(
+    "/tables/{name}/snapshots/expire",
+    operation_id="expire_snapshots",
+    dependencies=[ADMIN],
+    response_model=ExpiredSnapshots,
+    responses=problem_responses(404, 413, 422, 503),
+)
+async def expire_snapshots(
+    name: TableNamePath, expiry: SnapshotExpiry, services: ServicesDep, once: OnceDep
+) -> Response:
+    """Drop snapshots that are neither among the last ones nor young.
+
+    The current one stays, and those that a plan is pinned to which has not expired.
+    """
+    max_age = None if expiry.max_age_seconds is None else timedelta(seconds=expiry.max_age_seconds)
+    gone = await services.expire_snapshots(name, expiry.keep_last, max_age, once(_expired))
+    return _expired(gone).response()
+
+
+def _expired(snapshot_ids: Sequence[int]) -> Answer:
+    body = ExpiredSnapshots(snapshot_ids=list(snapshot_ids)).model_dump_json()
+    return Answer(status=status.HTTP_200_OK, body=body)
+
+
+def add_body_schema(document: dict[str, Any]) -> None:
+    """Add to the OpenAPI document what the body of a publish refers to."""
+    template = "#/components/schemas/{model}"
+    schema = InventoryChange.model_json_schema(ref_template=template)
+    document["components"]["schemas"] |= schema.pop("$defs") | {"InventoryChange": schema}
+
+
+def _read_json(body: bytes) -> InventoryChange:
+    try:
+        return InventoryChange.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        raise RequestValidationError(
+            [issue | {"loc": ("body", *issue["loc"])} for issue in found]
+        ) from error

@@ -1,0 +1,111 @@
+"""The columns of a table, as a published inventory tells them."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.files.schema import ColumnNames
+from windrow.files.types import spark_type
+from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.spark_types import arrow_type
+
+# In the stream's metadata: a JSON list of {"name": …, "type": …}, with types of Spark SQL.
+COLUMNS_KEY = b"windrow:columns"
+_MAX_COLUMNS = 10_000
+
+
+def published_columns(
+    published: pa.Table, declared: pa.Schema | None, previous: pa.Schema | None
+) -> pa.Schema:
+    """Return the table's columns: as declared, else as published, else as they were.
+
+    Without metadata that lists them, those of a table that has no snapshot yet are the columns
+    of `stats`.
+
+    Args:
+        published: As it was sent.
+        declared: The table's declared columns.
+        previous: Data columns of the table's current snapshot.
+
+    Raises:
+        InvalidInventoryError: Nobody says, or what is published contradicts what is declared.
+        UnknownTypeError: A type is not one of Spark SQL.
+        DuplicateColumnError: Two names differ by case only.
+    """
+    listed = _listed(published)
+    if declared is not None:
+        if listed is not None:
+            _refuse_others(listed, declared)
+        return declared
+    if listed is not None:
+        return listed
+    if previous is not None:
+        return previous
+    if "stats" in published.column_names and pt.is_struct(published.schema.field("stats").type):
+        return _columns_of_stats(published.schema.field("stats").type)
+    raise InvalidInventoryError(
+        "the table's columns are not known: declare them, refresh the table first, list them in "
+        f"the stream's metadata under {COLUMNS_KEY.decode()!r}, or send statistics"
+    )
+
+
+def _listed(published: pa.Table) -> pa.Schema | None:
+    text = (published.schema.metadata or {}).get(COLUMNS_KEY)
+    if text is None:
+        return None
+    name = COLUMNS_KEY.decode()
+    try:
+        columns = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInventoryError(f"metadata {name!r} is not JSON: {error}") from error
+    if not isinstance(columns, list) or len(columns) > _MAX_COLUMNS:
+        raise InvalidInventoryError(
+            f"metadata {name!r} is not a list of at most {_MAX_COLUMNS:,} columns"
+        )
+    fields = []
+    for at, column in enumerate(columns):
+        if not (
+            isinstance(column, dict)
+            and column.keys() == {"name", "type"}
+            and all(isinstance(value, str) and value for value in column.values())
+        ):
+            raise InvalidInventoryError(
+                f"metadata {name!r}, entry {at}: it is not an object of a name and a type"
+            )
+        try:
+            fields.append(pa.field(column["name"], arrow_type(column["type"])))
+        except UnicodeEncodeError as error:
+            raise InvalidInventoryError(f"metadata {name!r}, entry {at}: {error}") from error
+    schema = pa.schema(fields)
+    ColumnNames(schema)
+    return schema
+
+
+def _refuse_others(listed: pa.Schema, declared: pa.Schema) -> None:
+    names = ColumnNames(declared)
+    for field in listed:
+        at = names.find(field.name)
+        if at is None or declared.field(at).type != field.type:
+            known = "not declared" if at is None else f"declared as {declared.field(at).type}"
+            raise InvalidInventoryError(
+                f"column {field.name!r} is published as {field.type} and {known}: change the "
+                "table's definition, or leave it out"
+            )
+
+
+def _columns_of_stats(stats: pa.StructType) -> pa.Schema:
+    fields = []
+    for field in stats:
+        end = field.type.get_field_index("min") if pt.is_struct(field.type) else -1
+        if end < 0:
+            raise InvalidInventoryError(f"column 'stats.{field.name}' has no 'min'")
+        type_ = field.type.field(end).type
+        # Raises where Spark has no such type.
+        spark_type(type_)
+        fields.append(pa.field(field.name, type_))
+    schema = pa.schema(fields)
+    ColumnNames(schema)
+    return schema

@@ -1,0 +1,64 @@
+"""Keep snapshots for a while, and drop them and what only they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from windrow_service.usecases.ports import Clock, Once, SnapshotKeeping, TableStore
+
+# Small enough for a short transaction.
+_MANIFESTS_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireSnapshots:
+    """Drop snapshots that are neither among the last ones nor young.
+
+    Attributes:
+        tables: The tables.
+        keeping: Where snapshots are.
+        clock: The time.
+        keep_last: So many of the newest stay where a caller does not say.
+        max_age: Younger ones stay where a caller does not say.
+    """
+
+    tables: TableStore
+    keeping: SnapshotKeeping
+    clock: Clock
+    keep_last: int
+    max_age: timedelta
+
+    async def __call__(
+        self,
+        name: str,
+        keep_last: int | None = None,
+        max_age: timedelta | None = None,
+        once: Once | None = None,
+    ) -> Sequence[int]:
+        """Drop snapshots of one table; return their ids, ascending.
+
+        The current one stays, and those that a live plan is pinned to.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+        table = await self.tables.get(name)
+        now = self.clock()
+        return await self.keeping.expire(
+            table,
+            keep_last=self.keep_last if keep_last is None else keep_last,
+            created_before=now - (self.max_age if max_age is None else max_age),
+            now=now,
+            once=once,
+        )
+
+    async def everywhere(self) -> None:
+        """Drop snapshots of every table, then the manifests that are in none any more."""
+        now = self.clock()
+        await self.keeping.expire(
+            None, keep_last=self.keep_last, created_before=now - self.max_age, now=now
+        )
+        while await self.keeping.collect(_MANIFESTS_AT_ONCE) == _MANIFESTS_AT_ONCE:
+            pass
