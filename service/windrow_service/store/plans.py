@@ -26,8 +26,7 @@ _ADOPTED = 4
 _FULL_RETRY_AFTER_S = 30
 _ORPHANED = timedelta(hours=1)
 _PER_DELETE = 500
-_FIRST_BYTES = 32 * 2**20
-_SMALL_BYTES = 2 * 2**20
+_SMALL_BYTES = 32 * 2**20
 
 
 class SqlPlanStore:
@@ -45,9 +44,9 @@ class SqlPlanStore:
         self._clock = clock
         self._max_bytes = max_bytes
         self._kept_bytes = 0
-        # Whoever made a plan asks for its first groups at once.
-        self._first: LRUCache[str, tuple[bytes, PlanChunk]] = LRUCache(
-            _FIRST_BYTES, getsizeof=lambda first: len(first[0]) + len(first[1].data)
+        # Whoever has made a plan asks for its groups at once.
+        self._small: LRUCache[str, PlanBody] = LRUCache(
+            _SMALL_BYTES, getsizeof=lambda body: body.size_bytes
         )
 
     async def put(
@@ -73,23 +72,22 @@ class SqlPlanStore:
     async def finish(self, plan: PlanRecord, body: PlanBody | None = None) -> None:
         """See `PlanStore.finish`."""
         changed = {name: _row_of(plan)[name] for name in ("status", "info", "problem", "body_id")}
+        this = _plans.c.plan_id == plan.plan_id
         async with self._database.writing() as connection:
-            await self._keep(connection, plan, body)
-            done = await connection.execute(
-                sa.update(_plans)
-                .where(_plans.c.plan_id == plan.plan_id, _plans.c.status == "submitted")
-                .values(changed | {"lease_until": None})
-            )
-            if done.rowcount == 0:
+            # First, so that of two replicas that have made it, one waits and finds it made.
+            mine = sa.update(_plans).where(this, _plans.c.status == "submitted")
+            if (await connection.execute(mine.values(lease_until=None))).rowcount == 0:
                 raise PlanCancelledError
+            await self._keep(connection, plan, body)
+            await connection.execute(sa.update(_plans).where(this).values(changed))
         self._note(plan, body)
 
     def _note(self, plan: PlanRecord, body: PlanBody | None) -> None:
         if body is None or plan.body_id is None:
             return
         self._kept_bytes += body.size_bytes
-        if body.chunks and body.size_bytes <= _SMALL_BYTES:
-            self._first[plan.body_id] = (body.head, body.chunks[0])
+        if len(body.chunks) == 1 and body.size_bytes <= _SMALL_BYTES / 32:
+            self._small[plan.body_id] = body
 
     async def _keep(
         self, connection: AsyncConnection, plan: PlanRecord, body: PlanBody | None
@@ -138,9 +136,9 @@ class SqlPlanStore:
 
     async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
         """See `PlanStore.chunk`."""
-        first = self._first.get(str(plan.body_id)) if group == 0 else None
-        if first is not None:
-            return first
+        small = self._small.get(str(plan.body_id))
+        if small is not None:
+            return small.head, small.chunks[0]
         query = (
             sa.select(_bodies.c.head, _chunks.c.first_group, _chunks.c.body)
             .join(_chunks, _chunks.c.body_id == _bodies.c.body_id)
@@ -156,6 +154,11 @@ class SqlPlanStore:
 
     async def stream(self, plan: PlanRecord) -> AsyncIterator[bytes]:
         """See `PlanStore.stream`."""
+        small = self._small.get(str(plan.body_id))
+        if small is not None:
+            for part in small.parts:
+                yield part
+            return
         whole = sa.select(_bodies.c.head, _bodies.c.tail).where(_bodies.c.body_id == plan.body_id)
         async with self._database.reading() as connection:
             ends = (await connection.execute(whole)).one_or_none()

@@ -11,12 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from pydantic_core import to_json
+import pyarrow.compute as pc
 
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import NO_BUCKET, Ints
 from windrow_service.usecases.plan_ports import Checkpoint, PlanBody, PlanChunk
+from windrow_service.wire.json_texts import json_texts
 
 END_MARKER = b"windrow:end"
 # A batch holds whole groups up to about this many splits.
@@ -73,16 +74,19 @@ class ArrowGroups:
         rows = batch.slice(begin - chunk.first_group, max_groups)
         held = np.cumsum(rows["splits"].value_lengths().to_numpy())
         fitting = int(np.searchsorted(held, max_splits, side="right"))
-        return [_json(rows.slice(row, 1)) for row in range(min(len(rows), max(fitting, 1)))]
+        return _json(rows.slice(0, max(fitting, 1)))
 
 
-def _json(row: pa.RecordBatch) -> bytes:
-    # One group at a time: each call holds the interpreter's lock until its end, and as many
-    # Python objects as a page of 100,000 splits has would keep the garbage collector busy.
-    (group,) = row.to_pylist()
-    residual = group["residual_filter"]
-    group["residual_filter"] = json.loads(residual) if residual else None
-    return to_json(group, inf_nan_mode="strings")
+def _json(rows: pa.RecordBatch) -> list[bytes]:
+    # The filter is JSON already.
+    residual = rows["residual_filter"].fill_null("null")
+    parts: list[pa.Array | str] = []
+    for at, name in enumerate(rows.schema.names):
+        texts = residual if name == "residual_filter" else json_texts(rows[name])
+        parts += [f'{"," if at else "{"}"{name}":', texts]
+    objects = pc.binary_join_element_wise(*parts, "}", "")
+    groups: list[bytes] = objects.cast(pa.binary()).to_pylist()
+    return groups
 
 
 def _batch_ends(offsets: Ints) -> list[int]:
