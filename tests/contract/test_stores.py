@@ -1,0 +1,384 @@
+"""What holds of the stores, whichever database they use."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import sqlalchemy as sa
+
+from tests.support.inventories import inventory
+from windrow.models import TableDefinition
+from windrow_service.inventory.build import Inventory
+from windrow_service.store import schema
+from windrow_service.store.database import (
+    Database,
+    embedded_url,
+    open_database,
+    server_url,
+    upgrade_database,
+)
+from windrow_service.store.expiry import SqlSnapshotKeeping
+from windrow_service.store.once import SqlOnceStore
+from windrow_service.store.snapshots import SqlSnapshotStore
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.usecases.errors import (
+    IdempotencyKeyReusedError,
+    RepeatedRequestError,
+    SnapshotNotFoundError,
+    TableChangedError,
+    TableNotFoundError,
+    TableNotRefreshedError,
+)
+from windrow_service.usecases.ports import Once, StoredTable, TakenInventory
+from windrow_service.usecases.taken import taken_whole
+
+T = TypeVar("T")
+START = datetime(2026, 11, 21, tzinfo=timezone.utc)
+EVENTS = TableDefinition(location="/data/events")
+
+
+@dataclass
+class Stores:
+    """The stores of one database, and the time that they go by."""
+
+    database: Database
+    now: datetime = START
+
+    def __post_init__(self) -> None:
+        self.tables = SqlTableStore(self.database, lambda: self.now)
+        self.snapshots = SqlSnapshotStore(self.database, lambda: self.now)
+        self.keeping = SqlSnapshotKeeping(self.database)
+        self.once = SqlOnceStore(self.database)
+
+    async def register(self, name: str = "t") -> StoredTable:
+        return (await self.tables.put(name, EVENTS, None))[0]
+
+    async def publish(self, table: StoredTable, *sizes: int) -> StoredTable:
+        return await self.snapshots.publish(table, taken(*sizes), None)
+
+    async def count(self, table: sa.Table) -> int:
+        async with self.database.reading() as connection:
+            return int(await connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0)
+
+    async def expire(self, table: StoredTable | None, keep_last: int = 1) -> list[int]:
+        gone = await self.keeping.expire(
+            table, keep_last=keep_last, created_before=self.now, now=self.now
+        )
+        return list(gone)
+
+
+def taken(*sizes: int) -> TakenInventory:
+    """Return an inventory of files of these sizes, which are one manifest."""
+    files = inventory(sizes)
+    nothing = files.schema.empty_table().schema
+    empty = nothing.empty_table().select([]).schema
+    found = Inventory(
+        files=files,
+        data_schema=empty,
+        partition_schema=empty,
+        added_count=len(sizes),
+        removed_count=0,
+        folder_count=0,
+        footers_read=0,
+    )
+    return taken_whole(found, None, [])
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
+    if request.param == "sqlite":
+        return embedded_url(tmp_path)
+    url = server_url(request.getfixturevalue("postgresql_url"))
+    upgrade_database(url)
+    return url
+
+
+@asynccontextmanager
+async def opened(url: sa.URL) -> AsyncIterator[Stores]:
+    database = await open_database(url)
+    try:
+        yield Stores(database)
+    finally:
+        await database.aclose()
+
+
+@pytest.fixture
+def run(url: sa.URL) -> Callable[[Callable[[Stores], Awaitable[T]]], T]:
+    """Run a test's body with stores, in a thread: a browser's loop may run in this one."""
+
+    def work(body: Callable[[Stores], Awaitable[T]]) -> T:
+        async def main() -> T:
+            async with opened(url) as stores:
+                return await body(stores)
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: asyncio.run(main())).result()
+
+    return work
+
+
+Run = Callable[[Callable[[Stores], Awaitable[Any]]], Any]
+
+
+# --- tables --------------------------------------------------------------------
+
+
+def test_a_table_is_there_until_it_is_deleted(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table, is_new = await stores.tables.put("t", EVENTS, None)
+        again, is_new_again = await stores.tables.put("t", EVENTS, table.version)
+
+        assert (is_new, is_new_again, again) == (True, False, table)
+        assert await stores.tables.get("t") == table
+        with pytest.raises(TableChangedError):
+            await stores.tables.delete("t", "other")
+        await stores.tables.delete("t", table.version)
+        with pytest.raises(TableNotFoundError):
+            await stores.tables.get("t")
+        assert (await stores.register()).table_id > table.table_id
+
+    run(body)
+
+
+def test_tables_are_listed_by_name_page_by_page(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        for name in ("c", "a", "b"):
+            await stores.register(name)
+
+        first = await stores.tables.page("", 2)
+        rest = await stores.tables.page("b", 2)
+
+        assert [table.info.name for table in [*first, *rest]] == ["a", "b", "c"]
+
+    run(body)
+
+
+def test_a_definition_that_reads_files_differently_drops_the_snapshots(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        await stores.publish(await stores.register(), 1)
+
+        await stores.tables.put("t", EVENTS.model_copy(update={"format": "orc"}), None)
+
+        with pytest.raises(TableNotRefreshedError):
+            await stores.snapshots.get("t", None)
+        assert await stores.count(schema.snapshot_manifests) == 0
+        # Ids go on, or a plan could be pinned to another snapshot than it was made from.
+        after = await stores.publish(await stores.tables.get("t"), 1)
+        assert after.info.current_snapshot is not None
+        assert after.info.current_snapshot.snapshot_id == 2
+
+    run(body)
+
+
+# --- snapshots -----------------------------------------------------------------
+
+
+def test_a_snapshot_comes_back_as_it_was_published(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        sent = taken(5, 6, 7)
+        gone = sent.manifests[0].removed.copy()
+        gone.resize(1)
+        entry = replace(sent.manifests[0], removed=gone)
+        sent = replace(sent, manifests=(entry,), bloom_columns=("id",))
+
+        await stores.snapshots.publish(await stores.register(), sent, START)
+
+        table, got = await stores.snapshots.get("t", None)
+        assert (got.info.snapshot_id, got.info.file_count, got.info.size_bytes) == (1, 3, 18)
+        assert (got.bloom_columns, table.checked_at) == (("id",), START)
+        assert got.ranges.equals(sent.ranges)
+        assert got.manifests[0].removed.tolist() == [0]
+        assert got.manifests[0].last_path == entry.last_path
+        assert await stores.snapshots.bodies("t", got, got.manifests) == [entry.body]
+        with pytest.raises(SnapshotNotFoundError):
+            await stores.snapshots.get("t", 2)
+
+    run(body)
+
+
+def test_of_two_publishers_that_saw_the_same_version_one_wins(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        seen = await stores.register()
+        await stores.publish(seen, 1)
+
+        with pytest.raises(TableChangedError):
+            await stores.publish(seen, 2)
+
+        assert [one.file_count for one in await stores.snapshots.page("t", 100, 9)] == [1]
+        assert await stores.count(schema.manifests) == 1
+
+    run(body)
+
+
+def test_history_is_newest_first_page_by_page(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        for size in range(3):
+            table = await stores.publish(table, size)
+
+        first = await stores.snapshots.page("t", 100, 2)
+        rest = await stores.snapshots.page("t", first[-1].snapshot_id, 2)
+
+        assert [one.snapshot_id for one in [*first, *rest]] == [3, 2, 1]
+
+    run(body)
+
+
+def test_a_listing_belongs_to_the_snapshot_it_was_made_for(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        assert await stores.snapshots.listing(table) is None
+        table = await stores.snapshots.publish(table, replace(taken(1), listing=b"one"), START)
+        assert await stores.snapshots.listing(table) == b"one"
+
+        later = START + timedelta(hours=1)
+        await stores.snapshots.confirm(table, later, b"two")
+        assert await stores.snapshots.listing(table) == b"two"
+        assert (await stores.tables.get("t")).checked_at == later
+
+        after = await stores.publish(table, 2)
+        assert await stores.snapshots.listing(after) is None
+        with pytest.raises(TableChangedError):
+            await stores.snapshots.confirm(table, later, None)
+
+    run(body)
+
+
+# --- keys ----------------------------------------------------------------------
+
+
+def test_a_change_under_a_key_is_made_once(run: Run) -> None:
+    def once(fingerprint: str = "f") -> Once:
+        return Once(principal="p", key="k", fingerprint=fingerprint, answer=lambda made: "made")
+
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        await stores.snapshots.publish(table, taken(1), None, once())
+
+        with pytest.raises(RepeatedRequestError) as repeated:
+            await stores.snapshots.publish(table, taken(1), None, once())
+        assert repeated.value.answer == "made"
+        with pytest.raises(IdempotencyKeyReusedError):
+            await stores.tables.delete("t", None, once("other"))
+        assert len(await stores.snapshots.page("t", 100, 9)) == 1
+        await stores.once.purge(START + timedelta(days=2))
+        await stores.tables.delete("t", None, once("other"))
+
+    run(body)
+
+
+# --- expiry --------------------------------------------------------------------
+
+
+def test_snapshots_go_that_are_neither_among_the_last_nor_young(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        other = await stores.register("other")
+        for day in range(6):
+            stores.now = START + timedelta(days=day)
+            table = await stores.publish(table, day)
+            other = await stores.publish(other, 100 + day)
+
+        gone = await stores.keeping.expire(
+            table,
+            keep_last=2,
+            created_before=START + timedelta(days=3),
+            now=stores.now,
+        )
+
+        assert list(gone) == [1, 2, 3]
+        assert [one.snapshot_id for one in await stores.snapshots.page("t", 99, 9)] == [6, 5, 4]
+        assert len(await stores.snapshots.page("other", 99, 9)) == 6
+        assert await stores.expire(None, keep_last=2) == [4, 1, 2, 3, 4]
+
+    run(body)
+
+
+def test_the_current_snapshot_and_those_of_live_plans_stay(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        for size in range(5):
+            table = await stores.publish(table, size)
+        stores.now += timedelta(days=1)
+        plan: dict[str, Any] = {
+            "principal": "",
+            "table_id": table.table_id,
+            "status": "completed",
+            "created_at": START,
+            "request": "",
+            "request_key": "",
+        }
+        async with stores.database.writing() as connection:
+            for snapshot_id, hours in ((2, 1), (3, -1)):
+                ends = stores.now + timedelta(hours=hours)
+                row = {"plan_id": f"p{snapshot_id}", "snapshot_id": snapshot_id, "expires_at": ends}
+                await connection.execute(sa.insert(schema.plans).values(plan | row))
+
+        assert await stores.expire(table) == [1, 3, 4]
+
+        assert [one.snapshot_id for one in await stores.snapshots.page("t", 99, 9)] == [5, 2]
+
+    run(body)
+
+
+def test_manifests_go_once_no_snapshot_has_them(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        for sizes in ((1,), (2,), (1,), (3,)):
+            table = await stores.publish(table, *sizes)
+        stores.now += timedelta(days=1)
+        assert await stores.keeping.collect(10) == 0
+
+        assert await stores.expire(table, keep_last=2) == [1, 2]
+        assert await stores.keeping.collect(10) == 1
+        assert await stores.count(schema.manifests) == 2
+        await stores.tables.delete("t", None)
+        assert await stores.keeping.collect(1) == 1
+        assert await stores.keeping.collect(1) == 1
+        assert await stores.keeping.collect(1) == 0
+
+    run(body)
+
+
+def test_no_published_snapshot_ever_lacks_a_manifest(url: sa.URL) -> None:
+    """Publishers use few manifests again and again, while others drop what nobody uses."""
+    done = threading.Event()
+
+    async def publish(name: str) -> None:
+        async with opened(url) as stores:
+            table = await stores.register(name)
+            for round_ in range(60):
+                table = await stores.publish(table, round_ % 3, 7)
+                _, snapshot = await stores.snapshots.get(name, None)
+                bodies = await stores.snapshots.bodies(name, snapshot, snapshot.manifests)
+                assert bodies == [taken(round_ % 3, 7).manifests[0].body]
+
+    async def tidy() -> int:
+        collected = 0
+        async with opened(url) as stores:
+            while not done.is_set():
+                stores.now = datetime.now(timezone.utc) + timedelta(days=365)
+                await stores.expire(None)
+                collected += await stores.keeping.collect(2)
+        return collected
+
+    with ThreadPoolExecutor(5) as threads:
+        tidying = [threads.submit(lambda: asyncio.run(tidy())) for _ in range(2)]
+        publishing = [
+            threads.submit(lambda name=name: asyncio.run(publish(name))) for name in ("a", "b", "c")
+        ]
+        try:
+            for one in publishing:
+                one.result()
+        finally:
+            done.set()
+        assert sum(one.result() for one in tidying) > 0
