@@ -105,6 +105,19 @@ def upgrade(settings: Settings) -> Upgraded:
     return upgrade_database(_database_url(settings))
 
 
+async def check(settings: Settings) -> None:
+    """Make sure that the database is there for a coordinator to start on.
+
+    One that is embedded is made, or brought to the newest revision.
+
+    Raises:
+        RevisionError: It is at another revision.
+        StoreUnavailableError: It does not answer, or cannot be made.
+    """
+    database = await open_database(_database_url(settings))
+    await database.aclose()
+
+
 @asynccontextmanager
 async def open_tokens(settings: Settings) -> AsyncIterator[ManageTokens]:
     """Open the database for looking after tokens, and close it on exit.

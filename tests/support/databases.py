@@ -72,3 +72,18 @@ def new_database(server: str) -> Iterator[str]:
     finally:
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def address_of(server: str) -> tuple[str, int] | str:
+    """Return where a server listens: host and port, or the path of its socket file."""
+    url = sa.make_url(server)
+    folder = url.query.get("host")
+    port = url.port or 5432
+    return (url.host or "127.0.0.1", port) if folder is None else f"{folder}/.s.PGSQL.{port}"
+
+
+def through(port: int, url: str) -> str:
+    """Return the URL of a database as it is through a proxy on a port of loopback."""
+    # Whoever encrypts hides what a proxy looks for.
+    proxied = sa.make_url(url).set(host="127.0.0.1", port=port, query={"sslmode": "disable"})
+    return proxied.render_as_string(hide_password=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from pathlib import Path
@@ -13,6 +14,9 @@ from windrow.cli.consoles import show
 from windrow.cli.render import serving
 from windrow.connecting import require_service
 from windrow.errors import WindrowError
+
+# How long requests that still run may take when it is told to stop.
+_STOP_TIMEOUT_S = 10
 
 
 class ServeError(WindrowError):
@@ -51,6 +55,8 @@ def serve(
     Every option can be set in the environment too, for example WINDROW_PORT=8081.
     """
     require_service()
+    from pydantic_settings import SettingsError
+
     from windrow_service.settings import Settings
 
     given: dict[str, Any] = {
@@ -60,24 +66,39 @@ def serve(
         "require_tokens": require_tokens,
         "allowed_locations": tuple(map(_absolute, allow)) if allow else None,
     }
-    settings = Settings.model_validate(
-        {name: value for name, value in given.items() if value is not None}
-    )
+    try:
+        settings = Settings.model_validate(
+            {name: value for name, value in given.items() if value is not None}
+        )
+    except SettingsError as error:
+        raise ServeError(str(error)) from error
     if not settings.allowed_locations:
         settings = settings.model_copy(update={"allowed_locations": (str(Path.cwd()),)})
-    _make_writable(settings.state_dir)
+    embedded = settings.database_url is None
+    if embedded:
+        _make_writable(settings.state_dir)
     with listen(settings.host, settings.port) as listening:
         # Only now, so that whoever made a mistake need not wait for these.
         import uvicorn
 
-        from windrow_service.bootstrap import build_app
+        from windrow_service.bootstrap import build_app, check
+        from windrow_service.usecases.errors import UseCaseError
 
+        try:
+            asyncio.run(check(settings))
+        except UseCaseError as error:
+            raise ServeError(str(error)) from error
         server = uvicorn.Server(
-            uvicorn.Config(build_app(settings, owns_process=True), log_level="info")
+            uvicorn.Config(
+                build_app(settings, owns_process=True),
+                log_level="info",
+                timeout_graceful_shutdown=_STOP_TIMEOUT_S,
+            )
         )
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{listening.getsockname()[1]}"
-        show(serving(url, str(settings.state_dir.resolve()), settings.allowed_locations))
+        state = str(settings.state_dir.resolve()) if embedded else "PostgreSQL"
+        show(serving(url, state, settings.allowed_locations))
         server.run(sockets=[listening])
     if not server.started:
         raise ServeError("the coordinator did not start: its log above says why")

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 
 import structlog
 
-from windrow_service.usecases.errors import PlanCancelledError, StoreUnavailableError, UseCaseError
+from windrow_service.usecases.errors import (
+    OutcomeUnknownError,
+    PlanCancelledError,
+    StoreUnavailableError,
+    UseCaseError,
+)
 from windrow_service.usecases.plan_ports import PlanRecord, PlanStore
 from windrow_service.usecases.ports import Clock
 
@@ -65,11 +71,14 @@ class PlanRuns:
             await asyncio.sleep(_ADOPT_EVERY_S)
 
     async def aclose(self) -> None:
-        """Stop; other replicas go on with what is not done."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
+        """Stop; other replicas go on with what is not done, at once if they can be told."""
+        left = dict(self._tasks)
+        for task in left.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*left.values(), return_exceptions=True)
+        for plan_id in left:
+            with suppress(UseCaseError):
+                await self._plans.renew(plan_id, self._clock())
 
     async def _run(self, plan: PlanRecord) -> None:
         making = asyncio.ensure_future(self._finish(plan))
@@ -77,10 +86,10 @@ class PlanRuns:
             while not making.done():
                 await asyncio.wait([making], timeout=_RENEW_S)
                 if not making.done() and not await self._wanted(plan.plan_id):
-                    making.cancel()
+                    raise PlanCancelledError
             await making
         except PlanCancelledError:
-            _log.info("a plan was deleted while it was made", plan_id=plan.plan_id)
+            _log.info("a plan was deleted, or made elsewhere, meanwhile", plan_id=plan.plan_id)
         except UseCaseError as error:
             # It could not even be noted; whoever adopts it tries again.
             _log.warning("a plan was left to others", plan_id=plan.plan_id, reason=str(error))
@@ -91,5 +100,5 @@ class PlanRuns:
     async def _wanted(self, plan_id: str) -> bool:
         try:
             return await self._plans.renew(plan_id, self._clock() + LEASE)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, OutcomeUnknownError):
             return True

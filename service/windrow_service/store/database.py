@@ -134,11 +134,19 @@ def upgrade_database(url: sa.URL) -> migrate.Upgraded:
 
 
 def embedded_url(state_dir: Path) -> sa.URL:
-    """Return the URL of the embedded database; its file is made, for this user alone."""
-    state_dir.mkdir(parents=True, exist_ok=True)
+    """Return the URL of the embedded database; its file is made, for this user alone.
+
+    Raises:
+        StoreUnavailableError: It cannot be made.
+    """
     path = state_dir / "windrow.db"
-    # The file holds the key that signs page tokens.
-    path.touch(mode=0o600)
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        # The file holds the key that signs page tokens.
+        path.touch(mode=0o600)
+    except OSError as error:
+        reason = f"state folder {state_dir}: {error.strerror}"
+        raise StoreUnavailableError(reason, _RETRY_AFTER_S, passing=False) from error
     return sa.URL.create("sqlite+aiosqlite", database=str(path))
 
 

@@ -21,6 +21,7 @@ from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.drafts import Draft, draft_plan
 from windrow_service.usecases.errors import (
     IdempotencyKeyReusedError,
+    OutcomeUnknownError,
     PlanCancelledError,
     PlanNotCompletedError,
     PlanNotFoundError,
@@ -163,6 +164,7 @@ class MakePlan:
 
         Raises:
             StoreUnavailableError: It could not be noted; it may be tried again.
+            OutcomeUnknownError: It may have been noted; it may be tried again.
             PlanCancelledError: Nobody wants it any more.
         """
         try:
@@ -170,7 +172,7 @@ class MakePlan:
             if table.table_id != plan.table_id:
                 raise PlanNotFoundError(plan.plan_id)
             await self._complete(table, snapshot, plan, self.plans.finish)
-        except (StoreUnavailableError, PlanCancelledError):
+        except (StoreUnavailableError, OutcomeUnknownError, PlanCancelledError):
             raise
         except Exception as error:  # told to whoever asks for the plan
             failed = replace(plan, state="failed", problem=self.describe(error))

@@ -1,0 +1,116 @@
+"""A TCP proxy that cuts connections where a test says so."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Literal, TypeAlias
+
+# Decides on a piece of what a client sends: pass it on, cut before it is sent, or after.
+Verdict: TypeAlias = Literal["pass", "cut before", "cut after"]
+
+
+class Proxy:
+    """Listens on loopback and passes bytes on, both ways, until it is told to cut.
+
+    Args:
+        target: Address of the server: a host and port, or the path of a socket file.
+
+    Attributes:
+        target: Where new connections go.
+        judge: Asked about each piece that a client sends.
+        answer_bytes: How much is still answered before that connection is cut; None for all.
+    """
+
+    def __init__(self, target: tuple[str, int] | str) -> None:
+        self.target = target
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: set[socket.socket] = set()
+        self.judge: Callable[[bytes], Verdict] = lambda _: "pass"
+        self.answer_bytes: int | None = None
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._listening.getsockname()[1])
+
+    def close(self) -> None:
+        """Cut everything, and listen no more."""
+        # Closing alone does not wake who accepts.
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for connection in list(self._open):
+            _cut(connection)
+        self._thread.join()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            unix = isinstance(self.target, str)
+            server = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
+            try:
+                server.connect(self.target)
+            except OSError:
+                client.close()
+                server.close()
+                continue
+            self._open |= {client, server}
+            for work in (self._ask, self._answer):
+                threading.Thread(target=work, args=(client, server), daemon=True).start()
+
+    def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(2**16):
+                verdict = self.judge(data)
+                if verdict == "cut before":
+                    break
+                if verdict == "cut after":
+                    # Nobody hears the answer: what it was is known by the server alone.
+                    _cut(client)
+                    server.sendall(data)
+                    server.recv(2**16)
+                    break
+                server.sendall(data)
+        self._end(client, server)
+
+    def _answer(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(2**16):
+                left = self.answer_bytes
+                if left is not None and left <= len(data):
+                    client.sendall(data[:left])
+                    self.answer_bytes = None
+                    break
+                client.sendall(data)
+                if left is not None:
+                    self.answer_bytes = left - len(data)
+        self._end(client, server)
+
+    def _end(self, *connections: socket.socket) -> None:
+        for connection in connections:
+            _cut(connection)
+            self._open.discard(connection)
+
+
+@contextmanager
+def proxy(target: tuple[str, int] | str) -> Iterator[Proxy]:
+    """Run a proxy until the end of the block."""
+    started = Proxy(target)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def _cut(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
