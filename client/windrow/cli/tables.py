@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,8 @@ from windrow.cli.progress import refreshing
 from windrow.cli.render import message, refresh_outcome, table_details, table_list
 from windrow.client import Client
 from windrow.connecting import connect
+from windrow.demo.errors import MissingPackageError
+from windrow.demo.session import require_java
 from windrow.models import RefreshStatus
 
 app = typer.Typer(
@@ -143,6 +146,18 @@ def refresh(
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Stop the refresh that runs, whoever started it.")
     ] = False,
+    on_spark: Annotated[
+        bool,
+        typer.Option(
+            "--on-spark",
+            help="List the files and read their footers over Spark's executors, not on the "
+            "coordinator: for tables too large for one machine. Reads every footer.",
+        ),
+    ] = False,
+    master: Annotated[
+        str | None,
+        typer.Option(help="Where Spark runs, with --on-spark.", metavar="MASTER"),
+    ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -152,6 +167,11 @@ def refresh(
     """
     if cancel and full:
         raise typer.BadParameter("--cancel stops a refresh and --full starts one: give one of them")
+    if on_spark and (cancel or full):
+        raise typer.BadParameter("--on-spark goes without --cancel and --full, as it reads all")
+    if on_spark:
+        _refresh_on_spark(name, url, master, as_json)
+        return
     with connect(url) as client:
         status = client.cancel_refresh(name) if cancel else _followed(client, name, full)
     if as_json:
@@ -160,6 +180,19 @@ def refresh(
         show(message(f"the refresh of {name} is cancelled; nothing was published"))
     else:
         show(refresh_outcome(status))
+
+
+def _refresh_on_spark(name: str, url: str, master: str | None, as_json: bool) -> None:
+    try:
+        from windrow_jobs.inventory import run
+    except ImportError as error:
+        raise MissingPackageError("pyspark", "spark") from error
+    require_java()
+    if master is not None and master.startswith("local"):
+        # Else Spark runs the `python3` of PATH, which may be another.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with connect(url) as client:
+        run(name, client, master=master, as_json=as_json)
 
 
 def _followed(client: Client, name: str, full: bool) -> RefreshStatus:

@@ -1,0 +1,183 @@
+"""Spark job: take a table's inventory over the executors, and publish it.
+
+For tables too large for one machine:
+
+    spark-submit spark_jobs/windrow_jobs/inventory.py sales.events --coordinator URL
+    python -m windrow_jobs.inventory sales.events --coordinator URL
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from pyspark.sql import SparkSession
+from rich.table import Table
+
+from windrow.cli.consoles import error_console, show, show_json
+from windrow.cli.options import AsJson, TableName
+from windrow.cli.render import seconds_text, size_text
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.errors import TableChangedError, WindrowError
+from windrow.models import PublishedSnapshot
+from windrow_jobs.errors import TableMovedError
+from windrow_jobs.taking import OnProgress, take_inventory
+
+_REPORT_INTERVAL_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedInventory:
+    """What the job did.
+
+    Attributes:
+        table: Its name.
+        snapshot: What was published.
+        folder_count: Folders that were listed.
+        seconds: How long it took, publishing included.
+    """
+
+    table: str
+    snapshot: PublishedSnapshot
+    folder_count: int
+    seconds: float
+
+
+def publish_inventory(
+    spark: SparkSession, client: Client, name: str, on_progress: OnProgress = lambda _: None
+) -> PublishedInventory:
+    """Take a table's inventory over the executors and make it the current snapshot.
+
+    Args:
+        spark: A classic session; its executors must reach the table's location.
+        client: Of the coordinator that knows the table.
+        name: The table.
+        on_progress: Told what begins now.
+
+    Raises:
+        UnfitTableError: The job cannot take the inventory of such a table.
+        UnfitFilesError: The files are not a table, or one of them cannot be read.
+        TableMovedError: The table was changed meanwhile.
+        SparkConnectError: The session is one of Spark Connect.
+        ProblemError: The coordinator refuses.
+    """
+    began_s = time.monotonic()
+    # First, so that a change after it shows.
+    version = client.table_version(name)
+    taken = take_inventory(spark, client.table(name), on_progress)
+    on_progress(f"publishing {len(taken.files):,} files")
+    try:
+        snapshot = client.publish(name, taken.files, if_match=version, listed_at=taken.listed_at)
+    except TableChangedError as error:
+        raise TableMovedError(name) from error
+    return PublishedInventory(
+        table=name,
+        snapshot=snapshot,
+        folder_count=taken.folder_count,
+        seconds=time.monotonic() - began_s,
+    )
+
+
+def run(name: str, client: Client, *, master: str | None = None, as_json: bool = False) -> None:
+    """Start Spark, run the job and print what it did.
+
+    Args:
+        name: The table.
+        client: Of the coordinator that knows it.
+        master: Where Spark runs; what its configuration says by default.
+        as_json: Print JSON, and nothing else, on stdout.
+
+    Raises:
+        WindrowError: As `publish_inventory` does.
+    """
+    # Before Spark starts, which takes seconds.
+    client.table(name)
+    builder = SparkSession.builder.appName(f"windrow inventory {name}")
+    # What is told here says more.
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if master is not None:
+        builder = builder.master(master)
+    spark = builder.getOrCreate()
+    try:
+        with _reporting(spark, name, quiet=as_json) as on_progress:
+            published = publish_inventory(spark, client, name, on_progress)
+    finally:
+        spark.stop()
+    snapshot = published.snapshot
+    if as_json:
+        show_json(
+            {
+                "table": name,
+                "snapshot": snapshot.model_dump(mode="json"),
+                "folders_listed": published.folder_count,
+                "seconds": round(published.seconds, 3),
+            }
+        )
+        return
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    facts.add_row("published", f"snapshot {snapshot.snapshot_id} of {name}")
+    facts.add_row("files", f"{snapshot.file_count:,}")
+    facts.add_row("added", f"{snapshot.files_added:,}")
+    facts.add_row("removed", f"{snapshot.files_removed:,}")
+    facts.add_row("rows", f"{snapshot.row_count:,}")
+    facts.add_row("size", size_text(snapshot.size_bytes))
+    facts.add_row("folders listed", f"{published.folder_count:,}")
+    facts.add_row("took", seconds_text(published.seconds))
+    show(facts)
+
+
+@contextmanager
+def _reporting(spark: SparkSession, name: str, *, quiet: bool) -> Iterator[OnProgress]:
+    """Print what begins, and every few seconds how far Spark is, on stderr.
+
+    Nothing if `quiet`, as spark-submit writes a job's stderr to stdout.
+    """
+    console = error_console()
+    ended = threading.Event()
+
+    def tell(text: str) -> None:
+        if not quiet:
+            console.print(f"{name}: {text}", markup=False)
+
+    def watch() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not ended.wait(_REPORT_INTERVAL_S):
+            for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
+                if stage is not None:
+                    tell(f"{stage.numCompletedTasks:,} of {stage.numTasks:,} tasks")
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield tell
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _main(
+    name: TableName,
+    coordinator: Annotated[
+        str,
+        typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """List a table's files and read their footers over Spark's executors; publish them."""
+    try:
+        with connect(coordinator) as client:
+            run(name, client, as_json=as_json)
+    except WindrowError as error:
+        typer.echo(f"windrow: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(_main)

@@ -1,0 +1,150 @@
+"""What the tasks of the inventory job do: list folders, and read footers.
+
+It travels by value, and so does `windrow.files`: executors need NumPy and pyarrow alone. Answers
+are plain tuples, as classes that travel by value are others on the way back.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
+from windrow.files.entries import FolderEntries, file_table, scan_local_folder
+from windrow.files.errors import LocationError
+from windrow.files.remote import is_remote, scan_remote_folder
+
+# Files and folders right in some folders; and folder and reason, where one cannot be listed.
+Found: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
+# `FooterGroup`s as (schema, first path, bounded columns, table); unreadable and changed files.
+Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str, str]], list[str]]
+
+_REMOTE_LISTING_THREADS = 16
+_SHOWN_STDERR_BYTES = 1_000
+
+
+def list_folders(location: str, folders: Sequence[str]) -> Found:
+    """List some folders of a table.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        folders: Relative to the location.
+    """
+    remote = is_remote(location)
+    scan = scan_remote_folder if remote else scan_local_folder
+
+    def look(folder: str) -> tuple[pa.Table, list[str]]:
+        entries = FolderEntries()
+        scan(location, folder, entries)
+        return file_table(location, entries), entries.folders
+
+    try:
+        with ThreadPoolExecutor(_REMOTE_LISTING_THREADS if remote else 1) as threads:
+            found = list(threads.map(look, folders))
+    except LocationError as error:
+        return b"", [], [(error.folder, error.reason)]
+    files = pa.concat_tables([table for table, _ in found])
+    return encoded(files), [folder for _, below in found for folder in below], []
+
+
+def read_footers(location: str, listed: tuple[int, bytes]) -> Footers:
+    """Read the footers of a few files.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        listed: Number of the first file; and the files, as `encoded` has them.
+    """
+    first_row, files = listed[0], decoded(listed[1])
+    paths, sizes_bytes, mtimes_ns = (column.to_pylist() for column in files.columns)
+    tails = read_tails(location, paths, sizes_bytes, mtimes_ns)
+    return _parsed(first_row, paths, sizes_bytes, tails)
+
+
+def encoded(table: pa.Table) -> bytes:
+    """Return a table as compressed bytes."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def decoded(content: bytes) -> pa.Table:
+    """Return what `encoded` was given."""
+    with pa.ipc.open_stream(content) as stream:
+        return stream.read_all()
+
+
+def _parsed(
+    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Sequence[Tail]
+) -> Footers:
+    answer, last_words = _in_child(first_row, paths, sizes_bytes, tails)
+    if answer is not None:
+        return answer
+    if len(paths) == 1:
+        return [], [(paths[0], f"its footer is damaged ({last_words})")], []
+    # One of the files did that: halve until it is found.
+    half = len(paths) // 2
+    one = _parsed(first_row, paths[:half], sizes_bytes[:half], tails[:half])
+    other = _parsed(first_row + half, paths[half:], sizes_bytes[half:], tails[half:])
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def _in_child(
+    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Sequence[Tail]
+) -> tuple[Footers | None, str]:
+    """Parse in a forked process, as Arrow ends the whole process on some damaged footers.
+
+    The tails are read before: connections to object stores do not survive a fork.
+
+    Returns:
+        What was found, or None and the last words of the process.
+    """
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as stderr:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.dup2(stderr.fileno(), 2)
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                with os.fdopen(writing, "wb") as answers:
+                    chunk = parse_tails(first_row, paths, sizes_bytes, tails)
+                    pickle.dump(_plain(chunk), answers)
+                status = 0
+            except BaseException as error:
+                os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
+            finally:
+                # Not sys.exit: what the parent wants done at its end is not this process's.
+                os._exit(status)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as answers:
+            content = answers.read()
+        _, status = os.waitpid(child, 0)
+        if status == 0:
+            footers: Footers = pickle.loads(content)
+            return footers, ""
+        end = stderr.seek(0, os.SEEK_END)
+        stderr.seek(max(0, end - _SHOWN_STDERR_BYTES))
+        words = " ".join(stderr.read().decode(errors="replace").split())
+        return None, words or f"exit status {status}"
+
+
+def _plain(chunk: ChunkFooters) -> Footers:
+    groups = [
+        (
+            group.files.schema.serialize().to_pybytes(),
+            group.files.path,
+            group.bounded.serialize().to_pybytes(),
+            encoded(group.table),
+        )
+        for group in chunk.groups
+    ]
+    return groups, chunk.unreadable, chunk.changed
