@@ -64,7 +64,7 @@ made_once = APIRouter(route_class=_Replaying)
     "/plans",
     operation_id="make_plan",
     response_model=Plan,
-    responses={202: {"model": PlanStatus}, **problem_responses(400, 404, 409, 413, 422, 503)},
+    responses={202: {"model": PlanStatus}, **problem_responses(400, 404, 409, 413, 422, 503, 504)},
 )
 async def make_plan(
     request: PlanRequest,
@@ -163,7 +163,7 @@ async def explain_plan(plan_id: PlanIdPath, services: ServicesDep) -> PlanExplan
     "/plans/{plan_id}",
     operation_id="delete_plan",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=problem_responses(404, 422, 503),
+    responses=problem_responses(404, 422, 503, 504),
 )
 async def delete_plan(plan_id: PlanIdPath, services: ServicesDep, once: OnceDep) -> None:
     """Forget a plan before it expires; one that is still being made is stopped."""

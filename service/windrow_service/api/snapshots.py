@@ -74,7 +74,7 @@ _PUBLISH_BODY = {
     "/tables/{name}/snapshots",
     operation_id="publish_inventory",
     status_code=status.HTTP_201_CREATED,
-    responses=problem_responses(404, 409, 412, 413, 422, 503),
+    responses=problem_responses(404, 409, 412, 413, 422, 503, 504),
     openapi_extra={"requestBody": _PUBLISH_BODY},
     dependencies=[WRITE],
     response_model=PublishedSnapshot,
@@ -154,7 +154,7 @@ async def list_snapshots(
     operation_id="expire_snapshots",
     dependencies=[ADMIN],
     response_model=ExpiredSnapshots,
-    responses=problem_responses(404, 413, 422, 503),
+    responses=problem_responses(404, 413, 422, 503, 504),
 )
 async def expire_snapshots(
     name: TableNamePath, expiry: SnapshotExpiry, services: ServicesDep, once: OnceDep
