@@ -69,6 +69,19 @@ def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(tmp_path: Path) 
     assert list((tmp_path / "data").iterdir()) == []
 
 
+def test_service_measures_replicas_publishing_and_a_peer(tmp_path: Path) -> None:
+    content = _quick("service", tmp_path, "--runs", "1")
+
+    cases = [figure["case"] for figure in content["figures"]]
+    for part in ("cold", "warm", "JSON page", "Arrow stream", "2 replica(s)", "at 100/s"):
+        assert any(part in case for case in cases), part
+    assert all(figure["peak_bytes"] > 0 for figure in content["figures"])
+    changes = [one for one in content["publishing"] if "of 1,000" in one["case"]]
+    assert len(changes) == 2 * 2 * 3
+    assert all(one["bytes_written"] < 2**20 for one in changes)
+    assert {row["peer"] for row in content["results"]} == {"PyIceberg, in process", "without load"}
+
+
 def test_plan_scale_measures_windrow_beside_its_peers(
     tmp_path: Path,
 ) -> None:

@@ -1,0 +1,78 @@
+"""Real servers for benchmarks: PostgreSQL, Redis and coordinators that share them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from common import ROOT
+
+# The tests start the same servers.
+sys.path.insert(0, str(ROOT))
+from tests.support.databases import new_database, server_url
+from tests.support.redis import RedisProcess
+from tests.support.servers import CoordinatorProcess, coordinator_process
+
+
+class Deployment:
+    """A PostgreSQL database and a Redis server, and replicas that are started over them.
+
+    Attributes:
+        folder: Where tables may lie.
+    """
+
+    def __init__(self, folder: Path, database_url: str, redis_url: str) -> None:
+        self.folder = folder
+        self._environment = {
+            "WINDROW_DATABASE_URL": database_url,
+            "WINDROW_REDIS_URL": redis_url,
+            "WINDROW_LIMITS__MAX_PLAN_BYTES": str(64 * 2**30),
+        }
+
+    @contextmanager
+    def replicas(self, count: int) -> Iterator[list[CoordinatorProcess]]:
+        """Run fresh replicas, whose caches are empty."""
+        with ExitStack() as stack:
+            yield [
+                stack.enter_context(
+                    coordinator_process(
+                        self.folder / f"state{number}", self.folder, **self._environment
+                    )
+                )
+                for number in range(count)
+            ]
+
+    def upgrade(self) -> None:
+        """Bring the database to the newest revision."""
+        subprocess.run(
+            [sys.executable, "-m", "windrow.cli", "db", "upgrade"],
+            env=os.environ | self._environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+
+@contextmanager
+def deployment() -> Iterator[Deployment]:
+    """Run the servers until the end of the block."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        database_url = stack.enter_context(new_database(stack.enter_context(server_url())))
+        redis = RedisProcess(folder)
+        stack.callback(redis.stop)
+        redis.start()
+        made = Deployment(folder, database_url, redis.url)
+        made.upgrade()
+        yield made
+
+
+def peak_bytes(coordinator: CoordinatorProcess) -> int:
+    """Return the most memory that a replica has had resident (Linux)."""
+    status = Path(f"/proc/{coordinator.process.pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024

@@ -1,0 +1,395 @@
+"""Measure the coordinator as a service: replicas over PostgreSQL and Redis, on loopback.
+
+    python benchmarks/service.py [--quick] [--json FILE] [--sizes N,…] [--callers N,…]
+
+Tables of 100 to 1,000,000 files are published and planned: cold (the first plan of a fresh
+replica) and warm, as a first page of JSON and as an Arrow stream of all groups, by 1 to 64 callers
+against one and two replicas. Callers ask as fast as they can, or, where a rate is given, at that
+rate; every request has another filter. The load comes from a process of its own on the same cores.
+
+The peer is PyIceberg, which plans the same tables in the process that asks: `plan_files`, with no
+service in between. For the health check it is the same check without load.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from common import Result, arguments, console, write_json
+from load import Latencies, Load, run
+from plan_peers import pyiceberg_plan, write_files
+from rich import box
+from rich.table import Table as RichTable
+from servers import Deployment, deployment, peak_bytes
+
+import windrow
+from windrow.cli.consoles import show
+from windrow.cli.render import size_text
+
+NAME = "service"
+SIZES = (100, 1_000, 10_000, 1_000_000)
+CALLERS = (1, 16, 64)
+PEER_SIZES = (100, 10_000)
+# The load that the service is meant to carry on two cores.
+RATE, RATE_CALLERS, RATE_FILES = 100.0, 16, 1_000
+LARGE = 1_000_000
+DELTA_FILES = 100
+_POLL_S = 0.005
+_COLUMNS = {"id": "bigint", "amount": "double", "day": "date"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One measurement."""
+
+    case: str
+    p50_ms: float
+    p99_ms: float
+    rate: float
+    peak_bytes: int
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = arguments("Measure the coordinator as a service.")
+    parser.add_argument("--sizes", help="numbers of files, joined by ','")
+    parser.add_argument("--callers", help="numbers of callers, joined by ','")
+    parser.add_argument("--seconds", type=float, help="how long each load goes on")
+    given = parser.parse_args()
+    sizes = _numbers(given.sizes) or ((100, 1_000) if given.quick else SIZES)
+    callers = _numbers(given.callers) or ((1,) if given.quick else CALLERS)
+    seconds = given.seconds or (0.5 if given.quick else 10.0)
+    figures: list[Figure] = []
+    results: list[Result] = []
+    with deployment() as deployed:
+        publishing = _publish(deployed, sizes, given.runs)
+        show(_publish_table(publishing))
+        figures += _cold(deployed, sizes)
+        for replicas in (1, 2):
+            with deployed.replicas(replicas) as running:
+                urls = [one.url for one in running]
+                for load in _loads(urls, sizes, callers, seconds):
+                    _warm(urls, load.table)
+                    figures.append(_figure(load, run(load), replicas, running))
+                if replicas == 1:
+                    results += _health(running[0].url, f"t{sizes[-1]}", sizes[-1], seconds)
+    show(_figure_table(figures))
+    results += _beside_peer(figures, given.runs, quick=given.quick)
+    show(_result_table(results))
+    if given.json is not None:
+        write_json(
+            given.json,
+            NAME,
+            results,
+            figures=[asdict(figure) for figure in figures],
+            publishing=[asdict(one) for one in publishing],
+        )
+
+
+def generated(files: int) -> pa.Table:
+    """Return an inventory of small files in 300 days, with statistics of three columns."""
+    number = np.arange(files)
+    day = number * 300 // files
+    paths = np.char.add("ds=", np.char.zfill(day.astype(str), 3))
+    paths = np.char.add(paths, "/part-")
+    paths = np.char.add(paths, np.char.zfill(number.astype(str), 8))
+    nulls = pa.array(np.zeros(files, np.int64))
+    bounds = {
+        "id": (number * 1_000, number * 1_000 + 999),
+        "amount": (number % 97 / 7, number % 97 / 7 + 50.0),
+        "day": (pa.array(day, pa.int32()).cast(pa.date32()),) * 2,
+    }
+    stats = pa.StructArray.from_arrays(
+        [
+            pa.StructArray.from_arrays(
+                [pa.array(low), pa.array(high), nulls], names=["min", "max", "null_count"]
+            )
+            for low, high in bounds.values()
+        ],
+        names=list(bounds),
+    )
+    return pa.table(
+        {
+            "path": pa.array(np.char.add(paths, ".parquet").tolist()),
+            "size_bytes": 16_384 + number * 7_919 % 400_000,
+            "mtime_ns": 1_700_000_000_000_000_000 + number,
+            "row_count": np.full(files, 1_000),
+            "stats": stats,
+            "stats_see_nan": np.ones(files, np.bool_),
+        }
+    )
+
+
+# --- publishing -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """How long a publication took, and what of it was written."""
+
+    case: str
+    seconds: float
+    bytes_written: int | None = None
+
+
+def _publish(deployed: Deployment, sizes: tuple[int, ...], runs: int) -> list[Published]:
+    published: list[Published] = []
+    with deployed.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
+        for files in sizes:
+            name, inventory = f"t{files}", generated(files)
+            client.register_table(
+                name, str(deployed.folder), columns=_COLUMNS, partition_columns={"ds": "string"}
+            )
+            seconds, done = _timed(partial(client.publish, name, inventory))
+            published.append(_published(f"whole, {files:,} files", seconds, done))
+        published += _deltas(client, sizes[-1], "warm", runs)
+    with deployed.replicas(1) as (replica,), windrow.connect(replica.url, timeout_s=300) as client:
+        client.config()
+        published += _deltas(client, sizes[-1], "cold", 1)
+    return published
+
+
+def _deltas(client: windrow.Client, files: int, state: str, runs: int) -> list[Published]:
+    """Add, replace and remove files of the largest table, side by side and all over it."""
+    name, found = f"t{files}", generated(files)
+    count = min(DELTA_FILES, files)
+    side_by_side = found.slice(files // 2, count)
+    all_over = found.take(pa.array(np.linspace(0, files - 1, count).astype(np.int64)))
+    cases: list[tuple[str, list[float], list[object]]] = []
+    for what, rows in (("side by side", side_by_side), ("all over", all_over)):
+        paths = rows["path"].to_pylist()
+        named = f"-{state}-new.parquet"
+        new = rows.set_column(0, "path", [[path.replace(".parquet", named) for path in paths]])
+        changes: dict[str, Callable[[int], object]] = {
+            "added": lambda run, new=new: client.publish_delta(name, added=_renamed(new, run)),
+            "removed": lambda run, new=new: client.publish_delta(
+                name, removed=_renamed(new, run)["path"].to_pylist()
+            ),
+            "replaced": lambda run, rows=rows: client.publish_delta(
+                name, added=_touched(rows, run)
+            ),
+        }
+        for change, publish in changes.items():
+            timed = [_timed(partial(publish, run)) for run in range(runs)]
+            cases.append((f"{change}, {what}", [one[0] for one in timed], [timed[-1][1]]))
+    return [
+        _published(f"{count} files {case} of {files:,}, {state}", median(seconds), done[0])
+        for case, seconds, done in cases
+    ]
+
+
+def _renamed(files: pa.Table, run: int) -> pa.Table:
+    paths = [path.replace("-new", f"-new{run}") for path in files["path"].to_pylist()]
+    return files.set_column(0, "path", [paths])
+
+
+def _touched(files: pa.Table, run: int) -> pa.Table:
+    at = files.schema.get_field_index("mtime_ns")
+    times = files["mtime_ns"].to_numpy() + time.time_ns() % 10**9 + run
+    return files.set_column(at, "mtime_ns", pa.array(times))
+
+
+def _published(case: str, seconds: float, done: object) -> Published:
+    return Published(case=case, seconds=seconds, bytes_written=getattr(done, "bytes_written", None))
+
+
+# --- planning -------------------------------------------------------------------
+
+
+def _cold(deployed: Deployment, sizes: tuple[int, ...]) -> list[Figure]:
+    """Ask fresh replicas, whose first plan this is."""
+    figures = []
+    for files in sizes:
+        with deployed.replicas(1) as running:
+            load = Load(
+                urls=[running[0].url], table=f"t{files}", callers=1, seconds=0.0, arrow=True
+            )
+            figures.append(_figure(load, run(load), 1, running, state="cold"))
+    return figures
+
+
+def _loads(
+    urls: list[str], sizes: tuple[int, ...], callers: tuple[int, ...], seconds: float
+) -> Iterator[Load]:
+    for files in sizes:
+        for count in callers if files < LARGE else callers[:1]:
+            for arrow in (False, True):
+                yield Load(
+                    urls=urls,
+                    table=f"t{files}",
+                    callers=count,
+                    seconds=seconds,
+                    arrow=arrow,
+                )
+        if files == RATE_FILES:
+            for arrow in (False, True):
+                yield Load(
+                    urls=urls,
+                    table=f"t{files}",
+                    callers=RATE_CALLERS,
+                    seconds=seconds,
+                    rate=RATE,
+                    arrow=arrow,
+                )
+
+
+def _warm(urls: list[str], table: str) -> None:
+    """Have each replica plan a table once, and make sure that it plans every file."""
+    expected = int(table.removeprefix("t"))
+    for url in urls:
+        with windrow.connect(url) as client:
+            plan = client.plan(table)
+        splits = pc.list_flatten(plan.groups["splits"])
+        planned = pc.count_distinct(pc.struct_field(splits, "path")).as_py()
+        if not planned == plan.summary.files_planned >= expected:
+            raise SystemExit(f"{url} planned {planned:,} of {expected:,} files")
+
+
+def _figure(
+    load: Load, seen: Latencies, replicas: int, running: list[object], state: str = "warm"
+) -> Figure:
+    form = "Arrow stream" if load.arrow else "JSON page"
+    pace = f" at {load.rate:.0f}/s" if load.rate else ""
+    files = int(load.table.removeprefix("t"))
+    case = (
+        f"{files:,} files, {form}, {replicas} replica(s), {load.callers} caller(s){pace}, {state}"
+    )
+    figure = Figure(
+        case=case,
+        p50_ms=seen.ms(50),
+        p99_ms=seen.ms(99),
+        rate=seen.rate,
+        peak_bytes=max(peak_bytes(one) for one in running),
+    )
+    console.print(
+        f"{case}: p50 {figure.p50_ms:.1f} ms, p99 {figure.p99_ms:.1f} ms, {seen.rate:.0f}/s",
+        style="dim",
+    )
+    return figure
+
+
+def _health(url: str, table: str, files: int, seconds: float) -> list[Result]:
+    """Return how long health checks wait while plans are made back to back, and without."""
+    idle = _waits(url, seconds)
+    with _planning(url, table):
+        busy = _waits(url, max(seconds, 3.0))
+    return [
+        Result(
+            case=f"plans of {files:,} files back to back",
+            metric=f"GET /health/live, p{percent}",
+            unit="ms",
+            windrow=float(np.percentile(busy, percent) * 1000),
+            peer="without load",
+            peer_value=float(np.percentile(idle, percent) * 1000),
+        )
+        for percent in (50, 99)
+    ]
+
+
+@contextmanager
+def _planning(url: str, table: str) -> Iterator[None]:
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            run(Load(urls=[url], table=table, callers=1, seconds=0.0, arrow=True))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _waits(url: str, seconds: float) -> list[float]:
+    waits: list[float] = []
+    with httpx.Client(base_url=url, timeout=60) as http:
+        end = time.monotonic() + seconds
+        while (began := time.monotonic()) < end:
+            http.get("/health/live").raise_for_status()
+            waits.append(time.monotonic() - began)
+            time.sleep(_POLL_S)
+    return waits
+
+
+def _beside_peer(figures: list[Figure], runs: int, *, quick: bool) -> list[Result]:
+    results = []
+    ours = {figure.case: figure for figure in figures}
+    for files in PEER_SIZES[:1] if quick else PEER_SIZES:
+        case = f"{files:,} files, Arrow stream, 1 replica(s), 1 caller(s), warm"
+        if case not in ours:
+            continue
+        inventory = generated(files)
+        inventory = inventory.append_column("bucket", pa.nulls(files, pa.int32()))
+        with tempfile.TemporaryDirectory() as folder:
+            write_files(inventory, Path(folder))
+            # It makes sure that every file is planned, as `_warm` does of ours.
+            peer = pyiceberg_plan(inventory, Path(folder), runs=runs)
+        results.append(
+            Result(
+                case=f"{files:,} files, one caller, warm",
+                metric="plan and fetch all groups, p50",
+                unit="ms",
+                windrow=ours[case].p50_ms,
+                peer="PyIceberg, in process",
+                peer_value=peer.plan_s * 1000,
+            )
+        )
+    return results
+
+
+# --- tables for people ------------------------------------------------------------
+
+
+def _publish_table(published: list[Published]) -> RichTable:
+    table = RichTable("published", "seconds", "written", box=box.SIMPLE)
+    for one in published:
+        written = "" if one.bytes_written is None else size_text(one.bytes_written)
+        table.add_row(one.case, f"{one.seconds:.3f}", written)
+    return table
+
+
+def _figure_table(figures: list[Figure]) -> RichTable:
+    table = RichTable("plans", "p50", "p99", "plans/s", "peak memory", box=box.SIMPLE)
+    for one in figures:
+        row = (f"{one.p50_ms:.1f} ms", f"{one.p99_ms:.1f} ms", f"{one.rate:.1f}")
+        table.add_row(one.case, *row, size_text(one.peak_bytes))
+    return table
+
+
+def _result_table(results: list[Result]) -> RichTable:
+    table = RichTable("case", "metric", "Windrow", "peer", "ratio", box=box.SIMPLE)
+    for one in results:
+        peer = f"{one.peer_value:.1f} {one.unit} ({one.peer})"
+        table.add_row(
+            one.case, one.metric, f"{one.windrow:.1f} {one.unit}", peer, f"{one.ratio:.1f}x"
+        )
+    return table
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, object]:
+    began = time.perf_counter()
+    done = work()
+    return time.perf_counter() - began, done
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()
+
+
+if __name__ == "__main__":
+    main()
