@@ -36,7 +36,7 @@ from windrow.cli.consoles import show
 from windrow.cli.render import seconds_text, size_text
 from windrow.demo.session import local_session, require_java
 from windrow.models import PlanOptions
-from windrow_service.inventory.manifests import cut_manifests, decode_manifest
+from windrow_service.inventory.manifests import cut_files, decode_manifest
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import predict
@@ -212,7 +212,7 @@ def _small(files: int, buckets: int) -> pa.Table:
 
 
 def _compare(table: pa.Table, peer: PeerPlan, runs: int) -> list[Result]:
-    bodies = [manifest.data for manifest in cut_manifests(table)]
+    bodies = [manifest.data for manifest in cut_files(table)]
     whole, packing = [], []
     for _ in range(runs + 1):
         started = time.perf_counter()

@@ -16,10 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.inventory.files import as_previous, paths_column, take_inline, touch, write
 from windrow.files.schema import widen
 from windrow_service.inventory import (
-    Manifest,
-    PreviousManifest,
     arrow_type,
-    cut_manifests,
     decode_manifest,
     encode_manifest,
     spark_type,
@@ -211,39 +208,6 @@ def test_a_manifest_holds_its_rows_and_depends_on_nothing_else(
     padded = pa.concat_tables([files, files]).combine_chunks().slice(files.num_rows)
     reread = decode_manifest(encoded)
     assert [encode_manifest(same) for same in (pieces, padded, reread)] == [encoded] * 3
-
-
-@settings(derandomize=True, deadline=None, max_examples=60)
-@given(st.lists(inventories(), min_size=1, max_size=4), st.integers(1, 8))
-def test_manifests_hold_exactly_the_files_in_their_order(
-    versions: list[pa.Table], manifest_files: int
-) -> None:
-    known: list[PreviousManifest] = []
-    for files in versions:
-        manifests = cut_manifests(files, known, manifest_files=manifest_files)
-
-        known = _store(manifests, known)
-        tables = [manifest.files for manifest in known]
-        assert pa.concat_tables([files.schema.empty_table(), *tables]).equals(files)
-        assert all(0 < m.file_count <= 2 * manifest_files for m in manifests)
-        again = cut_manifests(files, known, manifest_files=manifest_files)
-        assert [m.manifest_id for m in again] == [m.manifest_id for m in manifests]
-        assert [m.data for m in again] == [None] * len(again)
-
-
-def _store(manifests: list[Manifest], known: list[PreviousManifest]) -> list[PreviousManifest]:
-    tables = {manifest.manifest_id: manifest.files for manifest in known}
-    return [
-        PreviousManifest(
-            manifest_id=manifest.manifest_id,
-            first_path=manifest.first_path,
-            files=tables[manifest.manifest_id]
-            if manifest.data is None
-            else decode_manifest(manifest.data),
-            range=manifest.range,
-        )
-        for manifest in manifests
-    ]
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)

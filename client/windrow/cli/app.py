@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from windrow.cli import db, demo, explain, plans, serve, tables, token
+from windrow.cli import db, demo, explain, plans, serve, snapshots, tables, token
 from windrow.errors import WindrowError
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
@@ -27,6 +27,9 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
+tables.app.command("import")(snapshots.import_inventory)
+tables.app.command("snapshots")(snapshots.list_snapshots)
+tables.app.command("expire")(snapshots.expire)
 app.add_typer(tables.app, name="table")
 app.add_typer(db.app, name="db")
 app.add_typer(token.app, name="token")

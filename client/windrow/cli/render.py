@@ -13,7 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.cli.histogram import SizeBin, file_sizes, size_bins
-from windrow.models import Column, Plan, RefreshStatus, SnapshotInfo, SortColumn, TableInfo
+from windrow.models import (
+    Column,
+    Plan,
+    PublishedSnapshot,
+    RefreshStatus,
+    SnapshotInfo,
+    SortColumn,
+    TableInfo,
+)
 from windrow.plans import SplitPlan
 
 BAR_CELLS = 40
@@ -176,6 +184,37 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
     folders = status.progress.folders_listed + status.progress.folders_unchanged
     said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
     return message(said, str(_snapshot_text(status.snapshot)))
+
+
+def publish_outcome(table: str, published: PublishedSnapshot) -> RenderableType:
+    """Say what a published inventory changed."""
+    said = (
+        f"{table}: {published.files_added:,} files added, {published.files_removed:,} removed; "
+        f"{published.manifests_written:,} manifests written, {published.manifests_reused:,} kept, "
+        f"{size_text(published.bytes_written)}"
+    )
+    return message(said, str(_snapshot_text(published)))
+
+
+def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableType:
+    """List a table's snapshots."""
+    if not snapshots:
+        return message(f"{name} has no snapshot yet", f"`windrow table refresh {name}` makes one")
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("snapshot", justify="right", no_wrap=True)
+    shown.add_column("made at", no_wrap=True)
+    for title in ("files", "rows", "size", "manifests"):
+        shown.add_column(title, justify="right", no_wrap=True)
+    for one in snapshots:
+        shown.add_row(
+            str(one.snapshot_id),
+            f"{one.created_at:%Y-%m-%d %H:%M:%S %Z}",
+            f"{one.file_count:,}",
+            f"{one.row_count:,}",
+            size_text(one.size_bytes),
+            f"{one.manifest_count:,}",
+        )
+    return shown
 
 
 def serving(url: str, state_dir: str, allowed: Sequence[str]) -> RenderableType:

@@ -27,8 +27,7 @@ from windrow_service.inventory.isolation import IsolatedExecutor
 from windrow_service.inventory.listing import Listing, list_files
 from windrow_service.inventory.manifests import (
     Manifest,
-    PreviousManifest,
-    cut_manifests,
+    cut_files,
     decode_manifest,
     encode_manifest,
 )
@@ -57,13 +56,12 @@ __all__ = [
     "PartitionLayoutError",
     "PartitionValueError",
     "PreviousInventory",
-    "PreviousManifest",
     "SchemaConflictError",
     "UnknownTypeError",
     "UnreadableFileError",
     "UnsupportedTypeError",
     "arrow_type",
-    "cut_manifests",
+    "cut_files",
     "decode_manifest",
     "encode_manifest",
     "list_files",

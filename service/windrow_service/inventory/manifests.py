@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
@@ -72,16 +71,6 @@ class Manifest:
         return replace(self, file_count=file_count, range=range_, removed=removed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviousManifest:
-    """A manifest that is stored already, with its rows and its range."""
-
-    manifest_id: str
-    first_path: str
-    files: pa.Table
-    range: pa.Table
-
-
 def cut_files(files: pa.Table, manifest_files: int = MANIFEST_FILES) -> list[Manifest]:
     """Cut files into new manifests of even size, in the order of paths.
 
@@ -95,54 +84,16 @@ def cut_files(files: pa.Table, manifest_files: int = MANIFEST_FILES) -> list[Man
     for first, last in pairwise(edges):
         rows = files.slice(first, last - first)
         data = encode_manifest(rows)
-        manifests.append(_manifest(rows, hashlib.sha256(data).hexdigest(), data, range_of(rows)))
-    return manifests
-
-
-def cut_manifests(
-    files: pa.Table,
-    previous: Sequence[PreviousManifest] = (),
-    *,
-    manifest_files: int = MANIFEST_FILES,
-) -> list[Manifest]:
-    """Cut an inventory into manifests, and keep those whose range of paths is unchanged.
-
-    Each file stays in the range that it was in before, so one new file makes one new
-    manifest. A range that has grown beyond twice `manifest_files` is split evenly; ranges
-    side by side that have changed are joined while they stay within `manifest_files`.
-
-    Args:
-        files: n files, sorted by path.
-        previous: The manifests of the previous inventory, in any order.
-        manifest_files: How many files a new manifest should hold.
-
-    Returns:
-        Manifests in the order of paths that together hold exactly `files`; none for no files.
-    """
-    paths = files["path"]
-    known = sorted(previous, key=lambda manifest: manifest.first_path.encode())
-    # The first range reaches down to the first file, wherever that is.
-    starts = [0, *(_position(paths, manifest.first_path) for manifest in known[1:])]
-    manifests: list[Manifest] = []
-    changed: list[int] = []
-
-    def flush() -> None:
-        if changed:
-            manifests.extend(_cut_evenly(files, changed[0], changed[-1], known, manifest_files))
-            changed.clear()
-
-    for index, (start, end) in enumerate(zip(starts, [*starts[1:], files.num_rows], strict=True)):
-        if start == end:
-            continue
-        rows = files.slice(start, end - start)
-        if index < len(known) and rows.equals(known[index].files):
-            flush()
-            manifests.append(_manifest(rows, known[index].manifest_id, None, known[index].range))
-            continue
-        if changed and end - changed[0] > manifest_files:
-            flush()
-        changed[:] = [changed[0] if changed else start, end]
-    flush()
+        manifests.append(
+            Manifest(
+                manifest_id=hashlib.sha256(data).hexdigest(),
+                first_path=rows["path"][0].as_py(),
+                last_path=rows["path"][-1].as_py(),
+                file_count=len(rows),
+                range=range_of(rows),
+                data=data,
+            )
+        )
     return manifests
 
 
@@ -188,44 +139,6 @@ def decode_manifest(
             return reader.read_all()
     except (pa.ArrowException, OSError) as error:
         raise CorruptManifestError(str(error)) from error
-
-
-def _position(paths: pa.ChunkedArray, path: str) -> int:
-    key = path.encode()
-    return bisect_left(range(len(paths)), key, key=lambda row: paths[row].as_py().encode())
-
-
-def _cut_evenly(
-    files: pa.Table,
-    start: int,
-    end: int,
-    known: Sequence[PreviousManifest],
-    manifest_files: int,
-) -> list[Manifest]:
-    count = end - start
-    pieces = -(-count // manifest_files) if count > 2 * manifest_files else 1
-    edges = [start + count * piece // pieces for piece in range(pieces + 1)]
-    ids = {manifest.manifest_id for manifest in known}
-    manifests = []
-    for first, last in pairwise(edges):
-        rows = files.slice(first, last - first)
-        data = encode_manifest(rows)
-        manifest_id = hashlib.sha256(data).hexdigest()
-        # Equal after all: rows with NaN differ from themselves when they are compared.
-        new = None if manifest_id in ids else data
-        manifests.append(_manifest(rows, manifest_id, new, range_of(rows)))
-    return manifests
-
-
-def _manifest(rows: pa.Table, manifest_id: str, data: bytes | None, range_: pa.Table) -> Manifest:
-    return Manifest(
-        manifest_id=manifest_id,
-        first_path=rows["path"][0].as_py(),
-        last_path=rows["path"][-1].as_py(),
-        file_count=rows.num_rows,
-        range=range_,
-        data=data,
-    )
 
 
 def _canonical(table: pa.Table) -> pa.Table:

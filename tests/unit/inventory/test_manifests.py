@@ -14,8 +14,7 @@ from tests.unit.inventory.files import take_inline, write
 from windrow_service.inventory import (
     CorruptManifestError,
     Manifest,
-    PreviousManifest,
-    cut_manifests,
+    cut_files,
     decode_manifest,
     encode_manifest,
 )
@@ -47,24 +46,6 @@ def inventory(
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def stored(
-    manifests: Sequence[Manifest], known: Sequence[PreviousManifest] = ()
-) -> list[PreviousManifest]:
-    """Return what is known after these manifests were stored."""
-    tables = {manifest.manifest_id: manifest.files for manifest in known}
-    return [
-        PreviousManifest(
-            manifest_id=manifest.manifest_id,
-            first_path=manifest.first_path,
-            files=tables[manifest.manifest_id]
-            if manifest.data is None
-            else decode_manifest(manifest.data),
-            range=manifest.range,
-        )
-        for manifest in manifests
-    ]
-
-
 def names(*numbers: int) -> list[str]:
     return [f"f{number:03d}" for number in numbers]
 
@@ -74,7 +55,7 @@ def counts(manifests: Sequence[Manifest]) -> list[int]:
 
 
 def test_no_files_make_no_manifests() -> None:
-    assert cut_manifests(inventory([])) == []
+    assert cut_files(inventory([])) == []
 
 
 def test_a_manifest_says_what_it_holds(tmp_path: Path) -> None:
@@ -82,7 +63,7 @@ def test_a_manifest_says_what_it_holds(tmp_path: Path) -> None:
     write(tmp_path, "ds=2024-01-02/n=__HIVE_DEFAULT_PARTITION__/f")
     files = take_inline(str(tmp_path)).files
 
-    (manifest,) = cut_manifests(files)
+    (manifest,) = cut_files(files)
 
     assert manifest.data is not None
     assert manifest.manifest_id == hashlib.sha256(manifest.data).hexdigest()
@@ -102,89 +83,22 @@ def column_range(manifest: Manifest, column: str) -> tuple[Any, Any, set[str]]:
 def test_nan_is_no_bound_of_a_range() -> None:
     files = inventory(names(1, 2, 3), [2.0, float("nan"), None])
 
-    (manifest,) = cut_manifests(files)
+    (manifest,) = cut_files(files)
 
     assert column_range(manifest, "p") == (2.0, 2.0, {"value", "nan", "null"})
 
 
 def test_a_range_of_nulls_has_no_bounds() -> None:
-    (manifest,) = cut_manifests(inventory(names(1, 2), [None, None]))
+    (manifest,) = cut_files(inventory(names(1, 2), [None, None]))
 
     assert column_range(manifest, "p") == (None, None, {"null"})
 
 
 def test_a_large_inventory_is_cut_evenly() -> None:
-    manifests = cut_manifests(inventory(names(*range(25))), manifest_files=10)
+    manifests = cut_files(inventory(names(*range(25))), manifest_files=10)
 
     assert counts(manifests) == [8, 8, 9]
     assert [manifest.first_path for manifest in manifests] == names(0, 8, 16)
-
-
-def test_an_unchanged_inventory_reuses_every_manifest() -> None:
-    files = inventory(names(*range(25)))
-    known = stored(cut_manifests(files, manifest_files=10))
-
-    again = cut_manifests(files, list(reversed(known)), manifest_files=10)
-
-    assert [manifest.data for manifest in again] == [None] * 3
-    assert [m.manifest_id for m in again] == [m.manifest_id for m in known]
-
-
-def test_rows_with_nan_are_the_same_rows() -> None:
-    files = inventory(names(1, 2), [float("nan"), 1.0])
-    known = stored(cut_manifests(files))
-
-    (again,) = cut_manifests(files, known)
-
-    assert (again.manifest_id, again.data) == (known[0].manifest_id, None)
-
-
-@pytest.mark.parametrize("path", ["a", "f005x", "f024x"], ids=["first", "middle", "last"])
-def test_one_new_file_rewrites_one_manifest(path: str) -> None:
-    files = inventory(names(*range(25)))
-    known = stored(cut_manifests(files, manifest_files=10))
-
-    changed = inventory(sorted([*names(*range(25)), path]))
-    manifests = cut_manifests(changed, known, manifest_files=10)
-
-    assert sum(manifest.data is not None for manifest in manifests) == 1
-    assert sum(counts(manifests)) == 26
-    tables = [table.files for table in stored(manifests, known)]
-    assert pa.concat_tables(tables).equals(changed)
-
-
-def test_a_manifest_that_lost_all_its_files_is_dropped() -> None:
-    known = stored(cut_manifests(inventory(names(*range(25))), manifest_files=10))
-
-    manifests = cut_manifests(inventory(names(*range(8), *range(16, 25))), known, manifest_files=10)
-
-    assert [(m.first_path, m.data) for m in manifests] == [("f000", None), ("f016", None)]
-
-
-def test_a_manifest_that_grew_beyond_twice_its_size_is_split() -> None:
-    known = stored(cut_manifests(inventory(names(*range(10))), manifest_files=10))
-
-    whole = cut_manifests(inventory(names(*range(20))), known, manifest_files=10)
-    split = cut_manifests(inventory(names(*range(21))), known, manifest_files=10)
-
-    assert (counts(whole), counts(split)) == ([20], [7, 7, 7])
-
-
-def test_small_neighbours_that_changed_are_joined() -> None:
-    known = stored(cut_manifests(inventory(names(*range(25))), manifest_files=10))
-    left = names(0, 8, *range(16, 25))
-
-    manifests = cut_manifests(inventory(left), known, manifest_files=10)
-
-    assert [(m.file_count, m.data is None) for m in manifests] == [(2, False), (9, True)]
-
-
-def test_a_wider_type_rewrites_every_manifest() -> None:
-    known = stored(cut_manifests(inventory(names(*range(25)), type_="float"), manifest_files=10))
-
-    manifests = cut_manifests(inventory(names(*range(25))), known, manifest_files=10)
-
-    assert [manifest.data is None for manifest in manifests] == [False] * len(manifests)
 
 
 def test_bytes_do_not_depend_on_what_lies_beneath_nulls() -> None:
