@@ -166,6 +166,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(refreshes.aclose)
         manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes)
         make_plan = MakePlan(
+            tables=tables,
             snapshots=snapshots,
             manifests=manifests,
             plans=plans,
@@ -178,7 +179,12 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=_now,
             limits=_plan_limits(settings),
         )
-        plan_runs = PlanRuns(plans, make_plan.finish, _now)
+        plan_runs = PlanRuns(
+            plans,
+            make_plan.finish,
+            _now,
+            max_running=settings.planner_threads + settings.max_waiting,
+        )
         stack.push_async_callback(plan_runs.aclose)
         expire_snapshots = ExpireSnapshots(
             tables=tables,

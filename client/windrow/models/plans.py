@@ -192,7 +192,9 @@ class PlanStatus(Answer):
     plan_id: str
     status: Literal["submitted", "failed"]
     table: str
-    snapshot_id: int
+    snapshot_id: int | None = Field(
+        default=None, description="Not known before a refresh that `max_staleness` asked for."
+    )
     created_at: datetime
     expires_at: datetime
     problem: dict[str, object] | None = Field(

@@ -84,6 +84,7 @@ async def make_plan(
     if wait_s is None:
         plan = await services.make_plan(request, principal.name, once(_recorded))
     else:
+        services.plan_runs.make_room()
         plan = await services.make_plan.submit(request, principal.name, LEASE, once(_recorded))
         await services.plan_runs.start(plan)
         await services.plan_runs.wait(plan.plan_id, wait_s)

@@ -10,6 +10,7 @@ from datetime import timedelta
 import structlog
 
 from windrow_service.usecases.errors import (
+    BusyError,
     OutcomeUnknownError,
     PlanCancelledError,
     StoreUnavailableError,
@@ -22,6 +23,7 @@ from windrow_service.usecases.ports import Clock
 LEASE = timedelta(seconds=10)
 _RENEW_S = 1.0
 _ADOPT_EVERY_S = 3.0
+_RETRY_AFTER_S = 1
 _log = structlog.get_logger(__name__)
 
 
@@ -32,15 +34,31 @@ class PlanRuns:
         plans: Where they are kept.
         finish: Makes a plan that was submitted and notes how that ended.
         clock: The time.
+        max_running: Most plans that may be under way; more are refused.
     """
 
     def __init__(
-        self, plans: PlanStore, finish: Callable[[PlanRecord], Awaitable[None]], clock: Clock
+        self,
+        plans: PlanStore,
+        finish: Callable[[PlanRecord], Awaitable[None]],
+        clock: Clock,
+        *,
+        max_running: int,
     ) -> None:
         self._plans = plans
         self._finish = finish
         self._clock = clock
+        self._max_running = max_running
         self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def make_room(self) -> None:
+        """Make sure that one more plan may be started.
+
+        Raises:
+            BusyError: Too many are under way.
+        """
+        if len(self._tasks) >= self._max_running:
+            raise BusyError(len(self._tasks), _RETRY_AFTER_S)
 
     async def start(self, plan: PlanRecord) -> None:
         """Go on with a plan that was submitted, in the background."""
@@ -62,6 +80,7 @@ class PlanRuns:
         """Go on for ever with plans that other replicas have abandoned."""
         while True:
             try:
+                self.make_room()
                 now = self._clock()
                 for plan in await self._plans.adopt(now, now + LEASE):
                     _log.info("going on with a plan that was abandoned", plan_id=plan.plan_id)

@@ -26,6 +26,8 @@ _ADOPTED = 4
 _FULL_RETRY_AFTER_S = 30
 _ORPHANED = timedelta(hours=1)
 _PER_DELETE = 500
+# What is not known of a plan when it is submitted.
+_FOUND_OUT = ("snapshot_id", "request_key", "status", "info", "problem", "body_id")
 _SMALL_BYTES = 32 * 2**20
 
 
@@ -71,7 +73,8 @@ class SqlPlanStore:
 
     async def finish(self, plan: PlanRecord, body: PlanBody | None = None) -> None:
         """See `PlanStore.finish`."""
-        changed = {name: _row_of(plan)[name] for name in ("status", "info", "problem", "body_id")}
+        row = _row_of(plan)
+        changed = {name: row[name] for name in _FOUND_OUT}
         this = _plans.c.plan_id == plan.plan_id
         async with self._database.writing() as connection:
             # First, so that of two replicas that have made it, one waits and finds it made.

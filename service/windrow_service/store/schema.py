@@ -129,7 +129,8 @@ plans = sa.Table(
     sa.Column("plan_id", sa.String(32), primary_key=True),
     sa.Column("principal", sa.String(128), nullable=False),
     sa.Column("table_id", sa.Integer, nullable=False),
-    sa.Column("snapshot_id", sa.Integer, nullable=False),
+    # Null while a refresh is waited for, and so is what makes two plans equal.
+    sa.Column("snapshot_id", sa.Integer),
     sa.Column("status", sa.String(16), nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
@@ -137,7 +138,7 @@ plans = sa.Table(
     sa.Column("lease_until", sa.DateTime(timezone=True)),
     sa.Column("request", sa.Text, nullable=False),
     # Digest of what makes two plans equal: table, snapshot, request.
-    sa.Column("request_key", sa.String(64), nullable=False),
+    sa.Column("request_key", sa.String(64)),
     sa.Column("info", sa.Text),
     sa.Column("problem", sa.Text),
     sa.Column("body_id", sa.ForeignKey("plan_bodies.body_id"), index=True),

@@ -58,12 +58,12 @@ class PlanRecord:
         plan_id: Its name.
         principal: Who asked for it.
         table_id: The table's number.
-        snapshot_id: The snapshot that it is pinned to.
+        snapshot_id: The snapshot that it is pinned to; None before a refresh that it waits for.
         state: How far it is.
         created_at: When it was asked for.
         expires_at: When it is forgotten.
         request: What was asked for.
-        request_key: Digest of all that makes two plans equal.
+        request_key: Digest of all that makes two plans equal; None before it is pinned.
         info: What callers see, without groups; None until it is completed.
         problem: Why it failed, as an RFC 9457 problem; None unless it did.
         body_id: Names its groups; None until it is completed. Plans may share one.
@@ -72,12 +72,12 @@ class PlanRecord:
     plan_id: str
     principal: str
     table_id: int
-    snapshot_id: int
+    snapshot_id: int | None
     state: PlanState
     created_at: datetime
     expires_at: datetime
     request: PlanRequest
-    request_key: str
+    request_key: str | None
     info: Plan | None = None
     problem: dict[str, object] | None = None
     body_id: str | None = None

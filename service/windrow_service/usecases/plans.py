@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from windrow_service.planner.expressions import Expression
 from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.drafts import Draft, draft_plan
 from windrow_service.usecases.errors import (
+    BusyError,
     IdempotencyKeyReusedError,
     OutcomeUnknownError,
     PlanCancelledError,
@@ -38,7 +39,15 @@ from windrow_service.usecases.plan_ports import (
     Refresher,
     SharedWork,
 )
-from windrow_service.usecases.ports import Clock, Once, Runner, Snapshot, SnapshotStore, StoredTable
+from windrow_service.usecases.ports import (
+    Clock,
+    Once,
+    Runner,
+    Snapshot,
+    SnapshotStore,
+    StoredTable,
+    TableStore,
+)
 from windrow_service.usecases.scans import Scan, types_of
 from windrow_service.usecases.workers import holdings_of
 
@@ -87,6 +96,7 @@ class PageOfGroups:
 class MakePlan:
     """Plan how to read a table, and keep the plan until it expires."""
 
+    tables: TableStore
     snapshots: SnapshotStore
     manifests: ManifestReader
     plans: PlanStore
@@ -119,8 +129,9 @@ class MakePlan:
             PlansFullError: All plans together would be too large.
             BusyError: Too much is being planned already.
         """
-        table, snapshot = await self._pinned(request)
-        plan = self._record(table, snapshot, request, principal)
+        await self._refresh_if_stale(request, self.clock())
+        table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
+        plan = _pinned(self._record(table, request, principal), table, snapshot)
         found = await self._reusable(plan)
         if found is not None:
             plan = _same(found, plan)
@@ -149,13 +160,18 @@ class MakePlan:
 
         Raises:
             TableNotFoundError: No table has this name.
-            TableNotRefreshedError: The table has no snapshot yet.
+            TableNotRefreshedError: The table has no snapshot yet, and no refresh is asked for.
             SnapshotNotFoundError: The table does not have the snapshot asked for.
             InvalidFilterError: The filter cannot be planned.
+            BusyError: Too much is being planned already.
         """
-        table, snapshot = await self._pinned(request)
-        self._scan(snapshot, request)
-        plan = self._record(table, snapshot, request, principal)
+        if _may_refresh(request):
+            # Which takes as long as it takes: the plan is pinned to what comes of it.
+            plan = self._record(await self.tables.get(request.table), request, principal)
+        else:
+            table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
+            await self.runner.run(lambda: self._scan(snapshot, request))
+            plan = _pinned(self._record(table, request, principal), table, snapshot)
         await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
         return plan
 
@@ -165,14 +181,18 @@ class MakePlan:
         Raises:
             StoreUnavailableError: It could not be noted; it may be tried again.
             OutcomeUnknownError: It may have been noted; it may be tried again.
+            BusyError: Too much is being planned already; it may be tried again.
             PlanCancelledError: Nobody wants it any more.
         """
         try:
+            if plan.snapshot_id is None:
+                await self._refresh_if_stale(plan.request, plan.created_at)
             table, snapshot = await self.snapshots.get(plan.request.table, plan.snapshot_id)
             if table.table_id != plan.table_id:
                 raise PlanNotFoundError(plan.plan_id)
+            plan = _pinned(plan, table, snapshot)
             await self._complete(table, snapshot, plan, self.plans.finish)
-        except (StoreUnavailableError, OutcomeUnknownError, PlanCancelledError):
+        except (StoreUnavailableError, OutcomeUnknownError, BusyError, PlanCancelledError):
             raise
         except Exception as error:  # told to whoever asks for the plan
             failed = replace(plan, state="failed", problem=self.describe(error))
@@ -218,37 +238,36 @@ class MakePlan:
         end = begin + len(groups)
         return PageOfGroups(plan=info, groups=groups, next_group=end if end < count else None)
 
-    async def _pinned(self, request: PlanRequest) -> tuple[StoredTable, Snapshot]:
-        if request.max_staleness is not None and request.snapshot_id is None:
-            oldest = self.clock() - timedelta(seconds=request.max_staleness)
+    async def _refresh_if_stale(self, request: PlanRequest, asked_at: datetime) -> None:
+        if _may_refresh(request):
+            oldest = asked_at - timedelta(seconds=request.max_staleness or 0)
             await self.refresher.refresh_unless_checked(request.table, oldest)
-        return await self.snapshots.get(request.table, request.snapshot_id)
 
-    def _record(
-        self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, principal: str
-    ) -> PlanRecord:
+    def _record(self, table: StoredTable, request: PlanRequest, principal: str) -> PlanRecord:
         now = self.clock()
         return PlanRecord(
             plan_id=secrets.token_hex(16),
             principal=principal,
             table_id=table.table_id,
-            snapshot_id=snapshot.info.snapshot_id,
+            snapshot_id=None,
             state="submitted",
             created_at=now,
             expires_at=now + self.limits.plan_ttl,
             request=request,
-            request_key=_key_of(table, snapshot, request),
+            request_key=None,
         )
 
     async def _reusable(self, plan: PlanRecord) -> PlanRecord | None:
         if not plan.request.reuse:
             return None
+        assert plan.request_key is not None
         return await self.plans.find(plan.request_key, plan.created_at)
 
     async def _complete(
         self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord, keep: _Keep
     ) -> PlanRecord:
         """Make a plan and keep it, or give it the groups of an equal one that is being made."""
+        assert plan.request_key is not None
         leads = False
 
         async def work(check: Checkpoint) -> PlanRecord:
@@ -324,6 +343,15 @@ def info_of(plan: PlanRecord) -> Plan:
     return plan.info
 
 
+def _may_refresh(request: PlanRequest) -> bool:
+    return request.max_staleness is not None and request.snapshot_id is None
+
+
+def _pinned(plan: PlanRecord, table: StoredTable, snapshot: Snapshot) -> PlanRecord:
+    key = _key_of(table, snapshot, plan.request)
+    return replace(plan, snapshot_id=snapshot.info.snapshot_id, request_key=key)
+
+
 def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str:
     parts = [
         table.table_id,
@@ -349,7 +377,7 @@ def _info(
         plan_id=plan.plan_id,
         status="completed",
         table=plan.request.table,
-        snapshot_id=plan.snapshot_id,
+        snapshot_id=snapshot.info.snapshot_id,
         created_at=plan.created_at,
         expires_at=plan.expires_at,
         location=table.info.definition.location,
