@@ -207,6 +207,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             publish_inventory=PublishInventory(
                 tables=tables,
                 snapshots=snapshots,
+                manifests=manifests,
                 turns=TakenInTurn(max_waiting=settings.max_waiting),
                 # Apart from refreshes, which take long, and from plans, which take no time.
                 runner=ThreadRunner(

@@ -200,6 +200,14 @@ def _sqlite_engine(url: sa.URL) -> AsyncEngine:
     return engine
 
 
+class _BinaryCursor(psycopg.AsyncCursor[Any]):
+    """Asks for results as bytes; as text, manifests and groups would be twice as long."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], **options: Any) -> None:
+        super().__init__(connection, **options)
+        self.format = psycopg.pq.Format.BINARY
+
+
 def _postgresql_engine(url: sa.URL) -> AsyncEngine:
     engine = create_async_engine(
         url,
@@ -210,6 +218,7 @@ def _postgresql_engine(url: sa.URL) -> AsyncEngine:
             "connect_timeout": _CONNECT_TIMEOUT_S,
             "options": f"-c statement_timeout={_STATEMENT_TIMEOUT_MS} -c timezone=UTC",
             "keepalives_idle": 30,
+            "cursor_factory": _BinaryCursor,
         },
     )
 

@@ -54,11 +54,8 @@ class ManifestReader:
             CorruptManifestError: A manifest cannot be decoded.
             BusyError: Too much is waiting already.
         """
-        found: dict[str, pa.Table] = {}
-        for entry in manifests:
-            kept = self._kept.get((entry.manifest_id, bloom))
-            if kept is not None:
-                found[entry.manifest_id] = kept
+        bloom = bloom and bool(snapshot.bloom_columns)
+        found = self._at_hand(manifests, bloom)
         missing = [entry for entry in manifests if entry.manifest_id not in found]
         if missing:
             bodies = await self._snapshots.bodies(table, snapshot, missing)
@@ -72,6 +69,18 @@ class ManifestReader:
             for entry in missing:
                 self._keep((entry.manifest_id, bloom), found[entry.manifest_id])
         return [found[entry.manifest_id] for entry in manifests]
+
+    def at_hand(
+        self, snapshot: Snapshot, manifests: Sequence[ManifestEntry]
+    ) -> dict[str, pa.Table]:
+        """Return the rows, with their Bloom filters, of those manifests that are kept decoded."""
+        return self._at_hand(manifests, bool(snapshot.bloom_columns))
+
+    def _at_hand(self, manifests: Sequence[ManifestEntry], bloom: bool) -> dict[str, pa.Table]:
+        kept = {
+            entry.manifest_id: self._kept.get((entry.manifest_id, bloom)) for entry in manifests
+        }
+        return {manifest_id: table for manifest_id, table in kept.items() if table is not None}
 
     def _keep(self, key: _Key, files: pa.Table) -> None:
         if _size(files) <= self._kept.maxsize:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +13,7 @@ import pyarrow as pa
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.blooms import chosen_columns
 from windrow_service.inventory.deltas import apply_delta, plan_delta
-from windrow_service.inventory.manifests import decode_manifest
+from windrow_service.inventory.manifests import Manifest, decode_manifest
 from windrow_service.inventory.published import accept_delta, accept_inventory, read_published
 from windrow_service.inventory.published_schema import published_columns
 from windrow_service.planner.columns import inventory_schema
@@ -21,6 +22,7 @@ from windrow_service.usecases.errors import (
     TableChangedError,
     TableNotRefreshedError,
 )
+from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.ports import (
     Clock,
     Once,
@@ -98,6 +100,7 @@ class PublishInventory:
 
     tables: TableStore
     snapshots: SnapshotStore
+    manifests: ManifestReader
     turns: Turns
     runner: Runner
     clock: Clock
@@ -217,16 +220,18 @@ class PublishInventory:
 
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
-        found = await self.snapshots.bodies(name, previous, entries)
-        bodies = {entry.manifest_id: body for entry, body in zip(entries, found, strict=True)}
-        applied = await self.runner.run(
-            lambda: apply_delta(
-                known,
-                delta,
-                plan,
-                lambda one, columns: decode_manifest(bodies[one.manifest_id], columns=columns),
+        at_hand = self.manifests.at_hand(previous, entries)
+        missing = [entry for entry in entries if entry.manifest_id not in at_hand]
+        found = await self.snapshots.bodies(name, previous, missing)
+        bodies = {entry.manifest_id: body for entry, body in zip(missing, found, strict=True)}
+
+        def decode(one: Manifest, columns: Sequence[str] | None) -> pa.Table:
+            rows = at_hand.get(one.manifest_id)
+            return (
+                decode_manifest(bodies[one.manifest_id], columns=columns) if rows is None else rows
             )
-        )
+
+        applied = await self.runner.run(lambda: apply_delta(known, delta, plan, decode))
         return taken_delta(previous, applied, bloom)
 
 
