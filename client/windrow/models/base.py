@@ -24,7 +24,9 @@ class Whole:
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Return how pydantic checks the field."""
-        number = core_schema.int_schema(ge=self.low, le=self.high)
+        number = core_schema.no_info_before_validator_function(
+            _number, core_schema.int_schema(ge=self.low, le=self.high)
+        )
         return _refusing(number, f"a whole number from {self.low:,} to {self.high:,}")
 
 
@@ -41,6 +43,13 @@ class Size(Whole):
             core_schema.no_info_before_validator_function(parse_size, number),
             f"bytes from {self.low:,} to {self.high:,}, or text such as '64MB'",
         )
+
+
+def _number(value: object) -> object:
+    # Pydantic takes `false` for 0 and "5" for 5; the contract allows neither.
+    if isinstance(value, bool | str):
+        raise ValueError("not a number")
+    return value
 
 
 def _refusing(schema: CoreSchema, wanted: str) -> CoreSchema:

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from windrow.models import Problem
 from windrow_service.filters.errors import InvalidFilterError
@@ -155,6 +156,7 @@ _TRY_LATER = (
     usecases.CacheUnavailableError,
     publishing.TableContendedError,
 )
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
 
 
@@ -249,7 +251,20 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
         "detail": f"{request.method} {request.url.path}: {phrase.lower()}; /docs lists every call",
         "instance": request.url.path,
     }
-    return JSONResponse(body, error.status_code, headers=error.headers, media_type=MEDIA_TYPE)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request)))
+    return JSONResponse(body, error.status_code, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _methods_at(request: Request) -> set[str]:
+    """Return the methods of all calls on a path; the router names those of the first alone."""
+    return {
+        method
+        for method in _METHODS
+        for route in request.app.routes
+        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+    }
 
 
 def _encodable(text: str) -> str:
