@@ -93,6 +93,7 @@ def serve(
                 build_app(settings, owns_process=True),
                 log_level="info",
                 timeout_graceful_shutdown=_STOP_TIMEOUT_S,
+                access_log=False,
             )
         )
         name = f"[{settings.host}]" if ":" in settings.host else settings.host

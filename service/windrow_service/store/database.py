@@ -38,6 +38,11 @@ class Database:
         # To begin and to end a transaction around each look takes longer than the look.
         self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
 
+    @property
+    def is_postgresql(self) -> bool:
+        """Whether it is PostgreSQL; else SQLite."""
+        return self._engine.dialect.name == "postgresql"
+
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
         """Give a connection to read with; each statement sees what is there by then.
@@ -70,6 +75,23 @@ class Database:
                         raise OutcomeUnknownError from error
                     raise
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            raise_named(error)
+            raise
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[AsyncConnection]:
+        """Give a connection on which each statement is a transaction by itself.
+
+        Raises:
+            StoreUnavailableError: The database does not answer, or is full; nothing was changed.
+            OutcomeUnknownError: The connection broke while a statement ran.
+        """
+        try:
+            async with self._reader.connect() as connection:
+                yield connection
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
+                raise OutcomeUnknownError from error
             raise_named(error)
             raise
 

@@ -34,7 +34,7 @@ from windrow_service.usecases.errors import (
 )
 from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.plan_ports import PlanStore
-from windrow_service.usecases.plans import info_of
+from windrow_service.usecases.plan_records import info_of
 from windrow_service.usecases.ports import Clock, Runner, Snapshot, SnapshotStore
 from windrow_service.usecases.scans import Scan, types_of
 from windrow_service.usecases.workers import holdings_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -27,6 +28,7 @@ class ManifestReader:
     def __init__(self, snapshots: SnapshotStore, runner: Runner, max_bytes: int) -> None:
         self._snapshots = snapshots
         self._runner = runner
+        self._lock = threading.Lock()
         self._kept: LRUCache[_Key, pa.Table] = LRUCache(max_bytes, getsizeof=_size)
 
     async def read(
@@ -54,8 +56,8 @@ class ManifestReader:
             CorruptManifestError: A manifest cannot be decoded.
             BusyError: Too much is waiting already.
         """
+        found = self.at_hand(snapshot, manifests, bloom=bloom)
         bloom = bloom and bool(snapshot.bloom_columns)
-        found = self._at_hand(manifests, bloom)
         missing = [entry for entry in manifests if entry.manifest_id not in found]
         if missing:
             bodies = await self._snapshots.bodies(table, snapshot, missing)
@@ -71,20 +73,20 @@ class ManifestReader:
         return [found[entry.manifest_id] for entry in manifests]
 
     def at_hand(
-        self, snapshot: Snapshot, manifests: Sequence[ManifestEntry]
+        self, snapshot: Snapshot, manifests: Sequence[ManifestEntry], *, bloom: bool
     ) -> dict[str, pa.Table]:
-        """Return the rows, with their Bloom filters, of those manifests that are kept decoded."""
-        return self._at_hand(manifests, bool(snapshot.bloom_columns))
-
-    def _at_hand(self, manifests: Sequence[ManifestEntry], bloom: bool) -> dict[str, pa.Table]:
-        kept = {
-            entry.manifest_id: self._kept.get((entry.manifest_id, bloom)) for entry in manifests
-        }
+        """Return the rows of those manifests that are kept decoded, by id; from any thread."""
+        bloom = bloom and bool(snapshot.bloom_columns)
+        with self._lock:
+            kept = {
+                entry.manifest_id: self._kept.get((entry.manifest_id, bloom)) for entry in manifests
+            }
         return {manifest_id: table for manifest_id, table in kept.items() if table is not None}
 
     def _keep(self, key: _Key, files: pa.Table) -> None:
         if _size(files) <= self._kept.maxsize:
-            self._kept[key] = files
+            with self._lock:
+                self._kept[key] = files
 
 
 def _size(files: pa.Table) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
@@ -24,7 +22,6 @@ from windrow_service.usecases.errors import (
     IdempotencyKeyReusedError,
     OutcomeUnknownError,
     PlanCancelledError,
-    PlanNotCompletedError,
     PlanNotFoundError,
     RepeatedRequestError,
     StoreUnavailableError,
@@ -38,6 +35,13 @@ from windrow_service.usecases.plan_ports import (
     PlanStore,
     Refresher,
     SharedWork,
+)
+from windrow_service.usecases.plan_records import (
+    described,
+    info_of,
+    may_refresh,
+    pinned,
+    same_groups,
 )
 from windrow_service.usecases.ports import (
     Clock,
@@ -56,8 +60,7 @@ _Keep: TypeAlias = Callable[[PlanRecord, PlanBody | None], Awaitable[None]]
 # What keeps a caller from its plan, and not those who wait for the same groups.
 _OF_ONE_CALLER = (PlanCancelledError, RepeatedRequestError, IdempotencyKeyReusedError)
 
-# What says how a plan is handed over, not what it is.
-_NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}
+_READ_AT_ONCE_BYTES = 32 * 2**10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +134,10 @@ class MakePlan:
         """
         await self._refresh_if_stale(request, self.clock())
         table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
-        plan = _pinned(self._record(table, request, principal), table, snapshot)
+        plan = pinned(self._record(table, request, principal), table, snapshot)
         found = await self._reusable(plan)
         if found is not None:
-            plan = _same(found, plan)
+            plan = same_groups(found, plan)
             await self.plans.put(plan, once=once)
             return plan
 
@@ -165,13 +168,13 @@ class MakePlan:
             InvalidFilterError: The filter cannot be planned.
             BusyError: Too much is being planned already.
         """
-        if _may_refresh(request):
+        if may_refresh(request):
             # Which takes as long as it takes: the plan is pinned to what comes of it.
             plan = self._record(await self.tables.get(request.table), request, principal)
         else:
             table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
             await self.runner.run(lambda: self._scan(snapshot, request))
-            plan = _pinned(self._record(table, request, principal), table, snapshot)
+            plan = pinned(self._record(table, request, principal), table, snapshot)
         await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
         return plan
 
@@ -190,7 +193,7 @@ class MakePlan:
             table, snapshot = await self.snapshots.get(plan.request.table, plan.snapshot_id)
             if table.table_id != plan.table_id:
                 raise PlanNotFoundError(plan.plan_id)
-            plan = _pinned(plan, table, snapshot)
+            plan = pinned(plan, table, snapshot)
             await self._complete(table, snapshot, plan, self.plans.finish)
         except (StoreUnavailableError, OutcomeUnknownError, BusyError, PlanCancelledError):
             raise
@@ -232,14 +235,18 @@ class MakePlan:
         groups: list[bytes] = []
         if wanted and begin < count:
             head, chunk = await self.plans.chunk(plan, begin)
-            groups = await self.runner.run(
-                lambda: self.codec.read(head, chunk, begin, wanted, limits.max_page_splits)
-            )
+
+            def read() -> list[bytes]:
+                return self.codec.read(head, chunk, begin, wanted, limits.max_page_splits)
+
+            # The way to a thread and back takes longer than a small page.
+            small = len(chunk.data) <= _READ_AT_ONCE_BYTES
+            groups = read() if small else await self.runner.run(read)
         end = begin + len(groups)
         return PageOfGroups(plan=info, groups=groups, next_group=end if end < count else None)
 
     async def _refresh_if_stale(self, request: PlanRequest, asked_at: datetime) -> None:
-        if _may_refresh(request):
+        if may_refresh(request):
             oldest = asked_at - timedelta(seconds=request.max_staleness or 0)
             await self.refresher.refresh_unless_checked(request.table, oldest)
 
@@ -274,7 +281,7 @@ class MakePlan:
             nonlocal leads
             leads = True
             draft, seconds = await self._draft(table, snapshot, plan.request, check)
-            info = _info(table, snapshot, plan, draft, seconds)
+            info = described(table, snapshot, plan, draft, seconds)
             made = replace(plan, state="completed", info=info, body_id=plan.plan_id)
             check()
             await keep(made, draft.body)
@@ -289,7 +296,7 @@ class MakePlan:
                 continue
             if leads:
                 return made
-            made = _same(made, plan)
+            made = same_groups(made, plan)
             await keep(made, None)
             return made
 
@@ -297,13 +304,10 @@ class MakePlan:
         self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
     ) -> tuple[Draft, float]:
         started = time.perf_counter()
-        scan = await self.runner.run(lambda: self._scan(snapshot, request))
-        decoded = await self.manifests.read(
-            request.table, snapshot, scan.manifests, bloom=scan.asks_for_values, check=check
-        )
         holdings = await holdings_of(self.cache, table.table_id, self.clock)
-        draft = await self.runner.run(
-            lambda: draft_plan(
+
+        def draft(scan: Scan, decoded: Sequence[pa.Table]) -> Draft:
+            return draft_plan(
                 table.info.definition,
                 scan,
                 decoded,
@@ -313,8 +317,23 @@ class MakePlan:
                 codec=self.codec,
                 check=check,
             )
-        )
-        return draft, time.perf_counter() - started
+
+        def look() -> Draft | Scan:
+            scan = self._scan(snapshot, request)
+            at_hand = self.manifests.at_hand(snapshot, scan.manifests, bloom=scan.asks_for_values)
+            if len(at_hand) < len(scan.manifests):
+                return scan
+            # Another way to a thread and back would take as long as a small plan.
+            return draft(scan, [at_hand[entry.manifest_id] for entry in scan.manifests])
+
+        found = await self.runner.run(look)
+        if isinstance(found, Scan):
+            scan = found
+            decoded = await self.manifests.read(
+                request.table, snapshot, scan.manifests, bloom=scan.asks_for_values, check=check
+            )
+            found = await self.runner.run(lambda: draft(scan, decoded))
+        return found, time.perf_counter() - started
 
     def _scan(self, snapshot: Snapshot, request: PlanRequest) -> Scan:
         return Scan.of(snapshot, self._expression(request, types_of(snapshot)))
@@ -329,68 +348,3 @@ class MakePlan:
             else request.filter
         )
         return bind(tree, types, max_nodes=max_nodes, max_depth=max_depth)
-
-
-def info_of(plan: PlanRecord) -> Plan:
-    """Return what callers see of a completed plan.
-
-    Raises:
-        PlanNotCompletedError: It is still being made, or could not be made.
-    """
-    if plan.info is None:
-        reason = None if plan.problem is None else str(plan.problem["detail"])
-        raise PlanNotCompletedError(plan.plan_id, reason)
-    return plan.info
-
-
-def _may_refresh(request: PlanRequest) -> bool:
-    return request.max_staleness is not None and request.snapshot_id is None
-
-
-def _pinned(plan: PlanRecord, table: StoredTable, snapshot: Snapshot) -> PlanRecord:
-    key = _key_of(table, snapshot, plan.request)
-    return replace(plan, snapshot_id=snapshot.info.snapshot_id, request_key=key)
-
-
-def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str:
-    parts = [
-        table.table_id,
-        table.info.definition.model_dump(mode="json"),
-        snapshot.info.snapshot_id,
-        request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN),
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _same(found: PlanRecord, plan: PlanRecord) -> PlanRecord:
-    """Return the plan with the groups of one that was made before."""
-    assert found.info is not None
-    times = {"plan_id": plan.plan_id, "created_at": plan.created_at, "expires_at": plan.expires_at}
-    info = found.info.model_copy(update=times)
-    return replace(plan, state="completed", info=info, body_id=found.body_id)
-
-
-def _info(
-    table: StoredTable, snapshot: Snapshot, plan: PlanRecord, draft: Draft, seconds: float
-) -> Plan:
-    return Plan(
-        plan_id=plan.plan_id,
-        status="completed",
-        table=plan.request.table,
-        snapshot_id=snapshot.info.snapshot_id,
-        created_at=plan.created_at,
-        expires_at=plan.expires_at,
-        location=table.info.definition.location,
-        format=table.info.definition.format,
-        sort_columns=draft.sort_columns,
-        partition_columns=snapshot.info.partition_columns,
-        columns=draft.columns,
-        hidden_columns=draft.hidden_columns,
-        filter=draft.filter,
-        limit=plan.request.limit,
-        requested_options=plan.request.options,
-        options=draft.options,
-        summary=draft.summary.model_copy(update={"planning_seconds": round(seconds, 6)}),
-        groups=[],
-        next_page_token=None,
-    )

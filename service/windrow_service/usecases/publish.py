@@ -220,7 +220,7 @@ class PublishInventory:
 
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
-        at_hand = self.manifests.at_hand(previous, entries)
+        at_hand = self.manifests.at_hand(previous, entries, bloom=True)
         missing = [entry for entry in entries if entry.manifest_id not in at_hand]
         found = await self.snapshots.bodies(name, previous, missing)
         bodies = {entry.manifest_id: body for entry, body in zip(missing, found, strict=True)}
