@@ -1,0 +1,259 @@
+"""What holds of the store of plans, whichever database it uses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from windrow.models import Plan, PlanOptions, PlanRequest, PlanSummary
+from windrow_service.store import schema
+from windrow_service.store.database import (
+    Database,
+    embedded_url,
+    open_database,
+    server_url,
+    upgrade_database,
+)
+from windrow_service.store.plans import SqlPlanStore
+from windrow_service.usecases.errors import (
+    PlanCancelledError,
+    PlanNotFoundError,
+    PlansFullError,
+    RepeatedRequestError,
+)
+from windrow_service.usecases.plan_ports import PlanBody, PlanChunk, PlanRecord
+from windrow_service.usecases.ports import Once
+
+START = datetime(2026, 11, 21, tzinfo=timezone.utc)
+HOUR = timedelta(hours=1)
+SMALL = PlanBody(head=b"h", chunks=[PlanChunk(first_group=0, data=b"abc")], tail=b"t")
+LARGE = PlanBody(
+    head=b"h",
+    chunks=[PlanChunk(first_group=at, data=bytes([at])) for at in (0, 5, 9)],
+    tail=b"t",
+)
+EMPTY = PlanBody(head=b"h", chunks=[], tail=b"t")
+
+Law = Callable[[SqlPlanStore, Database], Awaitable[None]]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def holds(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
+    """Run a law on a store of 1,000 bytes in an empty database."""
+    if request.param == "sqlite":
+        url = embedded_url(tmp_path)
+    else:
+        url = server_url(request.getfixturevalue("postgresql_url"))
+        upgrade_database(url)
+
+    async def run(law: Law) -> None:
+        database = await open_database(url)
+        try:
+            await law(SqlPlanStore(database, lambda: START, 1_000), database)
+        finally:
+            await database.aclose()
+
+    def checked(law: Law) -> None:
+        # In a thread: a browser that other tests keep open has a running loop in this one.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(run(law))).result()
+
+    return checked
+
+
+def submitted(name: str, **fields: Any) -> PlanRecord:
+    plan = PlanRecord(
+        plan_id=name,
+        principal="me",
+        table_id=1,
+        snapshot_id=1,
+        state="submitted",
+        created_at=START,
+        expires_at=START + HOUR,
+        request=PlanRequest(table="t"),
+        request_key="key",
+    )
+    return replace(plan, **fields)
+
+
+def completed(name: str, body_id: str | None = None, **fields: Any) -> PlanRecord:
+    counts = dict.fromkeys(
+        name for name, field in PlanSummary.model_fields.items() if field.annotation is int
+    )
+    info = Plan(
+        plan_id=name,
+        status="completed",
+        table="t",
+        snapshot_id=1,
+        created_at=START,
+        expires_at=START + HOUR,
+        location="/t",
+        columns=[],
+        hidden_columns=[],
+        partition_columns=[],
+        sort_columns=[],
+        filter=None,
+        options=PlanOptions(),
+        summary=PlanSummary.model_validate(
+            dict.fromkeys(counts, 0) | {"strategy": "balanced", "planning_seconds": 0.5}
+        ),
+        groups=[],
+        next_page_token=None,
+    )
+    return submitted(name, state="completed", info=info, body_id=body_id or name, **fields)
+
+
+async def streamed(store: SqlPlanStore, plan: PlanRecord) -> bytes:
+    return b"".join([part async for part in store.stream(plan)])
+
+
+async def bodies(database: Database) -> int:
+    async with database.reading() as connection:
+        count = sa.select(sa.func.count()).select_from(schema.plan_bodies)
+        return int(await connection.scalar(count) or 0)
+
+
+@pytest.mark.parametrize("body", [SMALL, LARGE, EMPTY], ids=["small", "large", "empty"])
+def test_a_plan_comes_back_as_it_was_put_from_every_replica(
+    holds: Callable[..., None], body: PlanBody
+) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        plan = completed("p")
+        await store.put(plan, body)
+        for replica in (store, SqlPlanStore(database, lambda: START, 1_000)):
+            assert await replica.get("p", START) == plan
+            assert await streamed(replica, plan) == b"".join(body.parts)
+            for at, chunk in enumerate(body.chunks):
+                following = [one.first_group for one in body.chunks[at + 1 :]]
+                for group in (chunk.first_group, (following or [99])[0] - 1):
+                    assert await replica.chunk(plan, group) == (body.head, chunk)
+
+    holds(law)
+
+
+def test_a_plan_expires_and_is_forgotten_with_its_groups(holds: Callable[..., None]) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        await store.put(completed("old"), SMALL)
+        await store.put(completed("new", expires_at=START + 2 * HOUR), LARGE)
+        with pytest.raises(PlanNotFoundError, match="old"):
+            await store.get("old", START + HOUR)
+        assert await store.purge(START + HOUR) == 1
+        assert await bodies(database) == 1
+        assert (await store.get("new", START + HOUR)).plan_id == "new"
+
+    holds(law)
+
+
+@pytest.mark.parametrize("body", [SMALL, LARGE], ids=["small", "large"])
+def test_groups_that_plans_share_go_with_the_last_of_them(
+    holds: Callable[..., None], body: PlanBody
+) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        await store.put(completed("one"), body)
+        await store.put(completed("two", "one"))
+        await store.delete("one", START)
+        with pytest.raises(PlanNotFoundError):
+            await store.delete("one", START)
+        assert await streamed(store, await store.get("two", START)) == b"".join(body.parts)
+        await store.delete("two", START)
+        assert await bodies(database) == 0
+        with pytest.raises(PlanNotFoundError):
+            await store.put(completed("three", "one"))
+
+    holds(law)
+
+
+def test_a_plan_that_was_submitted_is_finished_once_and_only_while_it_is_wanted(
+    holds: Callable[..., None],
+) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        for name in ("p", "gone"):
+            pending = submitted(name, snapshot_id=None, request_key=None)
+            await store.put(pending, lease_until=START + HOUR)
+            assert await store.get(name, START) == pending
+        assert await store.renew("p", START + 2 * HOUR)
+        await store.finish(completed("p"), SMALL)
+        assert await store.get("p", START) == completed("p")
+        assert not await store.renew("p", START + 2 * HOUR)
+        with pytest.raises(PlanCancelledError):
+            await store.finish(completed("p", "other"), LARGE)
+        await store.delete("gone", START)
+        with pytest.raises(PlanCancelledError):
+            await store.finish(completed("gone"), SMALL)
+        assert await bodies(database) == 1
+
+    holds(law)
+
+
+def test_what_a_replica_has_left_is_adopted_by_one_other(holds: Callable[..., None]) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        other = SqlPlanStore(database, lambda: START, 1_000)
+        await store.put(submitted("left"), lease_until=START)
+        await store.put(submitted("kept"), lease_until=START + HOUR)
+        await store.put(submitted("late", expires_at=START), lease_until=START)
+        await store.put(completed("made"), SMALL)
+        later = START + timedelta(seconds=1)
+        found = [await one.adopt(later, START + HOUR) for one in (store, other)]
+        assert [[plan.plan_id for plan in plans] for plans in found] == [["left"], []]
+
+    holds(law)
+
+
+def test_only_completed_plans_of_the_same_request_that_live_on_are_found(
+    holds: Callable[..., None],
+) -> None:
+    async def law(store: SqlPlanStore, _: Database) -> None:
+        await store.put(submitted("pending"), lease_until=START)
+        assert await store.find("key", START) is None
+        await store.put(completed("p"), SMALL)
+        found = await store.find("key", START)
+        assert found == completed("p")
+        assert await store.find("other", START) is None
+        assert await store.find("key", START + HOUR) is None
+
+    holds(law)
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_all_plans_together_are_bounded(holds: Callable[..., None], chunks: int) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        large = PlanBody(
+            head=b"",
+            chunks=[PlanChunk(first_group=at, data=bytes(600 // chunks)) for at in range(chunks)],
+            tail=b"",
+        )
+        await store.put(completed("one"), large)
+        with pytest.raises(PlansFullError, match="600 of 1,000"):
+            await store.put(completed("two"), large)
+        other = SqlPlanStore(database, lambda: START, 1_000)
+        await other.purge(START)
+        with pytest.raises(PlansFullError):
+            await other.put(completed("two"), large)
+        await store.delete("one", START)
+        await store.purge(START)
+        await store.put(completed("two"), large)
+
+    holds(law)
+
+
+@pytest.mark.parametrize("body", [SMALL, LARGE], ids=["small", "large"])
+def test_a_plan_under_a_key_is_kept_once(holds: Callable[..., None], body: PlanBody) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        once = Once(principal="me", key="k", fingerprint="f", answer=lambda plan: plan.plan_id)
+        await store.put(completed("one"), body, once=once)
+        with pytest.raises(RepeatedRequestError) as caught:
+            await store.put(completed("two"), body, once=once)
+        assert caught.value.answer == "one"
+        assert await bodies(database) == 1
+        with pytest.raises(PlanNotFoundError):
+            await store.get("two", START)
+
+    holds(law)
