@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow_service.planner.errors import PlanTooLargeError
 from windrow_service.planner.fingerprints import fingerprints
 from windrow_service.planner.formats import is_lines, is_stream
 from windrow_service.planner.splits import (
@@ -53,6 +54,7 @@ def cut(
     initial_count: int = 0,
     level_tail: bool = True,
     table_format: str = "parquet",
+    max_splits: int | None = None,
 ) -> Splits:
     """Turn files into splits, which cover every byte once.
 
@@ -64,9 +66,13 @@ def cut(
         initial_count: How many splits are first, in the order of paths; whole files count.
         level_tail: Whether the last two pieces of a file are made about equal.
         table_format: What files are whose suffix does not say.
+        max_splits: Most pieces of files that are cut at any byte; found out before they are made.
+
+    Raises:
+        PlanTooLargeError: There would be more than `max_splits`.
     """
     size = _ints(files["size_bytes"])[rows]
-    cutter = _Cutter(files, rows, size, level_tail, table_format)
+    cutter = _Cutter(files, rows, size, level_tail, table_format, max_splits)
     file, start = np.empty(0, np.int64), np.empty(0, np.int64)
     next_file, next_start = 0, 0
     if initial_count:
@@ -115,6 +121,7 @@ class _Cutter:
     size: Ints
     level_tail: bool
     table_format: str
+    max_splits: int | None
 
     def of(self, file: Ints, begin: Ints, limit: int) -> tuple[Ints, Ints]:
         """Return the file and the start of every piece of `begin` to the file's end."""
@@ -130,6 +137,9 @@ class _Cutter:
             offsets, begin[in_blocks], end[in_blocks], limit, self.level_tail
         )
         count[in_blocks] = block_count
+        pieces = int(-(-(end[by_bytes] - begin[by_bytes]) // limit).sum())
+        if self.max_splits is not None and pieces > self.max_splits:
+            raise PlanTooLargeError(pieces, self.max_splits, "splits")
         byte_count, byte_start = _by_bytes(begin[by_bytes], end[by_bytes], limit, self.level_tail)
         count[by_bytes] = byte_count
 

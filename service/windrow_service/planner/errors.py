@@ -26,15 +26,17 @@ class UnknownStrategyError(PlannerError):
 
 
 class PlanTooLargeError(PlannerError):
-    """More files survive the filter than one plan may hold."""
+    """More files or splits survive the filter than one plan may hold."""
 
-    def __init__(self, file_count: int, max_files: int) -> None:
-        super().__init__(file_count, max_files)
-        self.file_count = file_count
-        self.max_files = max_files
+    def __init__(self, count: int, most: int, what: str = "files") -> None:
+        super().__init__(count, most, what)
+        self.count = count
+        self.most = most
+        self.what = what
 
     def __str__(self) -> str:
+        remedy = "max_split_size or " if self.what == "splits" else ""
         return (
-            f"the plan would hold {self.file_count:,} files and at most {self.max_files:,} are "
-            "allowed: narrow the filter, or raise WINDROW_LIMITS__MAX_PLAN_FILES"
+            f"the plan would hold {self.count:,} {self.what} and at most {self.most:,} are "
+            f"allowed: narrow the filter, or raise {remedy}WINDROW_LIMITS__MAX_PLAN_FILES"
         )

@@ -85,7 +85,7 @@ def plan_groups(
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
-        PlanTooLargeError: More files survive than `policy.max_files`.
+        PlanTooLargeError: More files survive than `policy.max_files`, or more splits.
     """
     if policy.strategy not in STRATEGIES:
         raise UnknownStrategyError(policy.strategy, tuple(STRATEGIES))
@@ -106,6 +106,7 @@ def plan_groups(
         initial_count=policy.max_initial_splits,
         level_tail=strategy.level_tail,
         table_format=table_format,
+        max_splits=policy.max_files,
     )
     check()
     splits = at_workers(splits, cached)

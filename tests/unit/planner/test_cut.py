@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.inventories import inventory
 from windrow_service.planner.cut import cut
+from windrow_service.planner.errors import PlanTooLargeError
 
 
 def pieces(
@@ -145,3 +146,11 @@ def test_the_first_splits_are_not_larger_than_others() -> None:
     splits = cut(files, np.arange(1), 50, initial_size=80, initial_count=9)
 
     assert splits.length.tolist() == [50, 50]
+
+
+def test_more_pieces_than_a_plan_may_hold_are_refused_before_they_are_made() -> None:
+    files = inventory([2**40])
+
+    with pytest.raises(PlanTooLargeError, match="1,099,511,627,776 splits.*raise max_split_size"):
+        cut(files, np.arange(1), 1, table_format="csv", max_splits=20_000_000)
+    assert len(cut(files, np.arange(1), 2**38, table_format="csv", max_splits=4)) == 4
