@@ -151,6 +151,6 @@ def test_the_first_splits_are_not_larger_than_others() -> None:
 def test_more_pieces_than_a_plan_may_hold_are_refused_before_they_are_made() -> None:
     files = inventory([2**40])
 
-    with pytest.raises(PlanTooLargeError, match="1,099,511,627,776 splits.*raise max_split_size"):
+    with pytest.raises(PlanTooLargeError, match=r"1,099,511,627,776 splits.*raise max_split_size"):
         cut(files, np.arange(1), 1, table_format="csv", max_splits=20_000_000)
     assert len(cut(files, np.arange(1), 2**38, table_format="csv", max_splits=4)) == 4
