@@ -167,6 +167,10 @@ def test_groups_that_plans_share_go_with_the_last_of_them(
         assert await bodies(database) == 0
         with pytest.raises(PlanNotFoundError):
             await store.put(completed("three", "one"))
+        await store.put(submitted("four"), lease_until=START)
+        with pytest.raises(PlanNotFoundError):
+            await store.finish(completed("four", "one"))
+        assert (await store.get("four", START)).state == "submitted"
 
     holds(law)
 

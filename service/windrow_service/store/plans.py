@@ -123,13 +123,16 @@ class SqlPlanStore:
         row = _row_of(plan)
         changed = {name: row[name] for name in _FOUND_OUT}
         this = _plans.c.plan_id == plan.plan_id
-        async with self._database.writing() as connection:
-            # First, so that of two replicas that have made it, one waits and finds it made.
-            mine = sa.update(_plans).where(this, _plans.c.status == "submitted")
-            if (await connection.execute(mine.values(lease_until=None))).rowcount == 0:
-                raise PlanCancelledError
-            await self._keep(connection, plan, body)
-            await connection.execute(sa.update(_plans).where(this).values(changed))
+        try:
+            async with self._database.writing() as connection:
+                # First, so that of two replicas that have made it, one waits and finds it made.
+                mine = sa.update(_plans).where(this, _plans.c.status == "submitted")
+                if (await connection.execute(mine.values(lease_until=None))).rowcount == 0:
+                    raise PlanCancelledError
+                await self._keep(connection, plan, body)
+                await connection.execute(sa.update(_plans).where(this).values(changed))
+        except IntegrityError as error:
+            raise PlanNotFoundError(plan.plan_id) from error
         self._note(plan, body)
 
     def _note(self, plan: PlanRecord, body: PlanBody | None) -> None:

@@ -112,6 +112,7 @@ class PlanStore(Protocol):
 
         Raises:
             PlansFullError: All plans together would be too large.
+            PlanNotFoundError: Its groups were dropped.
             PlanCancelledError: Nobody wants it.
         """
 

@@ -297,7 +297,11 @@ class MakePlan:
             if leads:
                 return made
             made = same_groups(made, plan)
-            await keep(made, None)
+            try:
+                await keep(made, None)
+            except PlanNotFoundError:
+                # The plan that has these groups was deleted at this very moment.
+                continue
             return made
 
     async def _draft(
