@@ -38,10 +38,12 @@ class EmbeddedCoordinator:
         # A folder of mode 0700 keeps other users of this machine out.
         self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
         self.socket = self._folder / "socket"
-        # The first two are said since the environment may hold those of a coordinator elsewhere.
+        # What is not asked for is said too: the environment may be that of a coordinator elsewhere.
         settings = Settings(
             host="127.0.0.1",
             require_tokens=False,
+            database_url=None,
+            redis_url=None,
             state_dir=state_dir,
             allowed_locations=allowed_locations,
         )
