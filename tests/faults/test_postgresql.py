@@ -321,7 +321,7 @@ def test_a_connection_cut_during_a_commit_is_an_unknown_outcome_that_the_key_tel
 def test_a_plan_in_the_background_survives_a_cut_while_it_is_noted(
     cut: Cut, verdict: Verdict
 ) -> None:
-    done = cut.cut_the_commit_of(b"UPDATE plans SET status", verdict)
+    done = cut.cut_the_commit_of(b"UPDATE plans SET snapshot_id", verdict)
     answer = cut.http.post("/plans", json={"table": "t"}, headers={"Prefer": "respond-async"})
     path = f"/plans/{answer.json()['plan_id']}"
 
