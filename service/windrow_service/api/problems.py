@@ -140,7 +140,9 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
     InvalidFilterError: Kind(INVALID, "invalid-filter", "Filter is not valid"),
     planner.UnknownStrategyError: Kind(INVALID, "unknown-strategy", "Strategy is not known"),
-    planner.PlanTooLargeError: Kind(INVALID, "plan-too-large", "Plan holds too many files or splits"),
+    planner.PlanTooLargeError: Kind(
+        INVALID, "plan-too-large", "Plan holds too many files or splits"
+    ),
     RequestValidationError: Kind(INVALID, "invalid-request", "Request is not valid"),
     BodyTooLargeError: Kind(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
