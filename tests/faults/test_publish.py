@@ -82,14 +82,17 @@ def test_of_publishers_that_saw_the_same_snapshot_one_wins_each_round(
     publish = {"mode": "full", "added": [entry("f")]}
     httpx.post(f"{urls[0]}/tables/t/snapshots", json=publish).raise_for_status()
     kept = ["f"]
-    with ThreadPoolExecutor(PUBLISHERS) as threads, httpx.Client(timeout=120) as http:
+    with ThreadPoolExecutor(PUBLISHERS) as threads:
         for round_ in range(3):
-            etag = http.get(f"{urls[0]}/tables/t").headers["ETag"]
+            etag = httpx.get(f"{urls[0]}/tables/t").headers["ETag"]
 
             def change(number: int, url: str, etag: str = etag, round_: int = round_) -> int:
                 body = {"mode": "delta", "added": [entry(f"r{round_}-{number}")]}
-                answer = http.post(
-                    f"{url}/tables/t/snapshots", json=body, headers={"If-Match": etag}
+                answer = httpx.post(
+                    f"{url}/tables/t/snapshots",
+                    json=body,
+                    headers={"If-Match": etag},
+                    timeout=120,
                 )
                 if not answer.is_success:
                     problem_of(answer, 412, "table-changed")

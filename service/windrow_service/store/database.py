@@ -16,6 +16,7 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
 
 from windrow_service.store import migrate, schema
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
@@ -208,15 +209,27 @@ def utc(stamp: datetime) -> datetime:
     return stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)
 
 
+def _until_free() -> Retrying:
+    return Retrying(
+        retry=retry_if_exception_type(sqlite3.OperationalError),
+        wait=wait_random(0.01, 0.05),
+        stop=stop_after_delay(SQLITE_BUSY_MS / 1000),
+        reraise=True,
+    )
+
+
 def _sqlite_engine(url: sa.URL) -> AsyncEngine:
     engine = create_async_engine(url)
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def set_pragmas(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        # Whoever opens the file first switches it; SQLite does not let the others wait for that.
+        for attempt in _until_free():
+            with attempt:
+                cursor.execute("PRAGMA journal_mode = WAL")
         cursor.close()
 
     return engine

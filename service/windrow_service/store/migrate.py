@@ -101,7 +101,6 @@ def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
 def _leave_transactions_alone(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA busy_timeout = 60000")
     cursor.close()
 
