@@ -35,8 +35,8 @@ class PlanTooLargeError(PlannerError):
         self.what = what
 
     def __str__(self) -> str:
-        remedy = "max_split_size or " if self.what == "splits" else ""
+        limit = "max_split_size" if self.what == "splits" else "WINDROW_LIMITS__MAX_PLAN_FILES"
         return (
             f"the plan would hold {self.count:,} {self.what} and at most {self.most:,} are "
-            f"allowed: narrow the filter, or raise {remedy}WINDROW_LIMITS__MAX_PLAN_FILES"
+            f"allowed: narrow the filter, or raise {limit}"
         )

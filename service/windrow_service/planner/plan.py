@@ -14,7 +14,7 @@ from windrow_service.planner.cut import cut
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
 from windrow_service.planner.expressions import Expression
 from windrow_service.planner.place import preferred_hosts
-from windrow_service.planner.policy import Policy
+from windrow_service.planner.policy import MAX_SPLITS, Policy
 from windrow_service.planner.prune import NOTHING, Pruned, Pruning, prune, residuals
 from windrow_service.planner.splits import Groups, Ints, Splits
 from windrow_service.planner.strategies import STRATEGIES, Strategy
@@ -85,7 +85,7 @@ def plan_groups(
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
-        PlanTooLargeError: More files survive than `policy.max_files`, or more splits.
+        PlanTooLargeError: More files survive than `policy.max_files`, or splits than MAX_SPLITS.
     """
     if policy.strategy not in STRATEGIES:
         raise UnknownStrategyError(policy.strategy, tuple(STRATEGIES))
@@ -106,7 +106,7 @@ def plan_groups(
         initial_count=policy.max_initial_splits,
         level_tail=strategy.level_tail,
         table_format=table_format,
-        max_splits=policy.max_files,
+        max_splits=MAX_SPLITS,
     )
     check()
     splits = at_workers(splits, cached)

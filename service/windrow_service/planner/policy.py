@@ -22,6 +22,10 @@ READ_BYTES_PER_SECOND = 320 * MIB
 DEFAULT_MAX_INITIAL_SPLIT_SIZE = 32 * MIB
 
 
+# Most splits of one plan; files of lines can be cut into as many as they have bytes.
+MAX_SPLITS = 20_000_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How splits are grouped. Sizes and costs are bytes; bounds are inclusive.
