@@ -43,7 +43,7 @@ SIZES = (100, 1_000, 10_000, 1_000_000)
 CALLERS = (1, 16, 64)
 PEER_SIZES = (100, 10_000)
 # The load that the service is meant to carry on two cores.
-RATE, RATE_CALLERS, RATE_FILES = 110.0, 16, 1_000
+RATE, RATE_CALLERS, RATE_FILES = 104.0, 16, 1_000
 LARGE = 1_000_000
 DELTA_FILES = 100
 _POLL_S = 0.005
