@@ -29,6 +29,7 @@ from windrow_service.cache.server import RedisServer
 from windrow_service.directories import DirectoryInventories
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.pool.background import forever, stop
 from windrow_service.pool.plan_runs import PlanRuns
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.pool.shared import TasksInCommon
@@ -50,12 +51,9 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access import Authenticate
-from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.manifests import ManifestReader
-from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan, PlanLimits
-from windrow_service.usecases.ports import OnceStore
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
 from windrow_service.usecases.snapshots import ExpireSnapshots
@@ -66,6 +64,7 @@ from windrow_service.wire.groups import ArrowGroups
 
 _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
+_ADOPT_EVERY_S = 3.0
 _SWITCH_S = 0.001
 _log = structlog.get_logger(__name__)
 
@@ -164,6 +163,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         refreshes = Refreshes(refresh_table, SqlRefreshStore(database), _described, _now)
         stack.push_async_callback(refreshes.aclose)
+        shared = TasksInCommon()
+        stack.push_async_callback(shared.aclose)
         manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes)
         make_plan = MakePlan(
             tables=tables,
@@ -173,7 +174,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             cache=cache,
             codec=ArrowGroups(),
             runner=runner,
-            shared=TasksInCommon(),
+            shared=shared,
             refresher=refreshes,
             describe=_described,
             clock=_now,
@@ -193,8 +194,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             keep_last=settings.snapshots.keep_last,
             max_age=settings.snapshots.max_age,
         )
-        for forever in (_purge(plans, once), _expire(expire_snapshots), plan_runs.adopt()):
-            stack.push_async_callback(_stop, asyncio.create_task(forever))
+        for what, work, every_s in (
+            ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
+            ("forget expired keys", lambda: once.purge(_now()), _PURGE_EVERY_S),
+            ("drop old snapshots", expire_snapshots.everywhere, _EXPIRE_EVERY_S),
+            ("go on with abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),
+        ):
+            task = asyncio.create_task(forever(what, work, every_s))
+            stack.push_async_callback(stop, task)
         yield Services(
             authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
             once=once,
@@ -273,31 +280,6 @@ async def _say_if_nobody_may_call(tokens: SqlTokenStore) -> None:
             "callers need a token, and none is valid yet",
             remedy="windrow token create NAME --scope admin",
         )
-
-
-async def _stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    # Until it has given back its connection, the database cannot be closed in order.
-    await asyncio.wait([task])
-
-
-async def _expire(expire_snapshots: ExpireSnapshots) -> None:
-    while True:
-        try:
-            await expire_snapshots.everywhere()
-        except (StoreUnavailableError, OutcomeUnknownError) as error:
-            _log.warning("old snapshots may still be there", reason=str(error))
-        await asyncio.sleep(_EXPIRE_EVERY_S)
-
-
-async def _purge(plans: PlanStore, once: OnceStore) -> None:
-    while True:
-        try:
-            await plans.purge(_now())
-            await once.purge(_now())
-        except (StoreUnavailableError, OutcomeUnknownError) as error:
-            _log.warning("what has expired may still be there", reason=str(error))
-        await asyncio.sleep(_PURGE_EVERY_S)
 
 
 def _described(error: Exception) -> dict[str, Any]:

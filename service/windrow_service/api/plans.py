@@ -86,7 +86,7 @@ async def make_plan(
     else:
         services.plan_runs.make_room()
         plan = await services.make_plan.submit(request, principal.name, LEASE, once(_recorded))
-        await services.plan_runs.start(plan)
+        services.plan_runs.start(plan)
         await services.plan_runs.wait(plan.plan_id, wait_s)
         plan = await services.make_plan.get(plan.plan_id)
     return await _made(services, tokens, plan)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import structlog
 
+from windrow_service.pool.background import stop
 from windrow_service.usecases.errors import (
     BusyError,
     OutcomeUnknownError,
@@ -22,7 +24,6 @@ from windrow_service.usecases.ports import Clock
 # Whoever makes a plan says so every RENEW_S; whoever has not for LEASE has died.
 LEASE = timedelta(seconds=10)
 _RENEW_S = 1.0
-_ADOPT_EVERY_S = 3.0
 _RETRY_AFTER_S = 1
 _log = structlog.get_logger(__name__)
 
@@ -40,7 +41,7 @@ class PlanRuns:
     def __init__(
         self,
         plans: PlanStore,
-        finish: Callable[[PlanRecord], Awaitable[None]],
+        finish: Callable[[PlanRecord], Coroutine[Any, Any, None]],
         clock: Clock,
         *,
         max_running: int,
@@ -60,7 +61,7 @@ class PlanRuns:
         if len(self._tasks) >= self._max_running:
             raise BusyError(len(self._tasks), _RETRY_AFTER_S)
 
-    async def start(self, plan: PlanRecord) -> None:
+    def start(self, plan: PlanRecord) -> None:
         """Go on with a plan that was submitted, in the background."""
         self._tasks[plan.plan_id] = asyncio.create_task(self._run(plan))
 
@@ -77,30 +78,28 @@ class PlanRuns:
             task.cancel()
 
     async def adopt(self) -> None:
-        """Go on for ever with plans that other replicas have abandoned."""
-        while True:
-            try:
-                self.make_room()
-                now = self._clock()
-                for plan in await self._plans.adopt(now, now + LEASE):
-                    _log.info("going on with a plan that was abandoned", plan_id=plan.plan_id)
-                    await self.start(plan)
-            except UseCaseError as error:
-                _log.warning("abandoned plans are not looked for", reason=str(error))
-            await asyncio.sleep(_ADOPT_EVERY_S)
+        """Go on with plans that other replicas have abandoned.
+
+        Raises:
+            BusyError: Too many plans are under way here.
+            StoreUnavailableError: The database does not answer.
+        """
+        self.make_room()
+        now = self._clock()
+        for plan in await self._plans.adopt(now, now + LEASE):
+            _log.info("going on with a plan that was abandoned", plan_id=plan.plan_id)
+            self.start(plan)
 
     async def aclose(self) -> None:
         """Stop; other replicas go on with what is not done, at once if they can be told."""
         left = dict(self._tasks)
-        for task in left.values():
-            task.cancel()
-        await asyncio.gather(*left.values(), return_exceptions=True)
+        await stop(*left.values())
         for plan_id in left:
             with suppress(UseCaseError):
                 await self._plans.renew(plan_id, self._clock())
 
     async def _run(self, plan: PlanRecord) -> None:
-        making = asyncio.ensure_future(self._finish(plan))
+        making = asyncio.create_task(self._finish(plan))
         try:
             while not making.done():
                 await asyncio.wait([making], timeout=_RENEW_S)
@@ -112,8 +111,10 @@ class PlanRuns:
         except UseCaseError as error:
             # It could not even be noted; whoever adopts it tries again.
             _log.warning("a plan was left to others", plan_id=plan.plan_id, reason=str(error))
+        except Exception:
+            _log.exception("a plan was left to others", plan_id=plan.plan_id)
         finally:
-            making.cancel()
+            await stop(making)
             self._tasks.pop(plan.plan_id, None)
 
     async def _wanted(self, plan_id: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import structlog
 
 from windrow.models import RefreshProgress, RefreshStatus
+from windrow_service.pool.background import stop
 from windrow_service.usecases.errors import (
     NotFoundError,
     OutcomeUnknownError,
@@ -180,10 +181,7 @@ class Refreshes:
         running = [self._tasks[refresh_id] for refresh_id in self._runs]
         if running:
             await asyncio.wait(running, timeout=_STOP_S)
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await stop(*self._tasks.values())
 
     async def _outcome(self, status: RefreshStatus) -> Outcome:
         """Wait for the end of a refresh: all callers here for the same task."""
@@ -239,7 +237,7 @@ class Refreshes:
                 await self._renew(run)
             return await self._end(run, self._ended(run, work))
         finally:
-            work.cancel()
+            await stop(work)
             del self._runs[run.status.refresh_id]
 
     async def _renew(self, run: _Run) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from windrow_service.pool.background import stop
 from windrow_service.usecases.errors import PlanCancelledError
 from windrow_service.usecases.plan_ports import Checkpoint
 
@@ -30,6 +31,8 @@ class TasksInCommon:
 
     def __init__(self) -> None:
         self._running: dict[str, _Running] = {}
+        # Also of those that everybody has left.
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, key: str, work: Callable[[Checkpoint], Awaitable[T]]) -> T:
         """See `SharedWork.run`."""
@@ -37,6 +40,8 @@ class TasksInCommon:
         if running is None:
             running = self._running[key] = _Running()
             running.task = asyncio.create_task(self._work(key, running, work))
+            self._tasks.add(running.task)
+            running.task.add_done_callback(self._tasks.discard)
         assert running.task is not None
         running.callers += 1
         try:
@@ -48,6 +53,10 @@ class TasksInCommon:
                 running.stopped.set()
                 # Whoever comes now wants it from the start.
                 self._forget(key, running)
+
+    async def aclose(self) -> None:
+        """Stop what is being done; nobody may be left who waits for it."""
+        await stop(*self._tasks)
 
     async def _work(
         self, key: str, running: _Running, work: Callable[[Checkpoint], Awaitable[T]]

@@ -6,8 +6,8 @@ import asyncio
 import secrets as tokens
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ class Database:
             StoreUnavailableError: The database does not answer.
         """
         try:
-            async with self._reader.connect() as connection:
+            async with _connected(self._reader) as connection:
                 yield connection
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             raise_named(error)
@@ -67,7 +67,7 @@ class Database:
             OutcomeUnknownError: The connection broke while the change was being committed.
         """
         try:
-            async with self._engine.connect() as connection, connection.begin() as transaction:
+            async with _connected(self._engine) as connection, connection.begin() as transaction:
                 yield connection
                 try:
                     await transaction.commit()
@@ -88,7 +88,7 @@ class Database:
             OutcomeUnknownError: The connection broke while a statement ran.
         """
         try:
-            async with self._reader.connect() as connection:
+            async with _connected(self._reader) as connection:
                 yield connection
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
@@ -188,6 +188,32 @@ def server_url(text: str) -> sa.URL:
             f"{url.get_backend_name()!r} is not supported: use postgresql://user@host/database"
         )
     return url.set(drivername="postgresql+psycopg")
+
+
+@asynccontextmanager
+async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    connection = engine.connect()
+    try:
+        await _in_full(connection.start())
+        yield connection
+    finally:
+        if connection.sync_connection is not None:
+            await _in_full(connection.close())
+
+
+async def _in_full(step: Awaitable[object]) -> None:
+    # A caller may be cancelled at any moment. Cut short, a connection being taken from the pool
+    # or given back to it is lost to it, and outlives the pool.
+    task = asyncio.ensure_future(step)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()
+        raise
 
 
 async def insert_missing(

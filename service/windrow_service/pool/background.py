@@ -1,0 +1,38 @@
+"""Work that goes on beside requests, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+
+from windrow_service.usecases.errors import UseCaseError
+
+_log = structlog.get_logger(__name__)
+
+
+async def forever(what: str, work: Callable[[], Awaitable[object]], every_s: float) -> None:
+    """Do the work, wait, and begin again; what goes wrong is logged, and tried the next time.
+
+    Args:
+        what: The work, for the log.
+        work: Does it once.
+        every_s: Seconds from the end of one to the beginning of the next.
+    """
+    while True:
+        try:
+            await work()
+        except UseCaseError as error:
+            _log.warning(f"not done this time: {what}", reason=str(error))
+        except Exception:  # or one surprise would end it for as long as the process lives
+            _log.exception(f"not done this time: {what}")
+        await asyncio.sleep(every_s)
+
+
+async def stop(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks, and wait for their ends: by then they have given back what they used."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
