@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -171,6 +172,27 @@ def test_groups_that_plans_share_go_with_the_last_of_them(
         with pytest.raises(PlanNotFoundError):
             await store.finish(completed("four", "one"))
         assert (await store.get("four", START)).state == "submitted"
+
+    holds(law)
+
+
+def test_a_plan_that_shares_groups_may_come_while_the_last_other_one_goes(
+    holds: Callable[..., None],
+) -> None:
+    async def law(store: SqlPlanStore, database: Database) -> None:
+        async def share(name: str, body_id: str) -> None:
+            with suppress(PlanNotFoundError):
+                await store.put(completed(name, body_id))
+                assert await streamed(store, await store.get(name, START)) == b"ht"
+                await store.delete(name, START)
+
+        for at in range(40):
+            await store.put(completed(f"first{at}"), EMPTY)
+            shares = [share(f"{each}-{at}", f"first{at}") for each in "abc"]
+            await asyncio.gather(store.delete(f"first{at}", START), *shares)
+        # What one of them has left, since it was being shared, goes later.
+        await store.purge(START + HOUR)
+        assert await bodies(database) == 0
 
     holds(law)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -290,9 +291,7 @@ class SqlPlanStore:
             await _drop_unused(connection, [body_id for (body_id,) in gone])
         async with self._database.writing() as connection:
             # Two plans of the same groups may have been deleted at the same moment.
-            await connection.execute(
-                sa.delete(_bodies).where(_bodies.c.created_at <= now - _ORPHANED, _unused())
-            )
+            await _drop(connection, _bodies.c.created_at <= now - _ORPHANED)
         async with self._database.reading() as connection:
             kept = await connection.scalar(sa.select(sa.func.sum(_bodies.c.size_bytes)))
         self._kept_bytes = int(kept or 0)
@@ -303,12 +302,16 @@ async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | Non
     """Drop those of some groups that no plan has any more."""
     named = [body_id for body_id in body_ids if body_id is not None]
     for begin in range(0, len(named), _PER_DELETE):
-        some = _bodies.c.body_id.in_(named[begin : begin + _PER_DELETE])
-        await connection.execute(sa.delete(_bodies).where(some, _unused()))
+        await _drop(connection, _bodies.c.body_id.in_(named[begin : begin + _PER_DELETE]))
 
 
-def _unused() -> sa.ColumnElement[bool]:
-    return ~sa.exists().where(_plans.c.body_id == _bodies.c.body_id)
+async def _drop(connection: AsyncConnection, some: sa.ColumnElement[bool]) -> None:
+    unused = ~sa.exists().where(_plans.c.body_id == _bodies.c.body_id)
+    # A plan that shares them may come while they go: the key of its row then keeps them all,
+    # until the next time.
+    with suppress(IntegrityError):
+        async with connection.begin_nested():
+            await connection.execute(sa.delete(_bodies).where(some, unused))
 
 
 def _row_of(plan: PlanRecord) -> dict[str, Any]:
