@@ -10,3 +10,13 @@ def make_struct(columns: list[pa.Array], fields: list[pa.Field], length: int) ->
     if not fields:
         return pa.Array.from_buffers(pa.struct([]), length, [None])
     return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values of a column as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.Array):
+        return combined
+    return pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], column.type)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files.arrays import flat as in_one
 from windrow.files.arrays import make_struct
 from windrow.files.bounds import fit_bounds
 from windrow.files.chunks import FooterGroup
@@ -123,7 +124,7 @@ def _nested(flat: pa.Table, fields: list[pa.Field]) -> pa.Table:
         types = (field.type, field.type, pa.int64())
         columns.append(
             pa.StructArray.from_arrays(
-                [_array(flat[f"{index}.{name}"]) for name in _STATS],
+                [in_one(flat[f"{index}.{name}"]) for name in _STATS],
                 fields=[pa.field(*pair) for pair in zip(_STATS, types, strict=True)],
             )
         )
@@ -134,8 +135,3 @@ def _nested(flat: pa.Table, fields: list[pa.Field]) -> pa.Table:
     return pa.table(
         [*(flat[name] for name in _FILE_COLUMNS), stats], names=[*_FILE_COLUMNS, "stats"]
     )
-
-
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

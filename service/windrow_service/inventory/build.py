@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.arrays import flat
 from windrow.files.assemble import footer_columns
 from windrow.files.entries import ScanFolder
 from windrow.files.schema import (
@@ -292,5 +293,4 @@ def unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:
         same = pc.and_(
             same, pc.fill_null(pc.equal(previous.files[name].take(rows), files[name]), False)
         )
-    kept = pc.if_else(same, rows, pa.scalar(None, rows.type)).combine_chunks()
-    return kept if isinstance(kept, pa.Array) else pa.concat_arrays(kept.chunks)
+    return flat(pc.if_else(same, rows, pa.scalar(None, rows.type)))

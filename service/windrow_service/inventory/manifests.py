@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow_service.inventory.arrays import flat
+from windrow.files.arrays import flat
 from windrow_service.inventory.errors import CorruptManifestError
 from windrow_service.planner.ranges import range_of
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.arrays import make_struct
+from windrow.files.arrays import flat, make_struct
 from windrow.files.entries import unescape
 from windrow.files.schema import ColumnNames
 from windrow_service.inventory.errors import (
@@ -113,20 +113,13 @@ def bucket_numbers(paths: pa.ChunkedArray, bucket_count: int | None) -> pa.Array
     if len(too_large):
         index = too_large[0].as_py()
         raise BucketNumberError(paths[index].as_py(), numbers[index].as_py(), bucket_count)
-    return _flat(numbers)
-
-
-def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if not isinstance(array, pa.ChunkedArray):
-        return array
-    combined = array.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+    return flat(numbers)
 
 
 def _split(paths: pa.ChunkedArray) -> list[_Level]:
     if len(paths) == 0:
         return []
-    segments = _flat(pc.split_pattern(paths, "/"))
+    segments = flat(pc.split_pattern(paths, "/"))
     lengths = pc.list_value_length(segments).to_numpy(zero_copy_only=False)
     depth = int(lengths[0])
     if unequal := np.flatnonzero(lengths != depth)[:1].tolist():

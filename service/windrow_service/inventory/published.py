@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.files.arrays import make_struct
-from windrow_service.inventory.arrays import flat
+from windrow.files.arrays import flat, make_struct
 from windrow_service.inventory.blooms import carried_filters, chosen_columns, filter_struct
 from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
 from windrow_service.inventory.deltas import Delta

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.arrays import flat
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import NO_BUCKET, Ints
@@ -107,7 +108,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         **{name: files[name] for name in _FILE_COLUMNS},
     }
     splits = pa.StructArray.from_arrays(
-        [_one_array(column) for column in columns.values()], names=list(columns)
+        [flat(column) for column in columns.values()], names=list(columns)
     )
     names = pa.array(plan.splits.hosts.names, pa.string())
     texts = [json.dumps(to_tree(f)) if f is not None else None for f in plan.residual_filters]
@@ -124,7 +125,3 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
             "splits": pa.ListArray.from_arrays(pa.array(plan.offsets, pa.int32()), splits),
         }
     )
-
-
-def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
