@@ -13,6 +13,7 @@ import pytest
 from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.servers import running
+from windrow.models import CacheCounters
 from windrow_service.settings import Settings
 
 BEAT = {"host": "cache-1", "capacity_bytes": 10**12, "used_bytes": 10**9}
@@ -64,6 +65,7 @@ def test_a_heartbeat_is_answered_with_the_worker_and_when_it_expires(
         "worker_id": worker,
         "used_bytes": 5,
         "ttl_seconds": 60,
+        "counters": dict.fromkeys(CacheCounters.model_fields, 0),
         "session": first["session"],
         "expires_at": second["expires_at"],
     }

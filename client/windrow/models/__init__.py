@@ -13,6 +13,14 @@ from windrow.models.base import (
     Scalar,
     TableName,
 )
+from windrow.models.caching import (
+    CACHE_RULE_PATTERN,
+    CacheRule,
+    CacheRuleDefinition,
+    CacheRuleFigures,
+    TableCache,
+    WorkerFigures,
+)
 from windrow.models.explain import (
     GroupReason,
     Locality,
@@ -71,6 +79,7 @@ from windrow.models.tables import (
 )
 from windrow.models.workers import (
     WORKER_ID_PATTERN,
+    CacheCounters,
     CachedFile,
     CachedFilesCount,
     CachedFilesReport,
@@ -80,12 +89,17 @@ from windrow.models.workers import (
 )
 
 __all__ = [
+    "CACHE_RULE_PATTERN",
     "TABLE_NAME_PATTERN",
     "WORKER_ID_PATTERN",
     "Answer",
     "Between",
     "BucketSpec",
     "ByteSize",
+    "CacheCounters",
+    "CacheRule",
+    "CacheRuleDefinition",
+    "CacheRuleFigures",
     "CachedFile",
     "CachedFilesCount",
     "CachedFilesReport",
@@ -131,11 +145,13 @@ __all__ = [
     "SplitGroup",
     "StartsWith",
     "StrategyFigures",
+    "TableCache",
     "TableDefinition",
     "TableFormat",
     "TableInfo",
     "TableName",
     "TablePage",
+    "WorkerFigures",
     "WorkerInfo",
     "WorkerPage",
 ]

@@ -117,6 +117,11 @@ class SplitGroup(Answer):
     group_id: int
     bucket: int | None
     hosts: list[str]
+    cached_on: str | None = Field(
+        default=None,
+        description="The worker that holds the group's files, or is to keep them once it reads "
+        "them; a task that runs elsewhere reads them past its cache.",
+    )
     size_bytes: int
     residual_filter: FilterTree | None = Field(
         description="What pruning could not settle and the reader must still apply."
@@ -152,6 +157,19 @@ class PlanSummary(Answer):
     smallest_group_bytes: int
     largest_group_splits: int
     groups_with_hosts: int
+    cacheable_files: int = Field(default=0, description="That a cache rule marks.")
+    cached_files: int = Field(
+        default=0, description="Cacheable files that the worker they are read on holds."
+    )
+    primary_placements: int = Field(
+        default=0, description="Cacheable files to be fetched by the first choice of worker."
+    )
+    secondary_placements: int = Field(
+        default=0, description="By the second choice, as the first has enough."
+    )
+    fallback_placements: int = Field(
+        default=0, description="By no worker in particular, and not cached: there is no room."
+    )
     delete_files: int = Field(
         default=0, description="Delete files that apply to planned files; a reader must apply them."
     )

@@ -16,6 +16,22 @@ _MAX_REPORTED_FILES = 10_000
 Count = Annotated[int, Whole(0, 2**63 - 1)]
 
 
+class CacheCounters(Request):
+    """What a worker's cache has done since it was made."""
+
+    hits: Count = Field(default=0, description="Files read from the cache.")
+    misses: Count = Field(default=0, description="Files fetched into the cache, and read.")
+    failures: Count = Field(
+        default=0, description="Files read past the cache, as it could not take or give them."
+    )
+    elsewhere: Count = Field(
+        default=0, description="Files of other workers read by tasks that ran here; not cached."
+    )
+    evictions: Count = Field(default=0, description="Files that made room for others.")
+    hit_bytes: Count = 0
+    miss_bytes: Count = 0
+
+
 class Heartbeat(Request):
     """What a worker says of itself when it beats; it should beat thrice in `ttl_seconds`."""
 
@@ -29,6 +45,7 @@ class Heartbeat(Request):
     ttl_seconds: Annotated[int, Whole(1, 3_600)] = Field(
         default=30, description="It is forgotten when it has not been heard of for so long."
     )
+    counters: CacheCounters = CacheCounters()
 
 
 class WorkerInfo(Answer):
@@ -39,6 +56,7 @@ class WorkerInfo(Answer):
     capacity_bytes: int
     used_bytes: int
     ttl_seconds: int
+    counters: CacheCounters = CacheCounters()
     session: str = Field(
         description="Goes with every report. When it changes, the worker had been forgotten and "
         "should report all the files that it holds again."
