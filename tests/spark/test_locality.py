@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 
+from tests.support.clusters import Cluster, spark_cluster
 from tests.support.plans import plan_of
 
 pytestmark = pytest.mark.spark
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 FILE_COUNT = 16
-START_SECONDS = 90
 
 # A driver of its own: the process of the tests has a local session already.
 READ = """
@@ -65,92 +60,10 @@ spark.stop()
 """
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A standalone cluster on loopback addresses.
-
-    Attributes:
-        master: Its `spark://` address.
-        environment: What a driver needs in its environment.
-    """
-
-    master: str
-    environment: dict[str, str]
-
-
-def _command(*arguments: str) -> list[str]:
-    home = Path(pyspark.__file__).parent
-    return [str(home / "bin" / "spark-class"), *arguments]
-
-
-@contextmanager
-def _daemon(log: Path, host: str, environment: dict[str, str], *arguments: str) -> Iterator[None]:
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            _command(*arguments),
-            env={**environment, "SPARK_LOCAL_IP": host},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def _wait_for(log: Path, words: str) -> str:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        for line in log.read_text(errors="replace").splitlines():
-            if words in line:
-                return line
-        time.sleep(0.2)
-    raise AssertionError(f"{words!r} did not appear: {log.read_text(errors='replace')}")
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
-    }
-    master_class = "org.apache.spark.deploy.master.Master"
-    worker_class = "org.apache.spark.deploy.worker.Worker"
-    log = folder / "master.log"
-    arguments = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    with _daemon(log, "127.0.0.1", environment, master_class, *arguments):
-        master = (
-            "spark://" + _wait_for(log, "Starting Spark master at").split("spark://")[1].strip()
-        )
-        with _workers(folder, environment, worker_class, master):
-            yield Cluster(master, {**environment, "SPARK_LOCAL_IP": "127.0.0.1"})
-
-
-@contextmanager
-def _workers(
-    folder: Path, environment: dict[str, str], worker_class: str, master: str
-) -> Iterator[None]:
-    logs = [folder / f"worker-{host}.log" for host in HOSTS]
-    options = ("--cores", "1", "--memory", "600m", "--webui-port", "0")
-    started = [
-        _daemon(
-            log,
-            host,
-            environment,
-            worker_class,
-            *("--host", host, *options, "--work-dir", str(folder / host), master),
-        )
-        for log, host in zip(logs, HOSTS, strict=True)
-    ]
-    with started[0], started[1]:
-        for log in logs:
-            _wait_for(log, "Successfully registered with master")
-        yield
+    with spark_cluster(tmp_path_factory.mktemp("cluster"), HOSTS) as cluster:
+        yield cluster
 
 
 def _task_hosts(events: Path) -> dict[int, str]:

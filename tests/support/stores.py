@@ -1,0 +1,248 @@
+"""A store that speaks S3 on loopback, and lets every request wait as a distant one does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from email.utils import formatdate
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+import httptools
+
+_MAX_LISTED_KEYS = 1_000
+
+
+class SlowStore:
+    """A running store: the folders right under `root` are its buckets, files their objects.
+
+    Attributes:
+        root: The folder.
+        environment: What leads clients there.
+        latency_s: Seconds that each answer waits; it costs no processor.
+        requests: Method and `bucket/key` of each request so far, listings as `bucket/?prefix`.
+    """
+
+    def __init__(self, root: Path, latency_s: float) -> None:
+        self.root = root
+        self.environment: dict[str, str] = {}
+        self.latency_s = latency_s
+        self.requests: list[tuple[str, str]] = []
+
+    def data_requests(self) -> Counter[str]:
+        """Return how often each object was asked for, in whatever way."""
+        return Counter(key for _, key in list(self.requests) if "/?" not in key)
+
+    def overwrite(self, key: str, content: bytes) -> None:
+        """Put other bytes in place of an object, last modified at another second than before."""
+        path = self.root / key
+        before = path.stat()
+        beside = path.with_name(f".{path.name}")
+        beside.write_bytes(content)
+        os.utime(beside, (before.st_atime + 2, before.st_mtime + 2))
+        beside.replace(path)
+
+
+@contextmanager
+def slow_store(root: Path, *, latency_s: float = 0.0) -> Iterator[SlowStore]:
+    """Serve a folder in a thread."""
+    store = SlowStore(root, latency_s)
+    loop = asyncio.new_event_loop()
+    open_connections: set[_Connection] = set()
+    server = loop.run_until_complete(
+        loop.create_server(lambda: _Connection(store, loop, open_connections), "127.0.0.1", 0)
+    )
+    store.environment = {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "hush",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",
+    }
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def close() -> None:
+        server.close()
+        for connection in list(open_connections):
+            connection.abort()
+        # Their `connection_lost` runs in the next turn.
+        await asyncio.sleep(0)
+
+    try:
+        yield store
+    finally:
+        asyncio.run_coroutine_threadsafe(close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, which stays open; clients ask for the next when they have an answer."""
+
+    _transport: asyncio.Transport
+
+    def __init__(
+        self, store: SlowStore, loop: asyncio.AbstractEventLoop, opened: set[_Connection]
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._opened = opened
+        self._parser = httptools.HttpRequestParser(self)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._opened.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._opened.discard(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    # --- what the parser calls ------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._url = b""
+        self._range = ""
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"range":
+            self._range = value.decode()
+
+    def on_message_complete(self) -> None:
+        method = self._parser.get_method().decode()
+        url = urlsplit(self._url.decode())
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        name = unquote(url.path).lstrip("/")
+        bucket, _, key = name.partition("/")
+        self._store.requests.append(
+            (method, name if key else f"{bucket}/?{query.get('prefix', '')}")
+        )
+        self._loop.call_later(
+            self._store.latency_s, self._answer, method, bucket, key, query, self._range
+        )
+
+    def _answer(self, method: str, bucket: str, key: str, query: Any, range_: str) -> None:
+        if self._transport.is_closing():
+            return
+        folder = self._store.root / bucket
+        if method not in ("GET", "HEAD"):
+            self._send(method, HTTPStatus.METHOD_NOT_ALLOWED, b"")
+        elif not key:
+            content = listing(folder, query) if folder.is_dir() else _error("NoSuchBucket")
+            status = HTTPStatus.OK if folder.is_dir() else HTTPStatus.NOT_FOUND
+            self._send(method, status, content, "Content-Type: application/xml")
+        elif (folder / key).is_file() and not key.endswith("/"):
+            self._send_object(method, folder / key, range_)
+        else:
+            self._send(method, HTTPStatus.NOT_FOUND, _error("NoSuchKey"))
+
+    def _send_object(self, method: str, path: Path, range_: str) -> None:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            headers = [
+                f"Last-Modified: {formatdate(int(status.st_mtime), usegmt=True)}",
+                f'ETag: "{status.st_mtime_ns:x}-{status.st_size:x}"',
+                "Accept-Ranges: bytes",
+                "Content-Type: application/octet-stream",
+            ]
+            if method == "HEAD":
+                self._send(method, HTTPStatus.OK, b"", *headers, length=status.st_size)
+                return
+            if not range_:
+                self._send(method, HTTPStatus.OK, file.read(), *headers)
+                return
+            first, _, last = range_.removeprefix("bytes=").partition("-")
+            start = int(first)
+            file.seek(start)
+            content = file.read(int(last) - start + 1 if last else -1)
+        where = f"bytes {start}-{start + len(content) - 1}/{status.st_size}"
+        self._send(method, HTTPStatus.PARTIAL_CONTENT, content, *headers, f"Content-Range: {where}")
+
+    def _send(
+        self,
+        method: str,
+        status: HTTPStatus,
+        content: bytes,
+        *headers: str,
+        length: int | None = None,
+    ) -> None:
+        head = "\r\n".join(
+            [
+                f"HTTP/1.1 {status.value} {status.phrase}",
+                *headers,
+                f"Content-Length: {len(content) if length is None else length}",
+                "x-amz-request-id: 1",
+                "\r\n",
+            ]
+        )
+        self._transport.write(head.encode() + (b"" if method == "HEAD" else content))
+
+
+def listing(bucket: Path, query: dict[str, str]) -> bytes:
+    """Return the answer of ListObjectsV2."""
+    prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+    after = query.get("continuation-token", query.get("start-after", ""))
+    limit = min(_MAX_LISTED_KEYS, int(query.get("max-keys", _MAX_LISTED_KEYS)))
+    found = sorted(name for name in _names(bucket, prefix, deep=not delimiter) if name > after)
+    listed, more = found[:limit], len(found) > limit
+    parts = []
+    for name in listed:
+        if name.endswith("/"):
+            parts.append(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>")
+            continue
+        status = (bucket / name).stat()
+        changed = datetime.fromtimestamp(int(status.st_mtime), timezone.utc)
+        parts.append(
+            f"<Contents><Key>{escape(name)}</Key><Size>{status.st_size}</Size>"
+            f"<LastModified>{changed:%Y-%m-%dT%H:%M:%S.000Z}</LastModified>"
+            "<StorageClass>STANDARD</StorageClass></Contents>"
+        )
+    token = f"<NextContinuationToken>{escape(listed[-1])}</NextContinuationToken>" if more else ""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        f"<Name>{escape(bucket.name)}</Name><Prefix>{escape(prefix)}</Prefix>"
+        f"<KeyCount>{len(listed)}</KeyCount><MaxKeys>{limit}</MaxKeys>"
+        f"<IsTruncated>{str(more).lower()}</IsTruncated>{token}{''.join(parts)}</ListBucketResult>"
+    ).encode()
+
+
+def _names(bucket: Path, prefix: str, *, deep: bool) -> Iterator[str]:
+    """Yield keys that begin with a prefix; folders, with a slash behind, unless deep."""
+    folder = bucket / prefix.rpartition("/")[0]
+    if not folder.is_dir():
+        return
+    for entry in os.scandir(folder):
+        # A file that is just being put in place.
+        if entry.name.startswith("."):
+            continue
+        name = Path(entry.path).relative_to(bucket).as_posix() + ("/" if entry.is_dir() else "")
+        if not name.startswith(prefix):
+            continue
+        if deep and entry.is_dir():
+            yield from _names(bucket, name, deep=True)
+        else:
+            yield name
+
+
+def _error(code: str) -> bytes:
+    return f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code></Error>'.encode()
