@@ -36,6 +36,7 @@ from windrow_service.pool.shared import TasksInCommon
 from windrow_service.pool.threads import ThreadRunner
 from windrow_service.pool.turns import TakenInTurn
 from windrow_service.settings import Settings
+from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import (
     embedded_url,
     open_database,
@@ -51,6 +52,7 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access import Authenticate
+from windrow_service.usecases.cache_rules import DefineCacheRule
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.plans import MakePlan, PlanLimits
@@ -147,6 +149,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         tables = SqlTableStore(database, _now)
         snapshots = SqlSnapshotStore(database, _now)
+        cache_rules = SqlCacheRuleStore(database, _now)
         plans = SqlPlanStore(database, _now, settings.limits.max_plan_bytes)
         once = SqlOnceStore(database)
         tokens = SqlTokenStore(database)
@@ -197,6 +200,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         for what, work, every_s in (
             ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
             ("forget expired keys", lambda: once.purge(_now()), _PURGE_EVERY_S),
+            ("forget expired cache rules", lambda: cache_rules.purge(_now()), _EXPIRE_EVERY_S),
             ("drop old snapshots", expire_snapshots.everywhere, _EXPIRE_EVERY_S),
             ("go on with abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),
         ):
@@ -210,7 +214,16 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             plans=plans,
             heartbeats=cache,
             cache=cache,
+            cache_rules=cache_rules,
             register_table=RegisterTable(tables=tables, inventories=inventories, runner=runner),
+            define_cache_rule=DefineCacheRule(
+                snapshots=snapshots,
+                rules=cache_rules,
+                runner=runner,
+                clock=_now,
+                max_filter_nodes=settings.limits.max_filter_nodes,
+                max_filter_depth=settings.limits.max_filter_depth,
+            ),
             publish_inventory=PublishInventory(
                 tables=tables,
                 snapshots=snapshots,

@@ -24,7 +24,7 @@ from windrow_service.store.migrate import newest_revision, upgrade
 from windrow_service.usecases.errors import RevisionError
 
 NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)
-REVISIONS = ["0001", "0002"]
+REVISIONS = ["0001", "0002", "0003"]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -237,7 +237,7 @@ def test_replicas_that_upgrade_at_the_same_time_wait_for_each_other(
     with ThreadPoolExecutor(4) as threads:
         done = list(threads.map(lambda _: upgrade(url), range(4)))
 
-    assert sorted(str(one.before) for one in done) == sorted([str(revision), *["0002"] * 3])
+    assert sorted(str(one.before) for one in done) == sorted([str(revision), *[REVISIONS[-1]] * 3])
     with engine.connect() as connection:
         migrate.check(connection)
 

@@ -18,6 +18,7 @@ from windrow.models.caching import (
     CacheRule,
     CacheRuleDefinition,
     CacheRuleFigures,
+    CacheRules,
     TableCache,
     WorkerFigures,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "CacheRule",
     "CacheRuleDefinition",
     "CacheRuleFigures",
+    "CacheRules",
     "CachedFile",
     "CachedFilesCount",
     "CachedFilesReport",

@@ -39,6 +39,12 @@ class CacheRule(Answer):
     created_at: AwareDatetime
 
 
+class CacheRules(Answer):
+    """All rules of a table, by name; those that have expired too, until they are forgotten."""
+
+    rules: list[CacheRule]
+
+
 class CacheRuleFigures(CacheRule):
     """A rule, and what it does to the current snapshot of its table."""
 

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from windrow_service.api import (
+    cache_rules,
     once,
     operations,
     plans,
@@ -64,6 +65,7 @@ def create_app(
     app.include_router(tables.router, responses=refusals)
     app.include_router(refreshes.router, responses=refusals)
     app.include_router(snapshots.router, responses=refusals)
+    app.include_router(cache_rules.router, responses=refusals)
     app.include_router(plans.router, responses=refusals, dependencies=[READ])
     app.include_router(workers.router, responses=refusals)
     app.include_router(operations.health)

@@ -15,6 +15,8 @@ from windrow_service.pool.plan_runs import PlanRuns
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.usecases.access import Authenticate
 from windrow_service.usecases.cache_ports import CacheMap, Heartbeats
+from windrow_service.usecases.cache_rule_ports import CacheRuleStore
+from windrow_service.usecases.cache_rules import DefineCacheRule
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan
@@ -38,7 +40,9 @@ class Services:
     plans: PlanStore
     heartbeats: Heartbeats
     cache: CacheMap
+    cache_rules: CacheRuleStore
     register_table: RegisterTable
+    define_cache_rule: DefineCacheRule
     publish_inventory: PublishInventory
     expire_snapshots: ExpireSnapshots
     refreshes: Refreshes

@@ -18,6 +18,7 @@ from windrow.models import Problem
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
+from windrow_service.usecases import cache_rule_errors as caching
 from windrow_service.usecases import errors as usecases
 from windrow_service.usecases import publish_errors as publishing
 from windrow_service.usecases import refresh_errors as refresh
@@ -111,6 +112,14 @@ KINDS: Mapping[type[Exception], Kind] = {
     usecases.CacheUnavailableError: Kind(
         UNAVAILABLE, "cache-unavailable", "Cache map cannot be used"
     ),
+    caching.CacheRuleNotFoundError: Kind(NOT_FOUND, "cache-rule-not-found", "Cache rule not found"),
+    caching.CacheRuleChangedError: Kind(
+        HTTPStatus.PRECONDITION_FAILED, "cache-rule-changed", "Cache rule has changed"
+    ),
+    caching.TooManyCacheRulesError: Kind(
+        CONFLICT, "too-many-cache-rules", "Table has too many cache rules"
+    ),
+    caching.InvalidCacheRuleError: Kind(INVALID, "invalid-cache-rule", "Cache rule is not valid"),
     inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
     inventory.PartitionLayoutError: Kind(
         CONFLICT, "partition-layout", "Folders do not form partitions"

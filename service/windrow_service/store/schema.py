@@ -87,6 +87,17 @@ snapshot_manifests = sa.Table(
     ),
 )
 
+cache_rules = sa.Table(
+    "cache_rules",
+    metadata,
+    sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.String(128), primary_key=True),
+    sa.Column("version", sa.String(32), nullable=False),
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("expires_at", sa.DateTime(timezone=True), index=True),
+)
+
 refreshes = sa.Table(
     "refreshes",
     metadata,

@@ -46,7 +46,7 @@ class CacheRuleStore(Protocol):
             table: The table's name.
             rule: The rule's name.
             definition: What it marks.
-            expected: The version that it must have; None is whichever.
+            expected: The version that it must have; `*` is any, None also that it is new.
             once: The caller's key.
 
         Raises:
@@ -63,13 +63,26 @@ class CacheRuleStore(Protocol):
             CacheRuleNotFoundError: The table has no such rule.
         """
 
-    async def delete(self, table: str, rule: str, once: Once | None = None) -> None:
+    async def delete(
+        self, table: str, rule: str, expected: str | None, once: Once | None = None
+    ) -> None:
         """Delete a rule.
 
         Raises:
             TableNotFoundError: No table has this name.
             CacheRuleNotFoundError: The table has no such rule.
+            CacheRuleChangedError: The rule is at another version than `expected`.
+        """
+
+    async def list(self, table: str) -> Sequence[StoredCacheRule]:
+        """Return all rules of a table by name, also those that have expired.
+
+        Raises:
+            TableNotFoundError: No table has this name.
         """
 
     async def active(self, table_id: int, now: datetime) -> Sequence[StoredCacheRule]:
         """Return the rules of a table that have not expired, by name."""
+
+    async def purge(self, now: datetime) -> int:
+        """Forget the rules that expired more than a day before `now`; return how many."""

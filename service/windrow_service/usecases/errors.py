@@ -32,8 +32,8 @@
   + ScopeMissingError
   + InvalidTokenError
 
-Those about refreshes are in `refresh_errors`. They know nothing of HTTP: `windrow_service.api.problems` decides what each looks like
-on the wire.
+Those about refreshes are in `refresh_errors`, those about cache rules in `cache_rule_errors`.
+They know nothing of HTTP: `windrow_service.api.problems` decides what each looks like on the wire.
 """
 
 

@@ -1,0 +1,113 @@
+"""Calls about caching: rules that mark files of a table cacheable, and what they come to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Response, status
+
+from windrow.models import CACHE_RULE_PATTERN, CacheRule, CacheRuleDefinition, CacheRules
+from windrow_service.api.access import READ, WRITE
+from windrow_service.api.deps import ServicesDep, TableNamePath, version_of
+from windrow_service.api.once import Answer, OnceDep
+from windrow_service.api.problems import problem_responses
+from windrow_service.usecases.cache_rule_ports import StoredCacheRule
+
+router = APIRouter(tags=["caching"])
+
+RuleNamePath = Annotated[
+    str, Path(pattern=CACHE_RULE_PATTERN, description="For example `last-week`.")
+]
+IfMatchHeader = Annotated[
+    str | None,
+    Header(
+        description="Do it only if the rule's ETag still is this; `*` if there is such a rule.",
+        max_length=256,
+    ),
+]
+
+
+@router.put(
+    "/tables/{name}/cache-rules/{rule}",
+    operation_id="define_cache_rule",
+    dependencies=[WRITE],
+    response_model=CacheRule,
+    responses={
+        201: {"model": CacheRule},
+        **problem_responses(400, 404, 409, 412, 413, 422, 503, 504),
+    },
+)
+async def define_cache_rule(
+    name: TableNamePath,
+    rule: RuleNamePath,
+    definition: CacheRuleDefinition,
+    services: ServicesDep,
+    once: OnceDep,
+    if_match: IfMatchHeader = None,
+) -> Response:
+    """Mark files of a table as cacheable, or change which. The same again changes nothing.
+
+    Plans then send tasks that read those files to workers that hold them, or that will.
+    """
+    made = await services.define_cache_rule(
+        name, rule, definition, version_of(if_match), once(_defined)
+    )
+    return _defined(made).response()
+
+
+def _defined(made: tuple[StoredCacheRule, bool]) -> Answer:
+    rule, is_new = made
+    return Answer(
+        status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
+        headers={"ETag": f'"{rule.version}"'},
+        body=rule.info.model_dump_json(),
+    )
+
+
+@router.get(
+    "/tables/{name}/cache-rules",
+    operation_id="list_cache_rules",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
+async def list_cache_rules(name: TableNamePath, services: ServicesDep) -> CacheRules:
+    """List all cache rules of a table, which are 100 at most, by name."""
+    return CacheRules(rules=[rule.info for rule in await services.cache_rules.list(name)])
+
+
+@router.get(
+    "/tables/{name}/cache-rules/{rule}",
+    operation_id="get_cache_rule",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
+async def get_cache_rule(
+    name: TableNamePath, rule: RuleNamePath, services: ServicesDep, response: Response
+) -> CacheRule:
+    """Return a cache rule; one that has expired is there for another day."""
+    found = await services.cache_rules.get(name, rule)
+    response.headers["ETag"] = f'"{found.version}"'
+    return found.info
+
+
+@router.delete(
+    "/tables/{name}/cache-rules/{rule}",
+    operation_id="delete_cache_rule",
+    dependencies=[WRITE],
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=problem_responses(404, 412, 422, 503, 504),
+)
+async def delete_cache_rule(
+    name: TableNamePath,
+    rule: RuleNamePath,
+    services: ServicesDep,
+    once: OnceDep,
+    if_match: IfMatchHeader = None,
+) -> Response:
+    """End a cache rule. What workers hold by it stays until it makes room for other files."""
+    await services.cache_rules.delete(name, rule, version_of(if_match), once(_deleted))
+    return _deleted(None).response()
+
+
+def _deleted(_: None) -> Answer:
+    return Answer(status=status.HTTP_204_NO_CONTENT)

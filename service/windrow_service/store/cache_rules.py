@@ -1,0 +1,183 @@
+"""Cache rules in a SQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from windrow.models import CacheRule, CacheRuleDefinition
+from windrow_service.store import schema
+from windrow_service.store.database import Database, utc
+from windrow_service.store.once import claim, settle
+from windrow_service.store.tables import new_version, require_row
+from windrow_service.usecases.cache_rule_errors import (
+    CacheRuleChangedError,
+    CacheRuleNotFoundError,
+    TooManyCacheRulesError,
+)
+from windrow_service.usecases.cache_rule_ports import MAX_CACHE_RULES, StoredCacheRule
+from windrow_service.usecases.errors import TableNotFoundError
+from windrow_service.usecases.ports import Clock, Once
+
+# So long one can look up what an expired rule was, and make it last longer.
+_KEPT = timedelta(days=1)
+_RULES = schema.cache_rules.c
+_SELECT = sa.select(schema.cache_rules, schema.tables.c.name.label("table_name")).join(
+    schema.tables, schema.tables.c.table_id == _RULES.table_id
+)
+
+
+class SqlCacheRuleStore:
+    """`CacheRuleStore` in a SQL database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def put(
+        self,
+        table: str,
+        rule: str,
+        definition: CacheRuleDefinition,
+        expected: str | None,
+        once: Once | None = None,
+    ) -> tuple[StoredCacheRule, bool]:
+        """See `CacheRuleStore.put`; the same definition again changes nothing."""
+        now = self._clock()
+        async with self._database.writing() as connection:
+            await claim(connection, once, now)
+            table_id = await _lock(connection, table)
+            row = await _find(connection, table_id, rule)
+            _check_version(table, rule, row, expected)
+            ends = definition.expires_at
+            values: dict[str, object] = {
+                "version": new_version(),
+                "definition": definition.model_dump_json(),
+                # SQLite keeps no time zone.
+                "expires_at": None if ends is None else ends.astimezone(timezone.utc),
+            }
+            if row is None:
+                await _check_room(connection, table, table_id)
+                values |= {"table_id": table_id, "name": rule, "created_at": now}
+                await connection.execute(sa.insert(schema.cache_rules).values(values))
+            elif _definition(row.definition) != definition:
+                await connection.execute(
+                    sa.update(schema.cache_rules).where(_is(table_id, rule)).values(values)
+                )
+            result = _stored(await _find(connection, table_id, rule)), row is None
+            await settle(connection, once, result)
+            return result
+
+    async def get(self, table: str, rule: str) -> StoredCacheRule:
+        """See `CacheRuleStore.get`."""
+        async with self._database.reading() as connection:
+            table_row = await require_row(connection, table)
+            return _stored(await _require(connection, table, table_row.table_id, rule))
+
+    async def delete(
+        self, table: str, rule: str, expected: str | None, once: Once | None = None
+    ) -> None:
+        """See `CacheRuleStore.delete`."""
+        async with self._database.writing() as connection:
+            await claim(connection, once, self._clock())
+            table_id = await _lock(connection, table)
+            row = await _require(connection, table, table_id, rule)
+            _check_version(table, rule, row, expected)
+            await connection.execute(sa.delete(schema.cache_rules).where(_is(table_id, rule)))
+            await settle(connection, once, None)
+
+    async def list(self, table: str) -> Sequence[StoredCacheRule]:
+        """See `CacheRuleStore.list`."""
+        async with self._database.reading() as connection:
+            table_row = await require_row(connection, table)
+            return await _by_name(connection, _RULES.table_id == table_row.table_id)
+
+    async def active(self, table_id: int, now: datetime) -> Sequence[StoredCacheRule]:
+        """See `CacheRuleStore.active`."""
+        lasts = _RULES.expires_at.is_(None) | (_RULES.expires_at > now)
+        async with self._database.reading() as connection:
+            return await _by_name(connection, (_RULES.table_id == table_id) & lasts)
+
+    async def purge(self, now: datetime) -> int:
+        """See `CacheRuleStore.purge`."""
+        async with self._database.writing() as connection:
+            gone = await connection.execute(
+                sa.delete(schema.cache_rules).where(_RULES.expires_at <= now - _KEPT)
+            )
+        return gone.rowcount
+
+
+async def _lock(connection: AsyncConnection, table: str) -> int:
+    """Return a table's number, and let nobody else change its rules until the transaction ends."""
+    name = schema.tables.c.name
+    # A change that changes nothing locks the row, in either database.
+    locked = await connection.execute(
+        sa.update(schema.tables)
+        .where(name == table)
+        .values(name=name)
+        .returning(schema.tables.c.table_id)
+    )
+    table_id = locked.scalar_one_or_none()
+    if table_id is None:
+        raise TableNotFoundError(table)
+    return int(table_id)
+
+
+async def _find(connection: AsyncConnection, table_id: int, rule: str) -> Any:
+    return (await connection.execute(_SELECT.where(_is(table_id, rule)))).one_or_none()
+
+
+async def _require(connection: AsyncConnection, table: str, table_id: int, rule: str) -> Any:
+    row = await _find(connection, table_id, rule)
+    if row is None:
+        raise CacheRuleNotFoundError(table, rule)
+    return row
+
+
+async def _by_name(
+    connection: AsyncConnection, condition: sa.ColumnElement[bool]
+) -> list[StoredCacheRule]:
+    rows = (await connection.execute(_SELECT.where(condition))).all()
+    # Databases differ in what order names have.
+    return [_stored(row) for row in sorted(rows, key=lambda row: row.name)]
+
+
+def _is(table_id: int, rule: str) -> sa.ColumnElement[bool]:
+    return (_RULES.table_id == table_id) & (_RULES.name == rule)
+
+
+def _check_version(table: str, rule: str, row: Any, expected: str | None) -> None:
+    version = row.version if row is not None else "no version"
+    holds = expected in (None, version) or (expected == "*" and row is not None)
+    if expected is not None and not holds:
+        raise CacheRuleChangedError(table, rule, expected, version)
+
+
+async def _check_room(connection: AsyncConnection, table: str, table_id: int) -> None:
+    count = sa.select(sa.func.count()).where(_RULES.table_id == table_id)
+    if (await connection.execute(count)).scalar_one() >= MAX_CACHE_RULES:
+        raise TooManyCacheRulesError(table, MAX_CACHE_RULES)
+
+
+@lru_cache(1_000)
+def _definition(text: str) -> CacheRuleDefinition:
+    # Every plan asks for all rules of its table.
+    return CacheRuleDefinition.model_validate_json(text)
+
+
+def _stored(row: Any) -> StoredCacheRule:
+    definition = _definition(row.definition)
+    info = CacheRule(
+        table=row.table_name,
+        rule=row.name,
+        filter=definition.filter,
+        expires_at=definition.expires_at,
+        max_bytes=definition.max_bytes,
+        created_at=utc(row.created_at),
+    )
+    return StoredCacheRule(table_id=row.table_id, info=info, version=row.version)
