@@ -14,7 +14,7 @@ setup: $(INSTALLED) ## Make the virtual environment
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Windrow needs Python 3.10 or newer")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[service,spark,demo,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[service,spark,worker,demo,test]'
 	@touch $@
 
 java:

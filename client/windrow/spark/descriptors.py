@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.spark.executor.reading import RESIDUAL_KEY
+from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,8 @@ class Descriptor:
     """One group, ready to be sent.
 
     Attributes:
-        content: Its splits as a compressed Arrow stream, with the residual filter beside.
+        content: Its splits as a compressed Arrow stream, with the residual filter beside, and the
+            host that caches its files.
         hosts: Where its task should run, best first; empty for anywhere.
     """
 
@@ -30,14 +31,18 @@ def descriptors_of(groups: pa.Table) -> list[Descriptor]:
     """
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     descriptors = []
-    for hosts, residual, splits in zip(
+    # A coordinator that does not cache has no such column.
+    cached = "cached_on" in groups.column_names
+    for hosts, cached_on, residual, splits in zip(
         groups["hosts"].to_pylist(),
+        groups["cached_on"].to_pylist() if cached else [None] * len(groups),
         groups["residual_filter"].to_pylist(),
         groups["splits"],
         strict=True,
     ):
         batch = pa.RecordBatch.from_struct_array(splits.values)
-        metadata = None if residual is None else {RESIDUAL_KEY: residual.encode()}
+        beside = {RESIDUAL_KEY: residual, CACHED_ON_KEY: cached_on}
+        metadata = {key: text.encode() for key, text in beside.items() if text is not None}
         schema = batch.schema.with_metadata(metadata)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema, options=options) as writer:

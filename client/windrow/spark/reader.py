@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from windrow import worker
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.descriptors import descriptors_of
@@ -23,6 +24,7 @@ from windrow.spark.types import arrow_schema, spark_schema
 
 # The reader travels with each task, so that executors need NumPy and pyarrow but not Windrow.
 cloudpickle.register_pickle_by_value(executor)
+cloudpickle.register_pickle_by_value(worker)
 
 
 def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:

@@ -7,28 +7,21 @@ partition columns) is done for many files at once.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.spark.executor.caching import Files
 from windrow.spark.executor.errors import StaleFileError
-from windrow.spark.executor.files import (
-    PARQUET_ERRORS,
-    open_buffer,
-    open_stream,
-    read_whole,
-    require_unchanged,
-    unreadable,
-)
+from windrow.spark.executor.files import PARQUET_ERRORS, open_buffer, unreadable
 from windrow.spark.executor.layouts import Layout, find_layout
 from windrow.spark.executor.remote import is_remote
-from windrow.spark.executor.spec import KIB, MIB, ReadSpec
+from windrow.spark.executor.spec import KIB, MIB, ReadSpec, Split
 
 # Rows that are decoded at first, to see how large rows are.
 _PROBE_ROWS = 1 * KIB
@@ -41,33 +34,6 @@ _MAX_FILES_AHEAD = 64
 _MAX_BYTES_AHEAD = 16 * MIB
 # Below this, asking a decoded table for its size costs more than it tells.
 _NEGLIGIBLE_BYTES = 64 * KIB
-
-
-class Split(NamedTuple):
-    """A byte range of one data file.
-
-    Attributes:
-        ordinal: Place of the split in its group.
-        path: Absolute path of the file, or its URI.
-        start: First byte of the range.
-        length: Bytes in the range.
-        size_bytes: Length of the file when the plan was made.
-        mtime_ns: Its last change, nanoseconds since 1970.
-        row_count: Its rows.
-    """
-
-    ordinal: int
-    path: str
-    start: int
-    length: int
-    size_bytes: int
-    mtime_ns: int
-    row_count: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the split is the whole file."""
-        return self.start == 0 and self.length >= self.size_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,18 +58,27 @@ class Rows:
 def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
     """Turn the rows of a group's descriptor into splits."""
     columns = [splits.column(name).to_pylist() for name in Split._fields[1:]]
-    prefix = spec.location.rstrip(os.sep) + os.sep
     return [
-        Split(ordinal, prefix + path, *rest)
+        Split(ordinal, spec.prefix + path, *rest)
         for ordinal, (path, *rest) in enumerate(zip(*columns, strict=True))
     ]
 
 
-class Decoder:
-    """Decodes files, and remembers the layouts it has seen."""
+# What is to be decoded of a small file, or whoever reads it; None if nobody does yet.
+Content = bytes | Future[bytes] | None
 
-    def __init__(self, spec: ReadSpec) -> None:
+
+class Decoder:
+    """Decodes files, and remembers the layouts it has seen.
+
+    Args:
+        spec: What is read.
+        files: Where from.
+    """
+
+    def __init__(self, spec: ReadSpec, files: Files) -> None:
         self._spec = spec
+        self._files = files
         self._wanted = spec.decoded
         self._layouts: list[Layout] = []
 
@@ -157,41 +132,47 @@ class Decoder:
         if waiting and layout:
             yield _join(layout, waiting)
 
-    def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Future[bytes] | None]]:
+    def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Content]]:
         """Yield the splits; with those of small remote files, what is being read of them."""
         if not is_remote(self._spec.location):
             yield from ((split, None) for split in splits)
             return
-        ahead: deque[tuple[Split, Future[bytes] | None]] = deque()
+        ahead: deque[tuple[Split, Content]] = deque()
         ahead_bytes = 0
         with ThreadPoolExecutor(_FETCHING_THREADS) as threads:
             try:
                 for split in splits:
-                    small = self.is_small(split)
-                    ahead.append((split, threads.submit(self._fetch, split) if small else None))
-                    ahead_bytes += split.size_bytes if small else 0
+                    content = self._ahead(split, threads) if self.is_small(split) else None
+                    ahead.append((split, content))
+                    ahead_bytes += split.size_bytes if content is not None else 0
                     while len(ahead) > _MAX_FILES_AHEAD or ahead_bytes > _MAX_BYTES_AHEAD:
-                        ahead_bytes -= ahead[0][0].size_bytes if ahead[0][1] else 0
+                        ahead_bytes -= ahead[0][0].size_bytes if ahead[0][1] is not None else 0
                         yield ahead.popleft()
                 while ahead:
                     yield ahead.popleft()
             finally:
                 for _, content in ahead:
-                    if content is not None:
+                    if isinstance(content, Future):
                         content.cancel()
+
+    def _ahead(self, split: Split, threads: ThreadPoolExecutor) -> Content:
+        # A thread costs more than a file that is at hand.
+        content = self._files.at_hand(split) if self._wanted.names else None
+        return threads.submit(self._fetch, split) if content is None else content
 
     def _fetch(self, split: Split) -> bytes:
         """Return what is to be decoded of a small file."""
         if not self._wanted.names:
             # Nothing to decode, and an unchanged file has as many rows as it had.
-            require_unchanged(split.path, split.size_bytes, split.mtime_ns)
+            self._files.require(split)
             return b""
-        return read_whole(split.path, split.size_bytes, split.mtime_ns)
+        return self._files.whole(split)
 
-    def _decode_small(
-        self, split: Split, fetched: Future[bytes] | None
-    ) -> tuple[Layout, int, pa.Table]:
-        content = self._fetch(split) if fetched is None else fetched.result()
+    def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
+        if isinstance(content, Future):
+            content = content.result()
+        elif content is None:
+            content = self._fetch(split)
         if not self._wanted.names:
             return self._nothing(), split.row_count, pa.table({})
         reader = open_buffer(split.path, content)
@@ -241,10 +222,10 @@ class Decoder:
 
     def _decode_large(self, split: Split, max_rows: int, max_bytes: int) -> Iterator[Rows]:
         if split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
-            content = read_whole(split.path, split.size_bytes, split.mtime_ns)
+            content = self._files.whole(split)
             yield from self._stream(split, open_buffer(split.path, content), max_rows, max_bytes)
             return
-        with open_stream(split.path, split.size_bytes, split.mtime_ns) as reader:
+        with self._files.stream(split) as reader:
             yield from self._stream(split, reader, max_rows, max_bytes)
 
     def _stream(self, split: Split, reader: Any, max_rows: int, max_bytes: int) -> Iterator[Rows]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError)
 _STREAM_BUFFER_BYTES = 2**20
 # There, a read is a request.
 _REMOTE_STREAM_BUFFER_BYTES = 4 * 2**20
+_COPIED_BYTES = 8 * 2**20
 
 _SHOWN_CHARACTERS = 300
 
@@ -58,6 +59,28 @@ def _read_remote(path: str, size_bytes: int, mtime_ns: int) -> bytes:
     if len(content) != size_bytes:
         raise StaleFileError(path, "size in bytes", size_bytes, len(content))
     return content
+
+
+def copy_whole(path: str, size_bytes: int, mtime_ns: int, write: Callable[[bytes], None]) -> None:
+    """Copy a large file, piece after piece.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan, before or after.
+        UnreadableFileError: The operating system does not let it be read.
+    """
+    with ExitStack() as stack:
+        with translated(path):
+            file, found = stack.enter_context(_raw(path))
+        _require(path, found, size_bytes, mtime_ns)
+        copied = 0
+        while copied < size_bytes:
+            with translated(path):
+                piece = file.read(_COPIED_BYTES)
+            if not piece:
+                raise StaleFileError(path, "size in bytes", size_bytes, copied)
+            write(piece)
+            copied += len(piece)
+    require_unchanged(path, size_bytes, mtime_ns)
 
 
 def require_unchanged(path: str, size_bytes: int, mtime_ns: int) -> None:
@@ -109,6 +132,26 @@ def open_stream(path: str, size_bytes: int, mtime_ns: int) -> Iterator[Any]:
         _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
         yield _opened(path, pa.PythonFile(file, mode="r"), _STREAM_BUFFER_BYTES)
         _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
+
+
+def open_kept(path: str, file: BinaryIO) -> Any:
+    """Return a reader of a copy of a large file.
+
+    Raises:
+        UnreadableFileError: It is not valid Parquet, and so `path` is not.
+    """
+    return _opened(path, pa.PythonFile(file, mode="r"), _STREAM_BUFFER_BYTES)
+
+
+@contextmanager
+def _raw(path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+    """Open a file; tell its size in bytes and its last change in ns."""
+    if is_remote(path):
+        with open_remote(path) as opened:
+            yield opened
+        return
+    with open(path, "rb", buffering=0) as file:
+        yield file, _status_of(os.fstat(file.fileno()))
 
 
 def _opened(path: str, file: Any, buffer_size: int) -> Any:

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.spark.executor.batches import bounded
-from windrow.spark.executor.decoding import Decoder, Rows, Split, splits_of
+from windrow.spark.executor.caching import Files, files_of
+from windrow.spark.executor.decoding import Decoder, Rows, splits_of
 from windrow.spark.executor.errors import UnsortedFileError
 from windrow.spark.executor.filters import columns_of, matching
 from windrow.spark.executor.merging import merge, scratch_file, sorted_table, spilled
 from windrow.spark.executor.shipping import Task
 from windrow.spark.executor.sorting import KeyAt, Keys, keys_of
-from windrow.spark.executor.spec import KIB, ReadSpec
+from windrow.spark.executor.spec import KIB, ReadSpec, Split
 
 RESIDUAL_KEY = b"windrow:residual"
+CACHED_ON_KEY = b"windrow:cached-on"
 
 _MIN_BLOCK_BYTES = 256 * KIB
 
 
 def read_group(
-    spec: ReadSpec, splits: pa.RecordBatch, residual: Mapping[str, Any] | None
+    spec: ReadSpec,
+    splits: pa.RecordBatch,
+    residual: Mapping[str, Any] | None,
+    cached_on: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the splits of one group.
 
@@ -34,6 +39,7 @@ def read_group(
         splits: One row per split, with the columns of a plan's splits: `path`, `start`,
             `length`, `size_bytes`, `mtime_ns`, `row_count`, `partition`.
         residual: What is left of the filter, as a JSON filter tree.
+        cached_on: The host whose cache the files belong in; None if they are not cached.
 
     Yields:
         Batches of `spec.output_schema` within `spec.limits`, none empty. Rows come in the order
@@ -42,14 +48,15 @@ def read_group(
     Raises:
         TaskReadError: A file is not as planned, cannot be read, or does not have the columns.
     """
-    group = _Group(spec, splits, residual)
-    tables = group.merged() if spec.sort else group.concatenated()
-    limits = spec.limits
-    yield from bounded(
-        (table.select(list(spec.output)) for table in tables),
-        limits.max_batch_rows,
-        limits.max_batch_bytes,
-    )
+    with closing(files_of(spec, cached_on, splits.num_rows)) as files:
+        group = _Group(spec, splits, residual, files)
+        tables = group.merged() if spec.sort else group.concatenated()
+        limits = spec.limits
+        yield from bounded(
+            (table.select(list(spec.output)) for table in tables),
+            limits.max_batch_rows,
+            limits.max_batch_bytes,
+        )
 
 
 def task_of(spec: ReadSpec) -> Task:
@@ -59,9 +66,15 @@ def task_of(spec: ReadSpec) -> Task:
         for batch in descriptors:
             for descriptor in batch.column(0):
                 with pa.ipc.open_stream(descriptor.as_buffer()) as stream:
-                    residual = (stream.schema.metadata or {}).get(RESIDUAL_KEY)
+                    metadata = stream.schema.metadata or {}
                     splits = stream.read_next_batch()
-                yield from read_group(spec, splits, json.loads(residual) if residual else None)
+                residual, cached_on = metadata.get(RESIDUAL_KEY), metadata.get(CACHED_ON_KEY)
+                yield from read_group(
+                    spec,
+                    splits,
+                    json.loads(residual) if residual else None,
+                    cached_on.decode() if cached_on else None,
+                )
 
     return read
 
@@ -70,12 +83,16 @@ class _Group:
     """The splits of one group, and how they are read."""
 
     def __init__(
-        self, spec: ReadSpec, splits: pa.RecordBatch, residual: Mapping[str, Any] | None
+        self,
+        spec: ReadSpec,
+        splits: pa.RecordBatch,
+        residual: Mapping[str, Any] | None,
+        files: Files,
     ) -> None:
         self._spec = spec
         self._splits = splits_of(spec, splits)
         self._residual = residual
-        self._decoder = Decoder(spec)
+        self._decoder = Decoder(spec, files)
         needed = {*spec.output, *(key.name for key in spec.sort), *columns_of(residual)}
         partition = splits.column("partition")
         self._partition = {

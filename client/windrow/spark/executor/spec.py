@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -70,6 +72,11 @@ class ReadSpec:
     limits: ReadLimits = ReadLimits()
 
     @property
+    def prefix(self) -> str:
+        """What stands before the path of a split."""
+        return self.location.rstrip(os.sep) + os.sep
+
+    @property
     def decoded(self) -> pa.Schema:
         """The columns to decode from each file."""
         return pa.schema([*self.data, *self.hidden])
@@ -79,3 +86,30 @@ class ReadSpec:
         """The columns of the batches that a task returns."""
         fields = {field.name: field for field in (*self.partition, *self.data)}
         return pa.schema([fields[name].with_nullable(True) for name in self.output])
+
+
+class Split(NamedTuple):
+    """A byte range of one data file.
+
+    Attributes:
+        ordinal: Place of the split in its group.
+        path: Absolute path of the file, or its URI.
+        start: First byte of the range.
+        length: Bytes in the range.
+        size_bytes: Length of the file when the plan was made.
+        mtime_ns: Its last change, nanoseconds since 1970.
+        row_count: Its rows.
+    """
+
+    ordinal: int
+    path: str
+    start: int
+    length: int
+    size_bytes: int
+    mtime_ns: int
+    row_count: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the split is the whole file."""
+        return self.start == 0 and self.length >= self.size_bytes

@@ -1,0 +1,143 @@
+"""Where a task takes its files from: their own place, or through the cache of its host."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from windrow.spark.executor.files import (
+    copy_whole,
+    open_kept,
+    open_stream,
+    read_whole,
+    require_unchanged,
+)
+from windrow.spark.executor.spec import ReadSpec, Split
+from windrow.worker.cache import CacheTroubleError, FileKey
+from windrow.worker.folders import UnusableFolderError
+from windrow.worker.opening import FOLDER_VARIABLE, open_cache
+from windrow.worker.uses import CacheUse
+
+_log = logging.getLogger("windrow.worker")
+
+
+class Files:
+    """Files read where they are."""
+
+    def close(self) -> None:
+        """Be done with them."""
+
+    def at_hand(self, split: Split) -> bytes | None:
+        """Return the content of a file if that takes no request."""
+        return None
+
+    def whole(self, split: Split) -> bytes:
+        """Return the content of a file; see `read_whole`."""
+        return read_whole(split.path, split.size_bytes, split.mtime_ns)
+
+    def require(self, split: Split) -> None:
+        """Make sure that a file is the one of the plan; see `require_unchanged`."""
+        require_unchanged(split.path, split.size_bytes, split.mtime_ns)
+
+    @contextmanager
+    def stream(self, split: Split) -> Iterator[Any]:
+        """Open a large file; see `open_stream`."""
+        with open_stream(split.path, split.size_bytes, split.mtime_ns) as reader:
+            yield reader
+
+
+class CachedFiles(Files):
+    """Files read through the cache of this host.
+
+    Args:
+        spec: What is read.
+        use: This task's use of the cache.
+    """
+
+    def __init__(self, spec: ReadSpec, use: CacheUse) -> None:
+        self._use = use
+        self._table = spec.table
+        self._location = spec.location
+        self._prefix_length = len(spec.prefix)
+
+    def close(self) -> None:
+        """Note what was read."""
+        self._use.close()
+
+    def at_hand(self, split: Split) -> bytes | None:
+        """See `Files.at_hand`."""
+        return self._use.at_hand(self._key(split))
+
+    def whole(self, split: Split) -> bytes:
+        """See `Files.whole`."""
+        return self._use.fetch(self._key(split), lambda: super(CachedFiles, self).whole(split))
+
+    def require(self, split: Split) -> None:
+        """See `Files.require`; what the cache holds is the file of the plan."""
+        if not self._use.holds(self._key(split)):
+            super().require(split)
+
+    @contextmanager
+    def stream(self, split: Split) -> Iterator[Any]:
+        """See `Files.stream`."""
+        path, size_bytes, mtime_ns = split.path, split.size_bytes, split.mtime_ns
+        file = self._use.open(
+            self._key(split),
+            size_bytes,
+            lambda write: copy_whole(path, size_bytes, mtime_ns, write),
+        )
+        if file is None:
+            with super().stream(split) as reader:
+                yield reader
+            return
+        with file:
+            yield open_kept(path, file)
+
+    def _key(self, split: Split) -> str:
+        relative = split.path[self._prefix_length :]
+        return FileKey(
+            self._table, self._location, split.size_bytes, split.mtime_ns, relative
+        ).text()
+
+
+def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:
+    """Return where the files of a group are read from.
+
+    Args:
+        spec: What is read.
+        cached_on: The host whose cache the group's files belong in; None for no host.
+        file_count: How many they are.
+    """
+    if cached_on is None:
+        return Files()
+    path = os.environ.get(FOLDER_VARIABLE)
+    if not path:
+        _say_once(f"files are read past the cache of {cached_on}: {FOLDER_VARIABLE} is not set")
+        return Files()
+    try:
+        cache = open_cache(os.path.abspath(path))
+    except UnusableFolderError as error:
+        _say_once(f"files are read past the cache: {error}")
+        return Files()
+    if cache.folder.host == cached_on:
+        return CachedFiles(spec, CacheUse(cache))
+    # They stay out of this cache: plans look for them in the other.
+    try:
+        cache.note((), {"elsewhere": file_count})
+    except CacheTroubleError as error:
+        _say_once(f"reads of other hosts' files are not counted: {error}")
+    return Files()
+
+
+def _say_once(message: str) -> None:
+    """Warn in the executor's log, where each task would say the same."""
+    home = sys.modules.setdefault("_windrow_warnings", types.ModuleType("_windrow_warnings"))
+    said: set[str] = home.__dict__.setdefault("said", set())
+    if message not in said:
+        said.add(message)
+        _log.warning("%s", message)

@@ -1,0 +1,144 @@
+"""What a cache holds, as its agent follows it: all of it, and then what changes.
+
+Triggers of the database write down each entry that comes or goes, whichever process does it, so
+that following a cache takes work for what changes alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from windrow.worker.cache import FileCache
+from windrow.worker.folders import CacheFolder, announce
+from windrow.worker.opening import attach
+
+_PREPARATIONS = (
+    "CREATE TABLE IF NOT EXISTS Counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS Changes (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL,"
+    " held INTEGER NOT NULL)",
+    "CREATE TRIGGER IF NOT EXISTS Changes_insert AFTER INSERT ON Cache FOR EACH ROW BEGIN"
+    " INSERT INTO Changes (key, held) VALUES (NEW.key, 1); END",
+    "CREATE TRIGGER IF NOT EXISTS Changes_delete AFTER DELETE ON Cache FOR EACH ROW BEGIN"
+    " INSERT INTO Changes (key, held) VALUES (OLD.key, 0); END",
+    "CREATE INDEX IF NOT EXISTS Cache_access_time ON Cache (access_time)",
+)
+
+
+class Changes(NamedTuple):
+    """What came or went since the last time.
+
+    Attributes:
+        held: Whether the cache holds an entry now, by its key.
+        upto: The last change among them.
+    """
+
+    held: dict[str, bool]
+    upto: int
+
+
+def open_contents(folder: CacheFolder) -> FileCache:
+    """Return the cache in a folder, ready to be used by executors; only its agent may.
+
+    What an interrupted process left is removed, and what is beyond the capacity.
+
+    Raises:
+        UnusableFolderError: The cache cannot be opened.
+        CacheTroubleError: It is broken, or the disk is full.
+    """
+    cache = attach(folder)
+    with cache.translated():
+        for statement in _PREPARATIONS:
+            cache.connection.execute(statement)
+    cache.shrink()
+    _remove_orphans(cache)
+    announce(folder)
+    return cache
+
+
+def make_anew(folder: CacheFolder) -> FileCache:
+    """Throw a cache away, and return an empty one.
+
+    Tasks that have the old one open go on with it until they end; what they add to it is lost.
+
+    Raises:
+        UnusableFolderError: It cannot be made.
+        CacheTroubleError: It cannot be made.
+    """
+    shutil.rmtree(folder.files, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        os.unlink(folder.damaged)
+    return open_contents(folder)
+
+
+def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
+    """Yield the keys of all entries, a page at a time, those of one table together.
+
+    Raises:
+        CacheTroubleError: The cache does not tell.
+    """
+    last = ""
+    while True:
+        with cache.translated():
+            rows = cache.connection.execute(
+                "SELECT key FROM Cache WHERE raw = 1 AND key > ? ORDER BY key LIMIT ?", (last, page)
+            ).fetchall()
+        if not rows:
+            return
+        yield [key for (key,) in rows]
+        last = rows[-1][0]
+
+
+def changes(cache: FileCache, limit: int) -> Changes:
+    """Return what changed first since `settle` was called.
+
+    Raises:
+        CacheTroubleError: The cache does not tell.
+    """
+    with cache.translated():
+        rows = cache.connection.execute(
+            "SELECT key, held, id FROM Changes ORDER BY id LIMIT ?", (limit,)
+        ).fetchall()
+    return Changes({key: bool(held) for key, held, _ in rows}, rows[-1][2] if rows else 0)
+
+
+def last_change(cache: FileCache) -> int:
+    """Return the number of the last change.
+
+    Raises:
+        CacheTroubleError: The cache does not tell.
+    """
+    with cache.translated():
+        (last,) = cache.connection.execute("SELECT max(id) FROM Changes").fetchone()
+    return int(last or 0)
+
+
+def settle(cache: FileCache, upto: int) -> None:
+    """Forget changes up to one: they are reported.
+
+    Raises:
+        CacheTroubleError: They may come again.
+    """
+    with cache.translated():
+        cache.connection.execute("DELETE FROM Changes WHERE id <= ?", (upto,))
+
+
+def _remove_orphans(cache: FileCache) -> None:
+    folder = cache.folder
+    for name in os.listdir(folder.incoming):
+        os.unlink(os.path.join(folder.incoming, name))
+    found = {
+        os.path.relpath(os.path.join(below, name), folder.files)
+        for below, _, names in os.walk(folder.files)
+        for name in names
+        if name.endswith(".val")
+    }
+    # Whoever puts a file into its place adds its row before others can write.
+    with cache.writing():
+        known = cache.connection.execute("SELECT filename FROM Cache WHERE filename IS NOT NULL")
+        found.difference_update(name for (name,) in known)
+    for name in found:
+        os.unlink(os.path.join(folder.files, name))

@@ -1,0 +1,108 @@
+"""On Spark, tasks of groups that are cached on their host read through its cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.caches import cache_in, keys_in
+from tests.support.plans import plan_of
+from windrow.models import Plan
+from windrow.spark import read_plan
+from windrow.worker.cache import FileCache
+
+pytestmark = pytest.mark.spark
+FILES = 20
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    folder = tmp_path / "table"
+    for i in range(FILES):
+        part = folder / f"p={i % 2}"
+        part.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"a": [i, i + FILES]}), part / f"{i:02}.parquet")
+    return folder
+
+
+@pytest.fixture
+def cache(spark: SparkSession, tmp_path: Path) -> Iterator[FileCache]:
+    """A cache that the session's tasks are told of."""
+    made = cache_in(tmp_path / "cache")
+    environment = spark.sparkContext.environment
+    environment["WINDROW_CACHE_DIR"] = made.folder.path
+    yield made
+    del environment["WINDROW_CACHE_DIR"]
+
+
+def planned(table: Path, cached_on: str | None = "here") -> tuple[Plan, pa.Table]:
+    plan, groups = plan_of(table, {"a": "bigint"}, partition={"p": "int"}, group_count=4)
+    return plan, groups.append_column("cached_on", pa.array([cached_on] * len(groups), pa.string()))
+
+
+def rows_of(spark: SparkSession, plan: Plan, groups: pa.Table) -> list[tuple[int, int]]:
+    return sorted(tuple(row) for row in read_plan(spark, plan, groups).collect())
+
+
+def test_the_second_read_takes_nothing_from_the_files(
+    spark: SparkSession, table: Path, cache: FileCache
+) -> None:
+    plan, groups = planned(table)
+
+    first = rows_of(spark, plan, groups)
+    for file in table.rglob("*.parquet"):
+        file.unlink()
+    second = rows_of(spark, plan, groups)
+
+    assert first == sorted((a, i % 2) for i in range(FILES) for a in (i, i + FILES))
+    assert second == first
+    assert len(keys_in(cache)) == FILES
+    counts = cache.counts()
+    assert (counts["misses"], counts["hits"]) == (FILES, FILES)
+    assert counts["hit_bytes"] == counts["miss_bytes"] == plan.summary.size_bytes
+    # Nor does what needs no column of theirs.
+    of_folders = plan.model_copy(update={"columns": plan.partition_columns})
+    assert read_plan(spark, of_folders, groups).count() == 2 * FILES
+
+
+def test_files_of_another_host_are_read_past_the_cache(
+    spark: SparkSession, table: Path, cache: FileCache
+) -> None:
+    plan, groups = planned(table, cached_on="elsewhere")
+
+    assert len(rows_of(spark, plan, groups)) == 2 * FILES
+
+    assert keys_in(cache) == set()
+    assert cache.counts() == {"elsewhere": FILES}
+
+
+def test_files_that_are_not_cacheable_are_read_past_the_cache(
+    spark: SparkSession, table: Path, cache: FileCache
+) -> None:
+    plan, groups = planned(table, cached_on=None)
+
+    assert len(rows_of(spark, plan, groups)) == 2 * FILES
+
+    assert keys_in(cache) == set()
+    assert cache.counts() == {}
+
+
+def test_without_a_folder_tasks_read_past_the_cache(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    plan, groups = planned(table)
+    environment = spark.sparkContext.environment
+    assert "WINDROW_CACHE_DIR" not in os.environ | environment
+    assert len(rows_of(spark, plan, groups)) == 2 * FILES
+
+    environment["WINDROW_CACHE_DIR"] = str(tmp_path / "nowhere")
+    try:
+        assert len(rows_of(spark, plan, groups)) == 2 * FILES
+    finally:
+        del environment["WINDROW_CACHE_DIR"]

@@ -1,0 +1,39 @@
+"""Caches of a host, as its agent makes them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from windrow.worker.cache import FileCache, FileKey
+from windrow.worker.contents import open_contents
+from windrow.worker.folders import make_folder
+
+CAPACITY = 64 * 2**20
+
+
+def cache_in(folder: Path, *, host: str = "here", capacity: int = CAPACITY) -> FileCache:
+    """Return the cache in a folder, ready for executors of `host`."""
+    return open_contents(make_folder(str(folder), host, capacity))
+
+
+def key_of(path: str, size_bytes: int = 0, mtime_ns: int = 0, table: str = "t") -> str:
+    return FileKey(table, "/tables/t", size_bytes, mtime_ns, path).text()
+
+
+def keys_in(cache: FileCache) -> set[str]:
+    return {key for (key,) in cache.connection.execute("SELECT key FROM Cache")}
+
+
+def damage_rows(folder: Path, content: bytes, at: int = 0) -> None:
+    """Change one byte of a small entry's content where it lies on disk."""
+    database = folder / "files" / "cache.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    stored = bytearray(database.read_bytes())
+    # A part that is within one page.
+    found = stored.find(content[at : at + 64])
+    assert found > 0, "the content is not in the database as it is"
+    stored[found] ^= 0xFF
+    database.write_bytes(stored)
