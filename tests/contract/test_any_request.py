@@ -28,7 +28,7 @@ from windrow_service.settings import Settings
 
 # Replaced by those of a real plan once there is one.
 PLAN_ID, PAGE_TOKEN = "f" * 32, "the next page"
-TABLE, WORKER = "fuzzed", "w1"
+TABLE, WORKER, RULE = "fuzzed", "w1", "r1"
 # Drawn at random, for each call and database; edge cases, many more, come on top of them.
 _EXAMPLES = 65
 
@@ -49,6 +49,7 @@ def _contract() -> dict[str, Any]:
         "name": TABLE,
         "table": TABLE,
         "worker_id": WORKER,
+        "rule": RULE,
         "plan_id": PLAN_ID,
         "page_token": PAGE_TOKEN,
     }
@@ -118,6 +119,8 @@ def real(service: Service) -> dict[str, str]:
         http.post(f"/tables/{TABLE}/refresh").raise_for_status()
         beat = {"host": "h1", "capacity_bytes": 10, "used_bytes": 0, "ttl_seconds": 600}
         http.put(f"/workers/{WORKER}", json=beat).raise_for_status()
+        rule = {"filter": "ds >= '2026-11-02'"}
+        http.put(f"/tables/{TABLE}/cache-rules/{RULE}", json=rule).raise_for_status()
         options = {"max_split_size": 1}
         plan = http.post("/plans", json={"table": TABLE, "page_size": 1, "options": options})
         plan.raise_for_status()
