@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import httpx
 
+from windrow.caching import CacheCalls
 from windrow.errors import RefreshFailedError, error_of
 from windrow.models import (
     Plan,
@@ -27,7 +28,7 @@ from windrow.models import (
 )
 from windrow.plans import SplitPlan, read_group_stream
 from windrow.publishing import SnapshotCalls
-from windrow.transport import Transport, read_answer
+from windrow.transport import Transport, read_answer, table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +46,7 @@ _ABANDONED = "urn:windrow:problem:refresh-abandoned"
 Filter = str | Mapping[str, Any]
 
 
-class Client(SnapshotCalls):
+class Client(CacheCalls, SnapshotCalls):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
 
     Every method raises `windrow.errors.ProblemError` (or a class under it) when the
@@ -124,31 +125,25 @@ class Client(SnapshotCalls):
                 "bloom_columns": bloom_columns,
             }
         )
-        answer = self._transport.call("PUT", _path_of(name), body=definition.model_dump_json())
+        answer = self._transport.call("PUT", table_path(name), body=definition.model_dump_json())
         return read_answer(TableInfo, answer)
 
     def table(self, name: str) -> TableInfo:
         """Return one table with its current snapshot."""
-        return read_answer(TableInfo, self._transport.call("GET", _path_of(name)))
+        return read_answer(TableInfo, self._transport.call("GET", table_path(name)))
 
     def table_version(self, name: str) -> str:
         """Return a table's ETag, which is another once its definition or snapshot is: `if_match`."""
-        return self._transport.call("GET", _path_of(name)).headers["ETag"]
+        return self._transport.call("GET", table_path(name)).headers["ETag"]
 
     def tables(self) -> Iterator[TableInfo]:
         """Yield the registered tables by name, a page at a time."""
-        params: dict[str, str | int] = {}
-        while True:
-            answer = self._transport.call("GET", "/tables", params=params)
-            page = read_answer(TablePage, answer)
+        for page in self._transport.pages(TablePage, "/tables"):
             yield from page.tables
-            if page.next_page_token is None:
-                return
-            params = {"page_token": page.next_page_token}
 
     def delete_table(self, name: str) -> None:
         """Forget a table; its files stay."""
-        self._transport.call("DELETE", _path_of(name))
+        self._transport.call("DELETE", table_path(name))
 
     def refresh(
         self,
@@ -336,13 +331,8 @@ class Client(SnapshotCalls):
         return rows if limit is None else rows.limit(limit)
 
 
-def _path_of(table: str) -> str:
-    # The coordinator refuses a name that needs quoting; unquoted it could ask for another path.
-    return f"/tables/{quote(table, safe='')}"
-
-
 def _refresh_of(table: str) -> str:
-    return f"{_path_of(table)}/refresh"
+    return f"{table_path(table)}/refresh"
 
 
 def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:

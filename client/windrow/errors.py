@@ -4,8 +4,10 @@
   + CoordinatorUnreachableError
   + IncompletePlanError
   + UnsupportedAnswerError
+  + CacheSqlError                 SQL text about caches that is not supported
   + ProblemError                  the coordinator answered with an RFC 9457 problem
-    - NotFoundError               table, snapshot, plan, refresh or page; or a plan's snapshot
+    - NotFoundError               table, snapshot, plan, refresh, page, cache rule or worker; or a
+                                  plan's snapshot
     - InvalidRequestError         the request can never work as sent
     - TableChangedError           If-Match did not hold
     - TableNotRefreshedError      the table has no snapshot yet
@@ -58,6 +60,10 @@ class UnsupportedAnswerError(WindrowError):
     """The coordinator's answer is not one that this client understands."""
 
 
+class CacheSqlError(WindrowError):
+    """SQL text about caches is not one of the statements that are supported, or finds no rule."""
+
+
 class ProblemError(WindrowError):
     """The coordinator refused, and said why.
 
@@ -74,7 +80,7 @@ class ProblemError(WindrowError):
 
 
 class NotFoundError(ProblemError):
-    """The table, snapshot, plan, refresh or page is not there."""
+    """The table, snapshot, plan, refresh, page, cache rule or worker is not there."""
 
 
 class InvalidRequestError(ProblemError):

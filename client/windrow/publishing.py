@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
-from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -16,7 +15,7 @@ from windrow.models import (
     SnapshotInfo,
     SnapshotPage,
 )
-from windrow.transport import Transport, read_answer
+from windrow.transport import Transport, read_answer, table_path
 
 _ARROW_STREAM = "application/vnd.apache.arrow.stream"
 # Inventory rows: an Arrow table; or, for few files, one mapping of column names for each.
@@ -33,14 +32,8 @@ class SnapshotCalls:
 
     def snapshots(self, name: str) -> Iterator[SnapshotInfo]:
         """Yield a table's snapshots, newest first, a page at a time."""
-        params: dict[str, str | int] = {}
-        while True:
-            answer = self._transport.call("GET", f"{_path_of(name)}/snapshots", params=params)
-            page = read_answer(SnapshotPage, answer)
+        for page in self._transport.pages(SnapshotPage, f"{table_path(name)}/snapshots"):
             yield from page.snapshots
-            if page.next_page_token is None:
-                return
-            params = {"page_token": page.next_page_token}
 
     def publish(
         self,
@@ -104,7 +97,7 @@ class SnapshotCalls:
         if listed_at is not None:
             params["listed_at"] = listed_at.isoformat()
         answer = self._transport.call(
-            "POST", f"{_path_of(name)}/snapshots", body=stream, params=params, headers=headers
+            "POST", f"{table_path(name)}/snapshots", body=stream, params=params, headers=headers
         )
         return read_answer(PublishedSnapshot, answer)
 
@@ -124,7 +117,7 @@ class SnapshotCalls:
             keep_last=keep_last,
             max_age_seconds=None if max_age is None else int(max_age.total_seconds()),
         )
-        path = f"{_path_of(name)}/snapshots/expire"
+        path = f"{table_path(name)}/snapshots/expire"
         answer = self._transport.call("POST", path, body=expiry.model_dump_json())
         return read_answer(ExpiredSnapshots, answer).snapshot_ids
 
@@ -163,7 +156,3 @@ def _stream(files: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, files.schema, options=_OPTIONS) as stream:
         stream.write_table(files)
     return bytes(sink.getvalue())
-
-
-def _path_of(table: str) -> str:
-    return f"/tables/{quote(table, safe='')}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timezone
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -27,7 +28,7 @@ from windrow.errors import (
     UnsupportedAnswerError,
     error_of,
 )
-from windrow.models import Problem
+from windrow.models import Problem, SnapshotPage, TablePage, WorkerPage
 
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
@@ -37,6 +38,7 @@ _PATIENCE_S = 120.0
 _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", SnapshotPage, TablePage, WorkerPage)
 
 
 class Transport:
@@ -99,10 +101,30 @@ class Transport:
             reason = str(error) or type(error).__name__
             raise CoordinatorUnreachableError(self.url, attempts, reason) from error
 
+    def pages(self, model: type[P], path: str) -> Iterator[P]:
+        """Yield the pages of a list, each asked for when the one before has been used.
+
+        Raises:
+            ProblemError: The coordinator refused; and what else `call` raises.
+        """
+        params: dict[str, str | int] = {}
+        while True:
+            page = read_answer(model, self.call("GET", path, params=params))
+            yield page
+            if page.next_page_token is None:
+                return
+            params = {"page_token": page.next_page_token}
+
     def _send(self, request: httpx.Request) -> httpx.Response:
         answer = self._http.send(request)
         _raise_problem(answer)
         return answer
+
+
+def table_path(name: str) -> str:
+    """Return the path of a table's calls."""
+    # The coordinator refuses a name that needs quoting; unquoted it could ask for another path.
+    return f"/tables/{quote(name, safe='')}"
 
 
 def read_answer(model: type[M], answer: httpx.Response) -> M:

@@ -1,4 +1,4 @@
-"""The command line: `windrow serve | demo | table … | plan | explain | db … | token …`."""
+"""The command line: `windrow serve | demo | table … | plan | cache … | worker … | db … | token …`."""
 
 from windrow.cli.app import main
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,6 +54,22 @@ def duration(text: str) -> timedelta:
     if found is None:
         raise typer.BadParameter(f"{text!r} is not a number and m, h, d or w, such as 90d")
     return timedelta(**{_DURATION_UNITS[found[2]]: int(found[1])})
+
+
+def moment(text: str) -> datetime:
+    """Return the time in a text such as `2026-12-01` or `2026-12-01T06:00+01:00`; UTC by default.
+
+    Raises:
+        typer.BadParameter: It is not one.
+    """
+    try:
+        # Python 3.10 does not read a Z.
+        found = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a time such as 2026-12-01 or 2026-12-01T06:00+01:00"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
 
 
 def column_types(texts: list[str]) -> dict[str, str] | None:

@@ -1,0 +1,137 @@
+"""Cache rules, caches and workers as things that rich can print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from windrow.cli.render import DASH, message, size_text, titled
+from windrow.models import CacheRule, Filter, TableCache, WorkerInfo
+
+
+def rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:
+    """List cache rules, of one table or of all."""
+    if not rules:
+        has = f"{table} has no cache rules" if table else "no table has cache rules"
+        return message(has, f"`windrow cache add {table or 'TABLE'} --where …` adds one")
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("table", "rule"):
+        shown.add_column(name, no_wrap=True)
+    shown.add_column("files", overflow="fold")
+    shown.add_column("at most", justify="right", no_wrap=True)
+    shown.add_column("until", no_wrap=True)
+    for rule in rules:
+        shown.add_row(
+            Text(rule.table),
+            Text(rule.rule),
+            Text(filter_text(rule.filter)),
+            _limit_text(rule.max_bytes),
+            time_text(rule.expires_at),
+        )
+    return shown
+
+
+def table_cache(cache: TableCache) -> RenderableType:
+    """Show what is cacheable of a table, rule by rule, and where it is cached."""
+    head = f"{cache.table}, snapshot {cache.snapshot_id}: " + _share(
+        cache.cached_files, cache.cacheable_files, cache.cached_bytes, cache.cacheable_bytes
+    )
+    if not cache.complete:
+        head += "; the cache map does not answer, so nothing seems cached"
+    parts: list[RenderableType] = [Text(head, "bold", overflow="fold")]
+    parts.append(_rules(cache) if cache.rules else rule_list([], cache.table))
+    if cache.workers:
+        parts.append(titled("Workers", _workers(cache)))
+    elif cache.complete:
+        parts.append(message("no worker lives", "`windrow worker run` starts one"))
+    return Group(*parts)
+
+
+def _rules(cache: TableCache) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("rule", no_wrap=True)
+    shown.add_column("files", overflow="fold")
+    for name in ("cacheable", "cached", "size", "cached size", "at most"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("until", no_wrap=True)
+    for rule in cache.rules:
+        shown.add_row(
+            Text(rule.rule),
+            Text(filter_text(rule.filter)),
+            f"{rule.file_count:,}",
+            f"{rule.cached_files:,}",
+            size_text(rule.size_bytes),
+            size_text(rule.cached_bytes),
+            _limit_text(rule.max_bytes),
+            time_text(rule.expires_at),
+        )
+    return shown
+
+
+def _workers(cache: TableCache) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("host", no_wrap=True)
+    for name in ("cached", "size", "other files"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for worker in cache.workers:
+        shown.add_row(
+            Text(worker.host),
+            f"{worker.file_count:,}",
+            size_text(worker.size_bytes),
+            f"{worker.other_files:,}",
+        )
+    return shown
+
+
+def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
+    """List workers with how full their caches are, and what those have done."""
+    if not workers:
+        return message("no worker lives", "`windrow worker run` starts one")
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("worker", "host"):
+        shown.add_column(name, no_wrap=True)
+    for name in ("used", "of", "hits", "misses", "elsewhere", "failures", "evictions", "read"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("lives until", no_wrap=True)
+    for worker in workers:
+        counters = worker.counters
+        shown.add_row(
+            Text(worker.worker_id),
+            Text(worker.host),
+            size_text(worker.used_bytes),
+            size_text(worker.capacity_bytes),
+            f"{counters.hits:,}",
+            f"{counters.misses:,}",
+            f"{counters.elsewhere:,}",
+            f"{counters.failures:,}",
+            f"{counters.evictions:,}",
+            size_text(counters.hit_bytes + counters.miss_bytes),
+            time_text(worker.expires_at),
+        )
+    return shown
+
+
+def filter_text(filter: Filter) -> str:
+    """Write a filter as it was given: SQL text, or JSON."""
+    return filter if isinstance(filter, str) else filter.model_dump_json()
+
+
+def time_text(at: datetime | None) -> str:
+    """Write a time in its own time zone; a dash for none."""
+    return DASH if at is None else f"{at:%Y-%m-%d %H:%M:%S %Z}"
+
+
+def _limit_text(max_bytes: int | None) -> str:
+    return DASH if max_bytes is None else size_text(max_bytes)
+
+
+def _share(files: int, all_files: int, size_bytes: int, all_bytes: int) -> str:
+    return (
+        f"{files:,} of {all_files:,} cacheable files are cached, "
+        f"{size_text(size_bytes)} of {size_text(all_bytes)}"
+    )

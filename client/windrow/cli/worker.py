@@ -1,0 +1,50 @@
+"""`windrow worker …`: the workers that keep files, and what they say of themselves."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windrow.cli.cache_render import worker_list
+from windrow.cli.consoles import show, show_json
+from windrow.cli.options import DEFAULT_URL, AsJson, Url
+from windrow.cli.render import message
+from windrow.connecting import connect
+
+app = typer.Typer(
+    help="Look after the workers that keep files of tables on their disks.",
+    invoke_without_command=True,
+)
+
+WorkerId = Annotated[
+    str, typer.Argument(metavar="ID", help="Of the worker, as `windrow worker list` shows it.")
+]
+
+
+@app.callback()
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("list")
+def list_workers(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List the workers that live, with what their caches hold and have done."""
+    with connect(url) as client:
+        found = list(client.workers())
+    if as_json:
+        show_json({"workers": [worker.model_dump(mode="json") for worker in found]})
+    else:
+        show(worker_list(found))
+
+
+@app.command()
+def forget(worker_id: WorkerId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Forget a worker at once; one that runs is back when it beats next."""
+    with connect(url) as client:
+        client.forget_worker(worker_id)
+    if as_json:
+        show_json({"forgotten": worker_id})
+    else:
+        show(message(f"{worker_id} is forgotten"))

@@ -1,0 +1,72 @@
+"""Rules that were given no name: the same filter has the same name, and another has another."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from windrow.models import CACHE_RULE_PATTERN, CacheRuleDefinition
+from windrow.rule_names import plain, rule_name
+
+WORDS = st.sampled_from(
+    ["ds", "country", "x", "AND", "OR", "NOT", "IN", "IS NULL", "DATE", "5", "1.5e3", "-7"]
+)
+SYMBOLS = st.sampled_from(["=", "<", ">=", "<>", "(", ")", ",", "-"])
+QUOTED = st.builds(
+    lambda quote, text: quote + text + quote,
+    st.sampled_from("'\"`"),
+    st.text(st.sampled_from("ab -*/\n5\t"), max_size=8),
+)
+TOKENS = st.lists(st.one_of(WORDS, SYMBOLS, QUOTED), min_size=1, max_size=12)
+SPACE = st.lists(
+    st.sampled_from([" ", "\n", "\t", " -- it's a `comment`\n", "/* 'or \n this */"]), min_size=1
+).map("".join)
+
+
+@st.composite
+def same_filters(draw: st.DrawFn) -> tuple[str, str]:
+    """Two texts of the same tokens, with other space and comments between them."""
+    tokens = draw(TOKENS)
+    texts = ["".join(draw(SPACE) + token for token in tokens) for _ in range(2)]
+    return texts[0], texts[1] + draw(SPACE)
+
+
+@given(same_filters())
+@example(("ds>='a'AND x=1", " ds >= 'a' AND -- both\n x = 1"))
+def test_space_and_comments_do_not_make_another_filter(texts: tuple[str, str]) -> None:
+    first, second = texts
+
+    assert rule_name(first) == rule_name(second)
+
+
+@given(TOKENS, TOKENS)
+def test_other_tokens_make_another_filter(first: list[str], second: list[str]) -> None:
+    joined, other = " ".join(first), " ".join(second)
+
+    # Only where no space is needed do tokens differ in nothing but how they are put together.
+    if re.sub(r"\s", "", joined) != re.sub(r"\s", "", other):
+        assert plain(joined) != plain(other)
+
+
+@given(st.text(max_size=50))
+def test_any_text_has_a_name_that_a_rule_may_have(text: str) -> None:
+    assert re.fullmatch(CACHE_RULE_PATTERN, rule_name(text))
+    assert rule_name(text) == rule_name(text)
+
+
+def test_the_order_of_a_trees_keys_does_not_matter() -> None:
+    trees = (
+        {"op": "in", "column": "ds", "values": ["a", 5]},
+        {"values": ["a", 5], "column": "ds", "op": "in"},
+        {"values": [5, "a"], "column": "ds", "op": "in"},
+    )
+    names = [rule_name(CacheRuleDefinition.model_validate({"filter": t}).filter) for t in trees]
+
+    assert names[0] == names[1] != names[2]
+
+
+def test_names_of_filters_stay_what_they_were() -> None:
+    # Rules are kept under them: another name would make a second rule of the same filter.
+    assert rule_name("ds >= '2026-11-01'") == "rule-64a3424fa0de"

@@ -1,0 +1,221 @@
+"""`windrow cache …` and `windrow worker …`, against a real coordinator process."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.unit.cli.conftest import Command, Said
+from windrow.cli.render import DASH
+
+TABLE = "cached.events"
+RECENT = "ds >= '2026-11-02'"
+
+
+@pytest.fixture(scope="module")
+def refreshed(coordinator_url: str, sales: Path) -> str:
+    with httpx.Client(base_url=coordinator_url, timeout=60) as http:
+        http.put(f"/tables/{TABLE}", json={"location": str(sales)}).raise_for_status()
+        http.post(f"/tables/{TABLE}/refresh").raise_for_status()
+    return TABLE
+
+
+@pytest.fixture
+def table(windrow: Command, refreshed: str) -> Iterator[str]:
+    """A table by days, without rules."""
+    yield refreshed
+    windrow("cache", "sql", f"DROP CACHE {refreshed}")
+
+
+@pytest.fixture
+def worker(coordinator_url: str) -> Iterator[str]:
+    beat = {
+        "host": "host-1",
+        "capacity_bytes": 200 * 2**30,
+        "used_bytes": 5 * 2**20,
+        "counters": {"hits": 12345, "misses": 7},
+    }
+    with httpx.Client(base_url=coordinator_url) as http:
+        http.put("/workers/w-1", json=beat).raise_for_status()
+        yield "w-1"
+        http.delete("/workers/w-1")
+
+
+def _json(said: Said) -> Any:
+    assert (said.code, said.err) == (0, "")
+    return json.loads(said.out)
+
+
+def _refused(said: Said, code: int = 1) -> str:
+    assert (said.code, said.out) == (code, "")
+    assert said.err.startswith("windrow: ")
+    assert "Traceback" not in said.err
+    return said.err
+
+
+# --- rules ----------------------------------------------------------------------
+
+
+def test_add_says_the_rule_and_the_same_again_makes_no_second(windrow: Command, table: str) -> None:
+    first = windrow("cache", "add", table, "--where", RECENT)
+    again = _json(windrow("cache", "add", table, "--where", f"{RECENT} ", "--json"))
+
+    assert re.search(rf"{table}: rule rule-[0-9a-f]{{12}} .* where {RECENT}\n", first.out)
+    assert f"windrow cache show {table}" in first.out
+    assert _json(windrow("cache", "list", table, "--json")) == {"rules": [again]}
+
+
+def test_add_takes_a_name_an_end_and_a_size(windrow: Command, table: str) -> None:
+    add = ("cache", "add", table, "--where", RECENT, "--name", "recent", "--json")
+    before = datetime.now(timezone.utc)
+
+    lasting = _json(windrow(*add, "--for", "7d"))
+    until = _json(windrow(*add, "--until", "2099-12-01T06:00+02:00", "--max-bytes", "500GB"))
+    of_utc = [_json(windrow(*add, "--until", text)) for text in ("2099-12-01", "2099-12-01T00:00Z")]
+
+    ends = datetime.fromisoformat(lasting["expires_at"])
+    assert before + timedelta(days=7) <= ends < before + timedelta(days=7, minutes=5)
+    assert datetime.fromisoformat(until["expires_at"]) == datetime(
+        2099, 12, 1, 4, tzinfo=timezone.utc
+    )
+    assert (until["rule"], until["max_bytes"]) == ("recent", 500 * 2**30)
+    midnight = datetime(2099, 12, 1, tzinfo=timezone.utc)
+    assert [datetime.fromisoformat(one["expires_at"]) for one in of_utc] == [midnight] * 2
+    assert len(_json(windrow("cache", "list", table, "--json"))["rules"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--for", "soon"), "such as 90d"),
+        (("--until", "tomorrow"), "'tomorrow' is not a time such as 2026-12-01"),
+        (("--for", "7d", "--until", "2099-12-01"), "give one of them"),
+        (("--max-bytes", "many"), "many"),
+    ],
+)
+def test_add_refuses_options_that_say_nothing(
+    windrow: Command, options: tuple[str, ...], said: str
+) -> None:
+    assert said in _refused(windrow("cache", "add", TABLE, "--where", RECENT, *options), 2)
+
+
+def test_add_shows_why_the_coordinator_refuses(windrow: Command, table: str) -> None:
+    said = _refused(windrow("cache", "add", table, "--where", "amount > 5"))
+
+    assert "'amount' cannot be in a cache rule" in said
+    assert "which are ds" in said
+
+
+def test_list_shows_the_rules_of_a_table_and_of_all(windrow: Command, table: str) -> None:
+    empty = windrow("cache", "list", table)
+    windrow("cache", "add", table, "--where", RECENT, "--name", "a", "--max-bytes", "5MB")
+    windrow("cache", "add", table, "--where", "ds IS NULL", "--until", "2099-12-01", "--name", "b")
+
+    assert f"{table} has no cache rules" in empty.out
+    for said in (windrow("cache", "list", table), windrow("cache", "list")):
+        rows = [line.split("  ") for line in said.out.splitlines() if TABLE in line]
+        cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+        assert cells == [
+            [TABLE, "a", RECENT, "5 MB", DASH],
+            [TABLE, "b", "ds IS NULL", DASH, "2099-12-01 00:00:00 UTC"],
+        ]
+
+
+def test_drop_ends_a_rule_and_names_one_that_is_not_there(windrow: Command, table: str) -> None:
+    windrow("cache", "add", table, "--where", RECENT, "--name", "recent")
+
+    assert "rule recent has ended" in windrow("cache", "drop", table, "recent").out
+    assert "no cache rule 'recent'" in _refused(windrow("cache", "drop", table, "recent"))
+    windrow("cache", "add", table, "--where", RECENT, "--name", "recent")
+    dropped = _json(windrow("cache", "drop", table, "recent", "--json"))
+    assert dropped == {"table": table, "dropped": "recent"}
+
+
+# --- SQL ------------------------------------------------------------------------
+
+
+def test_sql_makes_shows_and_ends_rules(windrow: Command, table: str) -> None:
+    made = _json(windrow("cache", "sql", f"CACHE TABLE {table} WHERE {RECENT};", "--json"))
+    windrow("cache", "sql", "cache table `cached`.`events` where ds = '2026-11-01'")
+    shown = _json(windrow("cache", "sql", f"SHOW CACHE {table}", "--json"))
+    dropped = _json(
+        windrow("cache", "sql", f"DROP CACHE {table} WHERE ds>='2026-11-02' -- x", "--json")
+    )
+
+    assert (made["action"], made["table"]) == ("cache", table)
+    assert made["rules"][0]["filter"] == RECENT
+    assert sorted(rule["filter"] for rule in shown["rules"]) == ["ds = '2026-11-01'", RECENT]
+    assert dropped["rules"] == made["rules"]
+    left = windrow("cache", "sql", "SHOW CACHE").out
+    assert RECENT not in left
+    assert "ds = '2026-11-01'" in left
+
+
+def test_sql_makes_the_rule_that_add_makes(windrow: Command, table: str) -> None:
+    added = _json(windrow("cache", "add", table, "--where", RECENT, "--json"))
+    made = _json(windrow("cache", "sql", f"CACHE TABLE {table} WHERE {RECENT}", "--json"))
+
+    assert made["rules"] == [added]
+
+
+def test_sql_says_what_it_did(windrow: Command, table: str) -> None:
+    made = windrow("cache", "sql", f"CACHE TABLE {table} WHERE {RECENT}")
+    windrow("cache", "add", table, "--where", RECENT, "--name", "another")
+    dropped = windrow("cache", "sql", f"DROP CACHE {table}")
+    again = windrow("cache", "sql", f"DROP CACHE {table}")
+
+    assert f"where {RECENT}" in made.out
+    assert f"{table}: 2 rules have ended: another, rule-" in dropped.out
+    assert f"{table} has no cache rules" in again.out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"CACHE LAZY TABLE {TABLE} WHERE {RECENT}", "CACHE LAZY TABLE is not supported"),
+        (f"CACHE TABLE {TABLE} WHERE ds = 'x", "never be closed"),
+        (f"CACHE TABLE {TABLE} WHERE upper(ds) = 'X'", "upper() cannot be planned"),
+        (f"CACHE TABLE {TABLE} WHERE amount > 5", "which are ds"),
+        (f"CACHE TABLE {TABLE} WHERE ds = '\udcff'", "unicode"),
+        (f"DROP CACHE {TABLE} WHERE {RECENT} AND 1 = 1", "has exactly this filter"),
+        ("SHOW CACHE no.such", "no table 'no.such'"),
+        ("SELECT 1", "write CACHE TABLE"),
+    ],
+)
+def test_sql_that_cannot_be_run_is_refused_in_plain_words(
+    windrow: Command, table: str, text: str, said: str
+) -> None:
+    assert said in _refused(windrow("cache", "sql", text))
+    assert windrow("cache", "list", table, "--json").out == '{\n  "rules": []\n}\n'
+
+
+# --- workers --------------------------------------------------------------------
+
+
+def test_worker_list_shows_what_caches_hold_and_have_done(windrow: Command, worker: str) -> None:
+    row = next(line for line in windrow("worker", "list").out.splitlines() if worker in line)
+
+    assert re.search(r"host-1 +5 MB +200 GB +12,345 +7 ", row)
+    (found,) = _json(windrow("worker", "list", "--json"))["workers"]
+    assert (found["worker_id"], found["counters"]["hits"]) == (worker, 12345)
+
+
+def test_worker_forget_forgets_it_and_then_knows_it_no_more(windrow: Command, worker: str) -> None:
+    assert f"{worker} is forgotten" in windrow("worker", "forget", worker).out
+    assert "no worker lives" in windrow("worker", "list").out
+    assert f"no worker '{worker}'" in _refused(windrow("worker", "forget", worker))
+
+
+@pytest.mark.parametrize("group", ["cache", "worker"])
+def test_a_group_alone_shows_its_commands(windrow: Command, group: str) -> None:
+    said = windrow(group)
+
+    assert said.code == 0
+    assert "list" in said.out
