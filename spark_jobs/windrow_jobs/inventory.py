@@ -9,18 +9,16 @@ For tables too large for one machine:
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow.cli.consoles import error_console, show, show_json
+from windrow.cli.consoles import show, show_json
 from windrow.cli.options import AsJson, TableName
 from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
@@ -28,9 +26,8 @@ from windrow.connecting import connect
 from windrow.errors import TableChangedError, WindrowError
 from windrow.models import PublishedSnapshot
 from windrow_jobs.errors import TableMovedError
-from windrow_jobs.taking import OnProgress, take_inventory
-
-_REPORT_INTERVAL_S = 3.0
+from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling
+from windrow_jobs.taking import take_inventory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +103,9 @@ def run(name: str, client: Client, *, master: str | None = None, as_json: bool =
         builder = builder.master(master)
     spark = builder.getOrCreate()
     try:
-        with _reporting(spark, name, quiet=as_json) as on_progress:
-            published = publish_inventory(spark, client, name, on_progress)
+        tell = telling(name, quiet=as_json)
+        with now_and_then(partial(tell_tasks, spark, tell)):
+            published = publish_inventory(spark, client, name, tell)
     finally:
         spark.stop()
     snapshot = published.snapshot
@@ -131,35 +129,6 @@ def run(name: str, client: Client, *, master: str | None = None, as_json: bool =
     facts.add_row("folders listed", f"{published.folder_count:,}")
     facts.add_row("took", seconds_text(published.seconds))
     show(facts)
-
-
-@contextmanager
-def _reporting(spark: SparkSession, name: str, *, quiet: bool) -> Iterator[OnProgress]:
-    """Print what begins, and every few seconds how far Spark is, on stderr.
-
-    Nothing if `quiet`, as spark-submit writes a job's stderr to stdout.
-    """
-    console = error_console()
-    ended = threading.Event()
-
-    def tell(text: str) -> None:
-        if not quiet:
-            console.print(f"{name}: {text}", markup=False)
-
-    def watch() -> None:
-        tracker = spark.sparkContext.statusTracker()
-        while not ended.wait(_REPORT_INTERVAL_S):
-            for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
-                if stage is not None:
-                    tell(f"{stage.numCompletedTasks:,} of {stage.numTasks:,} tasks")
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield tell
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def _main(

@@ -28,6 +28,7 @@ from windrow.spark.types import arrow_schema, spark_schema
 from windrow_jobs import tasks
 from windrow_jobs.blocks import hosts_of
 from windrow_jobs.errors import UnfitFilesError, UnfitTableError
+from windrow_jobs.reporting import OnProgress
 
 # What runs in tasks travels with them, so that executors need NumPy and pyarrow alone.
 cloudpickle.register_pickle_by_value(files)
@@ -39,7 +40,6 @@ _FOLDERS_PER_CHUNK = 64
 _TASKS_PER_SLOT = 8
 _MAX_SHOWN_FILES = 10
 
-OnProgress = Callable[[str], None]
 Chunk = TypeVar("Chunk")
 Answer = TypeVar("Answer")
 

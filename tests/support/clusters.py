@@ -68,16 +68,18 @@ class Host:
             self._environment["WINDROW_CACHE_DIR"] = str(self.cache_dir)
 
     def start(self) -> None:
-        """Start its processes, and wait until the master knows the worker."""
+        """Start its processes; `wait` tells when the master knows the worker."""
         self._starts += 1
         if self._caching is not None:
             self._processes.append(self._agent(self._caching))
-        log = self._folder / f"worker-{self._starts}.log"
         options = ("--cores", "1", "--memory", "600m", "--webui-port", "0", "--host", self.name)
         where = ("--work-dir", str(self._folder / "work"))
         command = ("org.apache.spark.deploy.worker.Worker", *options, *where, self._master)
-        self._processes.append(_daemon(log, self.name, self._environment, *command))
-        wait_for(log, "Successfully registered with master")
+        self._processes.append(_daemon(self._log, self.name, self._environment, *command))
+
+    def wait(self) -> None:
+        """Wait until the master knows the worker."""
+        wait_for(self._log, "Successfully registered with master")
 
     def kill(self) -> None:
         """End the worker, its executors and its agent as a power cut would."""
@@ -94,6 +96,10 @@ class Host:
         for process in self._processes:
             process.wait(_STOP_TIMEOUT_S)
         self._processes.clear()
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / f"worker-{self._starts}.log"
 
     def _agent(self, caching: Caching) -> subprocess.Popen[bytes]:
         options = {
@@ -167,6 +173,8 @@ def spark_cluster(
             started[name] = Host(name, folder / name, url, environment, caching)
             stack.callback(started[name].kill)
             started[name].start()
+        for host in started.values():
+            host.wait()
         yield Cluster(url, started, {**environment, "SPARK_LOCAL_IP": "127.0.0.1"})
         for host in started.values():
             host.stop()

@@ -1,0 +1,56 @@
+"""What a job tells of itself on stderr while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from pyspark.sql import SparkSession
+
+from windrow.cli.consoles import error_console
+
+OnProgress: TypeAlias = Callable[[str], None]
+
+_INTERVAL_S = 3.0
+
+
+def telling(name: str, *, quiet: bool) -> OnProgress:
+    """Return what prints progress on a table; nothing if `quiet`.
+
+    For spark-submit writes a job's stderr to stdout.
+    """
+    console = error_console()
+
+    def tell(text: str) -> None:
+        if not quiet:
+            console.print(f"{name}: {text}", markup=False)
+
+    return tell
+
+
+@contextmanager
+def now_and_then(act: Callable[[], None]) -> Iterator[None]:
+    """Do something every few seconds, in a thread, until the body ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_INTERVAL_S):
+            act()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def tell_tasks(spark: SparkSession, tell: OnProgress) -> None:
+    """Tell how far the stages are that run now."""
+    tracker = spark.sparkContext.statusTracker()
+    for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
+        if stage is not None:
+            tell(f"{stage.numCompletedTasks:,} of {stage.numTasks:,} tasks")
