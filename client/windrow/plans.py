@@ -19,7 +19,7 @@ class SplitPlan:
 
     Attributes:
         info: The plan as the coordinator describes it, without groups.
-        groups: One row per group: `group_id`, `bucket`, `hosts`, `size_bytes`,
+        groups: One row per group: `group_id`, `bucket`, `hosts`, `cached_on`, `size_bytes`,
             `residual_filter` (JSON), `splits` (list of structs); largest group first.
     """
 

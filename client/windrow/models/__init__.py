@@ -28,6 +28,7 @@ from windrow.models.explain import (
     PlanExplanation,
     PrunedFiles,
     StrategyFigures,
+    WorkerPlacement,
 )
 from windrow.models.filters import (
     Between,
@@ -156,4 +157,5 @@ __all__ = [
     "WorkerFigures",
     "WorkerInfo",
     "WorkerPage",
+    "WorkerPlacement",
 ]

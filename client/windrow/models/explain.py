@@ -31,6 +31,16 @@ class GroupReason(Answer):
     size_bytes: int
 
 
+class WorkerPlacement(Answer):
+    """The cacheable files that are read at one worker."""
+
+    host: str | None = Field(description="Null are those that no worker has room for.")
+    cached_files: int = Field(description="That it holds.")
+    cached_bytes: int
+    placed_files: int = Field(description="That it fetches, and holds from then on.")
+    placed_bytes: int
+
+
 class Locality(Answer):
     """Where a plan's bytes lie, as seen from the tasks that read them."""
 
@@ -78,6 +88,9 @@ class PlanExplanation(Answer):
     split_count: int
     pruned: list[PrunedFiles] = Field(description="By step, in the order of the steps.")
     reasons: list[GroupReason]
+    placements: list[WorkerPlacement] = Field(
+        default=[], description="Of cacheable files, by worker; none where no file is cacheable."
+    )
     fill_histogram: Annotated[list[int], Field(min_length=10, max_length=10)] = Field(
         description="How many groups are filled less than 10 %, less than 20 %, and so on."
     )

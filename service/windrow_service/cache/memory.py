@@ -85,9 +85,12 @@ class MemoryCacheMap:
     async def holdings(self, table_id: int, now: datetime) -> Sequence[Holding]:
         """See `CacheMap.holdings`."""
         return [
-            Holding(worker.host, held)
+            Holding(
+                worker.host,
+                worker.capacity_bytes,
+                self._workers[worker.worker_id].held.get(table_id, NO_KEYS),
+            )
             for worker in await self.live(now)
-            if (held := self._workers[worker.worker_id].held.get(table_id)) is not None
         ]
 
     async def ping(self) -> None:

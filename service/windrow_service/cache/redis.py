@@ -158,9 +158,12 @@ class RedisCacheMap:
                     pipe.hgetall(_cached(worker.session, table_id))
                 found = await pipe.execute()
             return [
-                Holding(worker.host, _joined(shards[name] for name in sorted(shards)))
+                Holding(
+                    worker.host,
+                    worker.capacity_bytes,
+                    _joined(shards[name] for name in sorted(shards)),
+                )
                 for worker, shards in zip(workers, found, strict=True)
-                if shards
             ]
 
         return await self._server.ask(read)

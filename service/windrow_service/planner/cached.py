@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.splits import (
@@ -19,20 +21,28 @@ from windrow_service.planner.splits import (
 )
 from windrow_service.planner.waves import group_by_key
 
+Choices: TypeAlias = npt.NDArray[np.int8]
+
+# Why a cacheable file is read where it is: the worker holds it, or is its first or second
+# choice; or no worker has room for it.
+HELD, PRIMARY, SECONDARY, FALLBACK = range(4)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cached:
-    """Which of n files are cacheable, and which worker holds each.
+    """Which of n files are cacheable, and at which worker each is read.
 
     Attributes:
         cacheable: A flag per file.
-        worker: Position in `workers` per file, or NO_HOST where no worker holds it.
+        worker: Position in `workers` per file, or NO_HOST where it is read anywhere.
         workers: Names of workers.
+        choice: HELD, PRIMARY, SECONDARY or FALLBACK per file.
     """
 
     cacheable: Bools
     worker: Ints
     workers: tuple[str, ...]
+    choice: Choices
 
     @classmethod
     def nothing(cls, file_count: int) -> Cached:
@@ -41,15 +51,21 @@ class Cached:
             cacheable=np.zeros(file_count, np.bool_),
             worker=np.full(file_count, NO_HOST, np.int64),
             workers=(),
+            choice=np.full(file_count, FALLBACK, np.int8),
         )
 
-    def take(self, rows: Ints) -> Cached:
-        """Return the same of the files at `rows`, in that order."""
-        return replace(self, cacheable=self.cacheable[rows], worker=self.worker[rows])
+    def spread(self, rows: Ints, file_count: int) -> Cached:
+        """Return the same of `file_count` files, of which these are at `rows`."""
+        if len(rows) == file_count:
+            return self
+        spread = Cached.nothing(file_count)
+        for name in ("cacheable", "worker", "choice"):
+            getattr(spread, name)[rows] = getattr(self, name)
+        return replace(spread, workers=self.workers)
 
 
 def at_workers(splits: Splits, cached: Cached) -> Splits:
-    """Return splits whose host is the worker that holds them, where one does."""
+    """Return splits whose host is the worker that they are read at, where there is one."""
     worker = np.where(cached.cacheable, cached.worker, NO_HOST)[splits.file]
     held = worker != NO_HOST
     if not held.any():
@@ -71,11 +87,10 @@ def at_workers(splits: Splits, cached: Cached) -> Splits:
 
 
 def pack_cached(splits: Splits, cached: Cached, policy: Policy) -> Groups:
-    """Group cacheable splits.
+    """Group splits that are cacheable or, under `by_worker`, that are read at a worker.
 
-    Under `separate` each is alone. Under `by_worker` those of one bucket that one worker holds
-    share groups within the limits; what no worker holds, and what is at least
-    `max_split_size`, stays alone.
+    Under `separate` each is alone. Under `by_worker` those of one bucket that are read at one
+    worker share groups within the limits; what is at least `max_split_size` stays alone.
     """
     number = np.arange(len(splits), dtype=np.int64)
     worker = cached.worker[splits.file]

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from windrow_service.planner.cached import HELD
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import Bools, Ints
 
@@ -58,6 +59,53 @@ def tally_reasons(plan: GroupedSplits, max_split_size: int) -> Mapping[Reason, T
     return {
         reason: Tally(*of) for reason, of in zip(reasons, zip(*columns, strict=True), strict=True)
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementTally:
+    """The cacheable files that are read at one worker.
+
+    Attributes:
+        host: The worker; None are those that no worker has room for.
+        cached_files: Those that it holds.
+        cached_bytes: Their bytes that are planned.
+        placed_files: Those that it does not hold yet.
+        placed_bytes: Their bytes that are planned.
+    """
+
+    host: str | None
+    cached_files: int
+    cached_bytes: int
+    placed_files: int
+    placed_bytes: int
+
+
+def tally_placements(plan: GroupedSplits) -> list[PlacementTally]:
+    """Count cacheable files by the worker that they are read at, in the order of hosts."""
+    cached = plan.cached
+    count = len(plan.files)
+    is_planned = np.bincount(plan.splits.file, minlength=count) > 0
+    planned = np.bincount(plan.splits.file, plan.splits.length, count).astype(np.int64)
+    rows = np.flatnonzero(cached.cacheable & is_planned)
+    hosts = (*cached.workers, None)
+    # NO_HOST comes last.
+    place = cached.worker[rows] % len(hosts)
+    held = cached.choice[rows] == HELD
+    files, size_bytes, held_files, held_bytes = (
+        np.bincount(place, weights, len(hosts)).astype(np.int64).tolist()
+        for weights in (None, planned[rows], held, planned[rows] * held)
+    )
+    return [
+        PlacementTally(
+            host=host,
+            cached_files=held_files[at],
+            cached_bytes=held_bytes[at],
+            placed_files=files[at] - held_files[at],
+            placed_bytes=size_bytes[at] - held_bytes[at],
+        )
+        for at, host in enumerate(hosts)
+        if files[at]
+    ]
 
 
 def fill_histogram(plan: GroupedSplits, max_split_size: int) -> Ints:

@@ -7,16 +7,14 @@ that one is planned at a worker that does not hold it: it is read all the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow_service.planner.cached import Cached
 from windrow_service.planner.fingerprints import mix
-from windrow_service.planner.splits import NO_HOST, Hashes, Ints, run_offsets
+from windrow_service.planner.splits import Hashes
 
 # So many paths at a time that what is worked out for them stays in the caches.
 _BLOCK = 2**15
@@ -33,10 +31,12 @@ class Holding:
 
     Attributes:
         host: Where the worker runs.
+        capacity_bytes: Most bytes that it keeps, of all tables.
         keys: Keys of the files, ascending, each once.
     """
 
     host: str
+    capacity_bytes: int
     keys: Hashes
 
 
@@ -51,45 +51,6 @@ def file_keys(files: pa.Table) -> Hashes:
     for name in ("size_bytes", "mtime_ns"):
         keys = mix(keys ^ files[name].to_numpy().view(np.uint64))
     return keys
-
-
-def locate(files: pa.Table, holdings: Sequence[Holding]) -> Cached:
-    """Return which files some worker holds, and where.
-
-    Among several hosts that hold a file its key decides, so that such files spread over them.
-    """
-    holdings = [holding for holding in holdings if len(holding.keys)]
-    if not holdings:
-        return Cached.nothing(len(files))
-    hosts = tuple(sorted({holding.host for holding in holdings}))
-    held, offsets, host = _by_key(holdings, hosts)
-    keys = file_keys(files)
-    # Keys in order are looked up several times faster, as their neighbours are in the caches.
-    order = np.argsort(keys)
-    keys = keys[order]
-    at = np.minimum(np.searchsorted(held, keys), len(held) - 1)
-    found = held[at] == keys
-    choice = (keys % np.diff(offsets).view(np.uint64)[at]).view(np.int64)
-    worker = np.empty(len(files), np.int64)
-    worker[order] = np.where(found, host[offsets[at] + choice], NO_HOST)
-    return Cached(cacheable=worker != NO_HOST, worker=worker, workers=hosts)
-
-
-def _by_key(holdings: Sequence[Holding], hosts: Sequence[str]) -> tuple[Hashes, Ints, Ints]:
-    """Return the distinct keys, and in compressed sparse rows the hosts that hold each."""
-    number = {host: at for at, host in enumerate(hosts)}
-    # By host, which a stable sort keeps among equal keys: the order of `holdings` decides nothing.
-    holdings = sorted(holdings, key=lambda holding: holding.host)
-    keys = np.concatenate([holding.keys for holding in holdings])
-    host = np.repeat(
-        [number[holding.host] for holding in holdings], [len(holding.keys) for holding in holdings]
-    )
-    if len(holdings) > 1:
-        # This sort merges runs that are in order already.
-        order = np.argsort(keys, kind="stable")
-        keys, host = keys[order], host[order]
-    offsets = run_offsets(keys)
-    return keys[offsets[:-1]], offsets, host
 
 
 def _hash_texts(texts: pa.StringArray) -> Hashes:

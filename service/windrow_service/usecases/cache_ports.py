@@ -78,7 +78,7 @@ class CacheMap(Protocol):
         """
 
     async def holdings(self, table_id: int, now: datetime) -> Sequence[Holding]:
-        """Return what each worker that lives holds of a table, by worker id.
+        """Return what each worker that lives holds of a table, be it nothing, by worker id.
 
         Raises:
             CacheUnavailableError: The cache map does not answer.

@@ -18,10 +18,12 @@ from windrow.models import (
     TableDefinition,
 )
 from windrow_service.filters.tree import to_tree
+from windrow_service.planner.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.expressions import columns_of
-from windrow_service.planner.file_keys import Holding, locate
+from windrow_service.planner.placement import Caching
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
+from windrow_service.planner.splits import Bools
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.usecases.errors import InvalidColumnsError
 from windrow_service.usecases.plan_ports import Checkpoint, GroupCodec, PlanBody
@@ -59,7 +61,7 @@ def draft_plan(
     definition: TableDefinition,
     scan: Scan,
     decoded: Sequence[pa.Table],
-    holdings: Sequence[Holding],
+    caching: Caching,
     request: PlanRequest,
     *,
     max_files: int,
@@ -72,7 +74,7 @@ def draft_plan(
         definition: The table's.
         scan: What is looked at.
         decoded: The rows of the scan's manifests.
-        holdings: What workers hold of the table.
+        caching: What is known of the caches of the table.
         request: What was asked for.
         max_files: Most files that may survive.
         codec: Makes bytes of the groups.
@@ -93,7 +95,7 @@ def draft_plan(
         files,
         expression,
         policy,
-        locate(files, holdings),
+        caching.of,
         limit=request.limit,
         by_manifest=scan.pruned,
         table_format=definition.format,
@@ -171,7 +173,20 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
         largest_group_bytes=int(groups.size_bytes.max(initial=0)),
         smallest_group_bytes=int(groups.size_bytes.min()) if len(groups) else 0,
         largest_group_splits=int(counts.max(initial=0)),
+        **_placements(groups, planned),
         delete_files=int(groups.files["delete_count"].to_numpy()[planned].sum()),
         groups_with_hosts=int(np.count_nonzero(np.diff(groups.host_offsets))),
         planning_seconds=0.0,
     )
+
+
+def _placements(groups: GroupedSplits, planned: Bools) -> dict[str, int]:
+    cacheable = groups.cached.cacheable & planned
+    counts = np.bincount(groups.cached.choice[cacheable], minlength=FALLBACK + 1).tolist()
+    return {
+        "cacheable_files": sum(counts),
+        "cached_files": counts[HELD],
+        "primary_placements": counts[PRIMARY],
+        "secondary_placements": counts[SECONDARY],
+        "fallback_placements": counts[FALLBACK],
+    }

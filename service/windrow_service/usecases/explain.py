@@ -16,15 +16,15 @@ from windrow.models import (
     PlanExplanation,
     PrunedFiles,
     StrategyFigures,
+    WorkerPlacement,
 )
 from windrow_service.filters.bind import bind
-from windrow_service.planner.explain import fill_histogram, tally_reasons
-from windrow_service.planner.file_keys import Holding, locate
+from windrow_service.planner.explain import fill_histogram, tally_placements, tally_reasons
+from windrow_service.planner.placement import Caching
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.predict import Prediction, predict
 from windrow_service.planner.strategies import STRATEGIES
-from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.drafts import policy_of, with_defaults
 from windrow_service.usecases.errors import (
     PlanSnapshotGoneError,
@@ -37,7 +37,7 @@ from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plan_records import info_of
 from windrow_service.usecases.ports import Clock, Runner, Snapshot, SnapshotStore
 from windrow_service.usecases.scans import Scan, types_of
-from windrow_service.usecases.workers import holdings_of
+from windrow_service.usecases.table_caching import TableCaching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class ExplainPlan:
     snapshots: SnapshotStore
     manifests: ManifestReader
     plans: PlanStore
-    cache: CacheMap
+    caching: TableCaching
     runner: Runner
     clock: Clock
     max_plan_files: int
@@ -73,20 +73,19 @@ class ExplainPlan:
             decoded = await self.manifests.read(
                 plan.table, snapshot, scan.manifests, bloom=scan.asks_for_values
             )
+            caching = await self.caching(table, snapshot)
         except (TableNotFoundError, TableNotRefreshedError, SnapshotNotFoundError) as error:
             raise PlanSnapshotGoneError(plan_id, plan.table, plan.snapshot_id) from error
-        holdings = await holdings_of(self.cache, table.table_id, self.clock)
-        return await self.runner.run(lambda: self._explain(plan, scan, decoded, holdings))
+        return await self.runner.run(lambda: self._explain(plan, scan, decoded, caching))
 
     def _explain(
-        self, plan: Plan, scan: Scan, decoded: Sequence[pa.Table], holdings: Sequence[Holding]
+        self, plan: Plan, scan: Scan, decoded: Sequence[pa.Table], caching: Caching
     ) -> PlanExplanation:
         asked = plan.requested_options or plan.options
         open_file_cost = (
             DEFAULT_OPEN_FILE_COST if asked.open_file_cost is None else asked.open_file_cost
         )
         files = scan.files(decoded)
-        cached = locate(files, holdings)
         figures: list[StrategyFigures] = []
         fields: dict[str, Any] = {}
         own = plan.options.strategy
@@ -97,7 +96,7 @@ class ExplainPlan:
                 files,
                 scan.expression,
                 policy,
-                cached,
+                caching.of,
                 limit=plan.limit,
                 by_manifest=scan.pruned,
                 table_format=plan.format,
@@ -157,6 +156,16 @@ def _own_fields(
         "reasons": [
             GroupReason(reason=reason, groups=of.groups, splits=of.splits, size_bytes=of.size_bytes)
             for reason, of in tally_reasons(groups, max_split_size).items()
+        ],
+        "placements": [
+            WorkerPlacement(
+                host=of.host,
+                cached_files=of.cached_files,
+                cached_bytes=of.cached_bytes,
+                placed_files=of.placed_files,
+                placed_bytes=of.placed_bytes,
+            )
+            for of in tally_placements(groups)
         ],
         "fill_histogram": fill_histogram(groups, max_split_size).tolist(),
         "locality": Locality(

@@ -15,7 +15,6 @@ from windrow.models import Plan, PlanRequest
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
 from windrow_service.planner.expressions import Expression
-from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.drafts import Draft, draft_plan
 from windrow_service.usecases.errors import (
     BusyError,
@@ -53,7 +52,7 @@ from windrow_service.usecases.ports import (
     TableStore,
 )
 from windrow_service.usecases.scans import Scan, types_of
-from windrow_service.usecases.workers import holdings_of
+from windrow_service.usecases.table_caching import TableCaching
 
 _Keep: TypeAlias = Callable[[PlanRecord, PlanBody | None], Awaitable[None]]
 
@@ -103,7 +102,7 @@ class MakePlan:
     snapshots: SnapshotStore
     manifests: ManifestReader
     plans: PlanStore
-    cache: CacheMap
+    caching: TableCaching
     codec: GroupCodec
     runner: Runner
     shared: SharedWork
@@ -308,14 +307,14 @@ class MakePlan:
         self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
     ) -> tuple[Draft, float]:
         started = time.perf_counter()
-        holdings = await holdings_of(self.cache, table.table_id, self.clock)
+        caching = await self.caching(table, snapshot)
 
         def draft(scan: Scan, decoded: Sequence[pa.Table]) -> Draft:
             return draft_plan(
                 table.info.definition,
                 scan,
                 decoded,
-                holdings,
+                caching,
                 request,
                 max_files=self.limits.max_plan_files,
                 codec=self.codec,

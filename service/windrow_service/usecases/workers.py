@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.models import CachedFile, CachedFilesCount, CachedFilesReport
-from windrow_service.planner.file_keys import Holding, file_keys
+from windrow_service.planner.file_keys import file_keys
 from windrow_service.planner.splits import Hashes
 from windrow_service.usecases.cache_ports import CacheMap, CacheReport
-from windrow_service.usecases.errors import CacheUnavailableError
 from windrow_service.usecases.ports import Clock, Runner, TableStore
 
 _SCHEMA = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("mtime_ns", pa.int64())])
@@ -52,17 +51,6 @@ class ReportCachedFiles:
             self.clock(),
         )
         return CachedFilesCount(worker_id=worker_id, table=report.table, file_count=file_count)
-
-
-async def holdings_of(cache: CacheMap, table_id: int, clock: Clock) -> Sequence[Holding]:
-    """Return what workers hold of a table; nothing while the cache map does not answer.
-
-    A plan that is made without it is less local, and as right.
-    """
-    try:
-        return await cache.holdings(table_id, clock())
-    except CacheUnavailableError:
-        return ()
 
 
 def _keys_of(files: Sequence[CachedFile]) -> Hashes:

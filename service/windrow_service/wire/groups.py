@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from windrow.files.arrays import flat
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.plan import GroupedSplits
-from windrow_service.planner.splits import NO_BUCKET, Ints
+from windrow_service.planner.splits import NO_BUCKET, NO_HOST, Ints
 from windrow_service.usecases.plan_ports import Checkpoint, PlanBody, PlanChunk
 from windrow_service.wire.json_texts import json_texts
 
@@ -112,7 +112,8 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
     )
     names = pa.array(plan.splits.hosts.names, pa.string())
     texts = [json.dumps(to_tree(f)) if f is not None else None for f in plan.residual_filters]
-    bucket = plan.bucket
+    bucket, cached_on = plan.bucket, plan.cached_on
+    workers = pa.array(plan.cached.workers, pa.string())
     return pa.RecordBatch.from_pydict(
         {
             "group_id": pa.array(np.arange(len(plan)), pa.int32()),
@@ -120,6 +121,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
             "hosts": pa.ListArray.from_arrays(
                 pa.array(plan.host_offsets, pa.int32()), names.take(pa.array(plan.host_codes))
             ),
+            "cached_on": workers.take(pa.array(cached_on, mask=cached_on == NO_HOST)),
             "size_bytes": pa.array(plan.size_bytes),
             "residual_filter": pa.array(texts, pa.string()).take(pa.array(plan.residual)),
             "splits": pa.ListArray.from_arrays(pa.array(plan.offsets, pa.int32()), splits),
