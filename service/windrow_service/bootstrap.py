@@ -59,6 +59,7 @@ from windrow_service.usecases.plans import MakePlan, PlanLimits
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
 from windrow_service.usecases.snapshots import ExpireSnapshots
+from windrow_service.usecases.table_caching import TableCaching
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.tokens import ManageTokens
 from windrow_service.usecases.workers import ReportCachedFiles
@@ -169,12 +170,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         shared = TasksInCommon()
         stack.push_async_callback(shared.aclose)
         manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes)
+        caching = TableCaching(cache_rules, cache, manifests, runner, _now)
         make_plan = MakePlan(
             tables=tables,
             snapshots=snapshots,
             manifests=manifests,
             plans=plans,
-            cache=cache,
+            caching=caching,
             codec=ArrowGroups(),
             runner=runner,
             shared=shared,
@@ -243,7 +245,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 snapshots=snapshots,
                 manifests=manifests,
                 plans=plans,
-                cache=cache,
+                caching=caching,
                 runner=runner,
                 clock=_now,
                 max_plan_files=settings.limits.max_plan_files,

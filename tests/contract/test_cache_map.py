@@ -117,7 +117,8 @@ async def report(
 
 
 async def held(store: Store, table_id: int = EVENTS, now: datetime = NOW) -> list[tuple[str, Any]]:
-    return [(each.host, each.keys.tolist()) for each in await store.holdings(table_id, now)]
+    holdings = await store.holdings(table_id, now)
+    return [(each.host, each.keys.tolist()) for each in holdings if len(each.keys)]
 
 
 def test_a_worker_that_beats_lives_and_is_described(opened: Opened) -> None:
@@ -280,6 +281,17 @@ def test_reports_and_heartbeats_of_one_worker_at_once_lose_nothing(opened: Opene
 
         expected = keys(*sorted({*range(20), *range(30, 50)})).tolist()
         assert await held(store) == [("h1", expected)]
+
+    trying(opened, work)
+
+
+def test_a_worker_that_holds_nothing_is_there_with_its_room(opened: Opened) -> None:
+    async def work(store: Store) -> None:
+        await store.beat("w1", heartbeat("h1"), NOW)
+        (holding,) = await store.holdings(EVENTS, NOW)
+
+        assert (holding.host, holding.keys.tolist()) == ("h1", [])
+        assert holding.capacity_bytes == heartbeat().capacity_bytes
 
     trying(opened, work)
 

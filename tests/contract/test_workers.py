@@ -1,4 +1,4 @@
-"""`/workers`: heartbeats, reports of what workers hold, and what plans make of them."""
+"""`/workers`: heartbeats, and reports of what workers hold."""
 
 from __future__ import annotations
 
@@ -124,67 +124,6 @@ def test_a_worker_that_is_forgotten_is_not_found(http: httpx.Client, worker: str
     assert http.delete(f"/workers/{worker}").status_code == 204
 
     problem_of(http.delete(f"/workers/{worker}"), 404, "worker-not-found")
-
-
-def test_files_that_a_worker_holds_are_planned_there(
-    http: httpx.Client, events: str, worker: str, make_plan: MakePlan
-) -> None:
-    before = make_plan(events)
-    held, others = files_of(before)[:4], files_of(before)[4:]
-    changed = others[0] | {"mtime_ns": others[0]["mtime_ns"] + 1}
-
-    answer = report(http, worker, events, added=[*held, changed])
-
-    assert answer.json() == {"worker_id": worker, "table": events, "file_count": 5}
-    after = make_plan(events, options={"cached_splits": "by_worker"})
-    assert sorted(map(str, files_of(after))) == sorted(map(str, files_of(before)))
-    assert hosts_by_path(after) == {file["path"]: ["cache-1"] for file in held} | {
-        file["path"]: [] for file in others
-    }
-    assert len(after["groups"]) == 2
-    separate = make_plan(events)
-    assert sorted(len(group["splits"]) for group in separate["groups"]) == [1, 1, 1, 1, 2]
-
-
-def test_files_that_a_worker_no_longer_holds_are_planned_as_any_other(
-    http: httpx.Client, events: str, worker: str, make_plan: MakePlan
-) -> None:
-    before = make_plan(events)
-    files = files_of(before)
-    report(http, worker, events, added=files).raise_for_status()
-
-    removed = report(http, worker, events, removed=files[:2])
-    replaced = report(http, worker, events, added=files[:1], replace=True)
-
-    assert (removed.json()["file_count"], replaced.json()["file_count"]) == (len(files) - 2, 1)
-    hosts = hosts_by_path(make_plan(events))
-    assert [path for path, names in hosts.items() if names] == [files[0]["path"]]
-    http.delete(f"/workers/{worker}").raise_for_status()
-    assert make_plan(events)["groups"] == before["groups"]
-
-
-def test_an_explanation_knows_what_workers_hold(
-    http: httpx.Client, events: str, worker: str, make_plan: MakePlan
-) -> None:
-    files = files_of(make_plan(events))
-    report(http, worker, events, added=files[:4]).raise_for_status()
-    plan = make_plan(events)
-
-    explanation = http.get(f"/plans/{plan['plan_id']}/explain").json()
-
-    assert explanation["strategies"][0]["group_count"] == len(plan["groups"]) == 5
-    assert explanation["locality"]["host_bytes"] == sum(file["size_bytes"] for file in files[:4])
-
-
-def test_a_table_that_is_made_anew_inherits_nothing(
-    http: httpx.Client, events: str, worker: str, make_plan: MakePlan, location: Path
-) -> None:
-    report(http, worker, events, added=files_of(make_plan(events))).raise_for_status()
-    http.delete(f"/tables/{events}").raise_for_status()
-    http.put(f"/tables/{events}", json={"location": str(location)}).raise_for_status()
-    http.post(f"/tables/{events}/refresh").raise_for_status()
-
-    assert set(map(tuple, hosts_by_path(make_plan(events)).values())) == {()}
 
 
 def test_a_report_under_a_session_that_has_passed_is_refused(

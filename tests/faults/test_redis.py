@@ -89,6 +89,9 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
     ):
         http.put("/tables/events", json={"location": str(location)}).raise_for_status()
         http.post("/tables/events/refresh").raise_for_status()
+        http.put(
+            "/tables/events/cache-rules/all", json={"filter": "ds IS NOT NULL"}
+        ).raise_for_status()
         made = Setup(redis, coordinator, http, location)
         until(made.tell)
         until(made.is_local)

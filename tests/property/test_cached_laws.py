@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.test_plan_laws import files
-from tests.support.inventories import inventory
-from windrow_service.planner.cached import Cached
+from tests.support.inventories import inventory, told
+from windrow_service.planner.cached import FALLBACK, HELD, Cached
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
+from windrow_service.planner.splits import NO_HOST
 from windrow_service.planner.strategies import STRATEGIES
 
 WORKERS = ("w1", "a", "w2")
@@ -21,10 +22,12 @@ SETTINGS = settings(max_examples=100, deadline=None, derandomize=True)
 
 def cached_at(count: int, seed: int) -> Cached:
     rng = np.random.default_rng(seed)
+    worker = rng.integers(-1, len(WORKERS), count)
     return Cached(
         cacheable=rng.random(count) < rng.random(),
-        worker=rng.integers(-1, len(WORKERS), count),
+        worker=worker,
         workers=WORKERS,
+        choice=np.where(worker == NO_HOST, FALLBACK, HELD).astype(np.int8),
     )
 
 
@@ -44,7 +47,7 @@ def test_splits_that_one_worker_holds_share_groups_with_no_others(strategy: str)
     def law(table: pa.Table, policy: Policy, seed: int) -> None:
         cached = cached_at(len(table), seed)
 
-        grouped = plan_groups(table, None, policy, cached)
+        grouped = plan_groups(table, None, policy, told(cached))
 
         assert sorted(set(grouped.splits.file.tolist())) == list(range(len(table)))
         for begin, end in zip(grouped.offsets[:-1], grouped.offsets[1:], strict=True):
@@ -54,11 +57,10 @@ def test_splits_that_one_worker_holds_share_groups_with_no_others(strategy: str)
                 assert members.length.sum() <= policy.max_split_size
                 assert len(members) <= (policy.max_small_splits_grouped or len(members))
                 places = {
-                    (cached.cacheable[file], cached.worker[file] if cached.cacheable[file] else 0)
+                    cached.worker[file] if cached.cacheable[file] else NO_HOST
                     for file in members.file.tolist()
                 }
                 assert len(places) == 1
-                assert (True, -1) not in places
 
     law()
 
@@ -71,8 +73,9 @@ def test_a_split_that_a_worker_holds_is_read_there(
     cached = cached_at(len(table), seed)
     policy = Policy(cached_splits=cached_splits, parallelism=2)  # type: ignore[arg-type]
 
-    grouped = plan_groups(table, None, policy, cached)
+    grouped = plan_groups(table, None, policy, told(cached))
 
+    assert len(grouped.cached_on) == len(grouped)
     for group, first in enumerate(grouped.offsets[:-1].tolist()):
         file = int(grouped.splits.file[first])
         if cached.cacheable[file] and cached.worker[file] >= 0:
@@ -81,6 +84,9 @@ def test_a_split_that_a_worker_holds_is_read_there(
             ]
             names = [grouped.splits.hosts.names[code] for code in codes]
             assert names == [WORKERS[cached.worker[file]]]
+            assert grouped.cached_on[group] == cached.worker[file]
+        else:
+            assert grouped.cached_on[group] == NO_HOST
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
@@ -93,9 +99,10 @@ def test_small_cached_files_cost_few_tasks(workers: int, buckets: int, seed: int
         cacheable=np.ones(2_000, np.bool_),
         worker=rng.integers(0, workers, 2_000),
         workers=tuple(f"w{n}" for n in range(workers)),
+        choice=np.zeros(2_000, np.int8),
     )
     policy = Policy(max_split_size=64_000, cached_splits="by_worker")
 
-    grouped = plan_groups(table, None, policy, cached)
+    grouped = plan_groups(table, None, policy, told(cached))
 
     assert len(grouped) <= 1.1 * (sizes.sum() / 64_000 + workers * buckets)

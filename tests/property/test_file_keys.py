@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow_service.cache.keys import changed, cut_shards, shards_of
-from windrow_service.planner.file_keys import Holding, file_keys, locate
-from windrow_service.planner.splits import NO_HOST
+from windrow_service.planner.file_keys import file_keys
 
 WORD = 2**64
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -77,45 +75,6 @@ def test_files_that_differ_in_anything_have_different_keys() -> None:
     ]
 
     assert len(np.unique(file_keys(table(files)))) == len(files)
-
-
-@given(
-    FILES.map(lambda files: list(dict.fromkeys(files))),
-    st.lists(st.tuples(st.sampled_from("abc"), st.sets(st.integers(0, 29))), max_size=5),
-    st.randoms(use_true_random=False),
-)
-def test_a_file_is_planned_at_a_host_that_holds_it_whatever_the_order(
-    files: list[tuple[str, int, int]], held: list[tuple[str, set[int]]], random: Random
-) -> None:
-    inventory = table(files)
-    keys = file_keys(inventory)
-    foreign = np.array([5, 6], np.uint64)
-    holdings = [
-        Holding(
-            host, np.unique(np.concatenate((keys[[n for n in rows if n < len(files)]], foreign)))
-        )
-        for host, rows in held
-    ]
-
-    cached = locate(inventory, holdings)
-
-    for row in range(len(files)):
-        holders = {host for host, rows in held if row in rows}
-        assert cached.cacheable[row] == bool(holders)
-        assert cached.worker[row] == NO_HOST or cached.workers[cached.worker[row]] in holders
-    shuffled = list(holdings)
-    random.shuffle(shuffled)
-    again = locate(inventory, shuffled)
-    assert (again.worker.tolist(), again.workers) == (cached.worker.tolist(), cached.workers)
-
-
-def test_files_that_several_hosts_hold_spread_over_them() -> None:
-    inventory = table([(f"part-{n}", n, n) for n in range(9_000)])
-    keys = np.sort(file_keys(inventory))
-
-    cached = locate(inventory, [Holding(host, keys) for host in "abc"])
-
-    assert np.bincount(cached.worker).min() > 2_700
 
 
 @given(KEYS, KEYS, KEYS)

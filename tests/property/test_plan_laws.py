@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
-from windrow_service.planner.cached import Cached
+from tests.support.inventories import inventory, marked
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.strategies import STRATEGIES
@@ -65,10 +63,6 @@ def flags(count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).random(count) < 0.2
 
 
-def alone(cacheable: np.ndarray) -> Cached:
-    return replace(Cached.nothing(len(cacheable)), cacheable=cacheable)
-
-
 strategies = pytest.mark.parametrize("strategy", STRATEGIES)
 
 
@@ -105,7 +99,7 @@ def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(strategy: st
     def law(table: pa.Table, policy: Policy, seed: int) -> None:
         cacheable = flags(len(table), seed)
 
-        grouped = plan_groups(table, None, policy, alone(cacheable))
+        grouped = plan_groups(table, None, policy, marked(cacheable))
 
         for begin, end in zip(grouped.offsets[:-1], grouped.offsets[1:], strict=True):
             members = grouped.splits.take(np.arange(begin, end))
@@ -126,8 +120,8 @@ def test_the_same_files_in_any_order_give_the_same_plan_byte_for_byte(strategy: 
         order = np.random.default_rng(seed).permutation(len(table))
         cacheable = flags(len(table), seed)
 
-        one = plan_groups(table, None, policy, alone(cacheable))
-        other = plan_groups(table.take(pa.array(order)), None, policy, alone(cacheable[order]))
+        one = plan_groups(table, None, policy, marked(cacheable))
+        other = plan_groups(table.take(pa.array(order)), None, policy, marked(cacheable))
 
         assert ArrowGroups().encode(one) == ArrowGroups().encode(other)
 

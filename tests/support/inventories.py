@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from windrow_service.planner.cached import Cached
 from windrow_service.planner.columns import inventory_schema
 
 MIB = 2**20
@@ -41,3 +44,28 @@ def inventory(
         ],
         schema=schema,
     )
+
+
+def told(cached: Cached) -> Callable[[pa.Table, Any], Cached]:
+    """Return what tells a plan of these caches, by where files are in the order of paths."""
+
+    def tell(files: pa.Table, rows: np.ndarray) -> Cached:
+        return Cached(
+            cacheable=cached.cacheable[rows],
+            worker=cached.worker[rows],
+            workers=cached.workers,
+            choice=cached.choice[rows],
+        )
+
+    return tell
+
+
+def marked(flags: np.ndarray) -> Callable[[pa.Table, Any], Cached]:
+    """Return what tells a plan that these files are cacheable, and no worker lives."""
+
+    def tell(files: pa.Table, rows: np.ndarray) -> Cached:
+        nothing = Cached.nothing(len(rows))
+        nothing.cacheable[:] = flags[rows]
+        return nothing
+
+    return tell

@@ -90,7 +90,7 @@ class PlanRequest(Request):
     reuse: bool = Field(
         default=False,
         description="Take the groups of a plan that was made before for the same request and "
-        "snapshot, if there is one. Where workers hold files now is not asked again.",
+        "snapshot, if there is one. Cache rules, and where workers hold files, are as they were.",
     )
     page_size: Annotated[int, Whole(0, 10_000)] | None = Field(
         default=None,

@@ -55,7 +55,7 @@ class Cached:
         )
 
     def spread(self, rows: Ints, file_count: int) -> Cached:
-        """Return the same of `file_count` files, of which these are at `rows`."""
+        """Return the same of `file_count` files, of which these are at `rows`, in order."""
         if len(rows) == file_count:
             return self
         spread = Cached.nothing(file_count)

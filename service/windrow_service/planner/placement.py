@@ -22,8 +22,10 @@ from windrow_service.planner.splits import NO_HOST, Bools, Hashes, Ints, run_off
 
 # How much more than its even share a worker may get.
 _OVERLOAD = 1.25
-# A worker with less than this part of an even share gets files back that others hold for it,
+# A worker with less than this part of an even share gets files back that others hold for it, if
+# it lacks more than a few,
 _SHORT = 0.8
+_FEW = 16
 # but at most this part of a plan's files at a time: they are all read from the store again.
 _RETURNED_AT_ONCE = 0.1
 _COLUMNS = ["path", "size_bytes", "mtime_ns", "partition"]
@@ -55,44 +57,30 @@ class Caching:
             return Cached.nothing(len(rows))
         if len(at) < len(rows):
             chosen = chosen.take(pa.array(at))
-        hosts, capacity = _rooms(self.holdings)
-        worker = np.full(len(rows), NO_HOST, np.int64)
-        choice = np.full(len(rows), FALLBACK, np.int8)
         sizes = chosen["size_bytes"].to_numpy()
-        worker[at], choice[at] = place(file_keys(chosen), sizes, self.holdings, hosts, capacity)
-        return Cached(cacheable=cacheable, worker=worker, workers=hosts, choice=choice)
+        return place(file_keys(chosen), sizes, self.holdings).spread(at, len(rows))
 
 
-def place(
-    keys: Hashes,
-    sizes: Ints,
-    holdings: Sequence[Holding],
-    hosts: tuple[str, ...],
-    capacity: Ints,
-) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.int8]]]:
+def place(keys: Hashes, sizes: Ints, holdings: Sequence[Holding]) -> Cached:
     """Choose a worker for each of n cacheable files.
 
     Args:
         keys: Of the files, as `file_keys` makes them.
         sizes: Their bytes.
         holdings: What workers hold of the table.
-        hosts: The distinct hosts of the holdings.
-        capacity: Most bytes that each of the hosts keeps.
-
-    Returns:
-        For each file a position in `hosts` or NO_HOST, and why: HELD, PRIMARY, SECONDARY
-        or FALLBACK.
     """
+    hosts, capacity = _rooms(holdings)
     choice = np.full(len(keys), FALLBACK, np.int8)
-    if not hosts:
-        return np.full(len(keys), NO_HOST, np.int64), choice
     worker = _holders(keys, holdings, hosts)
     choice[worker != NO_HOST] = HELD
     held = np.flatnonzero(worker != NO_HOST)
     back = held[_owed(keys[held], worker[held], holdings, hosts)]
     rows = np.flatnonzero(worker == NO_HOST)
-    if not len(rows) and not len(back):
-        return worker, choice
+    cached = Cached(
+        cacheable=np.ones(len(keys), np.bool_), worker=worker, workers=hosts, choice=choice
+    )
+    if not hosts or not len(rows) + len(back):
+        return cached
     load = _loads(worker[held], sizes[held], len(hosts))
     share = _OVERLOAD * int(sizes.sum()) / len(hosts) + int(sizes.max())
     fair = np.minimum(capacity, int(share))
@@ -111,7 +99,7 @@ def place(
             open_ = (worker[rows] == NO_HOST) & (wanted != NO_HOST)
             settle(rows[open_], wanted[open_], limit, name)
     settle(back, candidates(keys[back], hosts)[0], fair, PRIMARY)
-    return worker, choice
+    return cached
 
 
 def _rooms(holdings: Sequence[Holding]) -> tuple[tuple[str, ...], Ints]:
@@ -172,16 +160,18 @@ def _holds(keys: Hashes, candidate: Ints, held: Hashes, host: Ints) -> Bools:
 
 def _owed(keys: Hashes, worker: Ints, holdings: Sequence[Holding], hosts: tuple[str, ...]) -> Ints:
     """Return the files that go back from their holders to a first choice that has few files."""
+    if not len(keys):
+        return np.empty(0, np.int64)
     number = {host: at for at, host in enumerate(hosts)}
     counts = np.zeros(len(hosts), np.int64)
     for holding in holdings:
         counts[number[holding.host]] += len(holding.keys)
-    short = counts < _SHORT * counts.sum() / len(hosts)
+    short = counts + _FEW < _SHORT * counts.sum() / len(hosts)
     if not short.any():
         return np.empty(0, np.int64)
     first, _ = candidates(keys, hosts)
     rows = np.flatnonzero((first != worker) & short[first])
-    # Rounded up, or the files of a small table would never go back.
+    # Rounded up: a plan may be of few files, and every plan of a table so.
     most = int(np.ceil(_RETURNED_AT_ONCE * len(keys)))
     return rows[np.argsort(keys[rows], kind="stable")[:most]]
 

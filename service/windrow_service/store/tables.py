@@ -19,7 +19,13 @@ from windrow_service.store.once import claim, settle
 from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
 from windrow_service.usecases.ports import Clock, Once, StoredTable
 
-_SELECT = sa.select(schema.tables, schema.snapshots.c.info.label("snapshot")).outerjoin(
+_SELECT = sa.select(
+    schema.tables,
+    schema.snapshots.c.info.label("snapshot"),
+    sa.exists()
+    .where(schema.cache_rules.c.table_id == schema.tables.c.table_id)
+    .label("has_cache_rules"),
+).outerjoin(
     schema.snapshots,
     (schema.snapshots.c.table_id == schema.tables.c.table_id)
     & (schema.snapshots.c.snapshot_id == schema.tables.c.current_snapshot_id),
@@ -194,4 +200,5 @@ def stored(row: Any) -> StoredTable:
         info=_info(row.name, row.definition, row.created_at, row.updated_at, row.snapshot),
         version=row.version,
         checked_at=utc(row.checked_at) if row.checked_at is not None else None,
+        has_cache_rules=row.has_cache_rules,
     )

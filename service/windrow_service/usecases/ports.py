@@ -27,12 +27,14 @@ class StoredTable:
         version: Changes whenever definition or current snapshot do; the entity tag.
         checked_at: When the look at the files began that the current snapshot agrees with;
             None before the first.
+        has_cache_rules: Whether there are any, be they expired.
     """
 
     table_id: int
     info: TableInfo
     version: str
     checked_at: datetime | None
+    has_cache_rules: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-import structlog
 from cachetools import LRUCache
 
 from windrow.models import CacheRule
-from windrow_service.filters.bind import bind
 from windrow_service.filters.errors import InvalidFilterError
-from windrow_service.filters.sql import parse_sql
 from windrow_service.planner.cacheable import MarkingRule, first_path_within
 from windrow_service.planner.file_keys import Holding
 from windrow_service.planner.placement import Caching
 from windrow_service.usecases.cache_ports import CacheMap
+from windrow_service.usecases.cache_rule_errors import InvalidCacheRuleError
 from windrow_service.usecases.cache_rule_ports import CacheRuleStore, StoredCacheRule
+from windrow_service.usecases.cache_rules import bind_rule
 from windrow_service.usecases.errors import CacheUnavailableError
 from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.ports import Clock, Runner, Snapshot, StoredTable
 from windrow_service.usecases.scans import Scan
 
 _MAX_RULES_KEPT = 10_000
-_log = structlog.get_logger(__name__)
 
 
 class TableCaching:
@@ -64,13 +61,14 @@ class TableCaching:
             SnapshotNotFoundError: The snapshot has been dropped since it was got.
             BusyError: Too much is waiting already.
         """
-        stored = await self._rules.active(table.table_id, self._clock())
-        if not stored:
+        if not table.has_cache_rules:
             return Caching()
-        rules = [await self.rule(each, snapshot) for each in stored]
-        return Caching(
-            [rule for rule in rules if rule is not None], await self._holdings(table.table_id) or ()
-        )
+        stored = await self._rules.active(table.table_id, self._clock())
+        found = [await self.rule(each, snapshot) for each in stored]
+        rules = [rule for rule in found if rule is not None]
+        if not rules:
+            return Caching()
+        return Caching(rules, await self.holdings(table.table_id) or ())
 
     async def rule(self, stored: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
         """Return a rule as the planner applies it; None where it marks nothing of a snapshot.
@@ -86,16 +84,9 @@ class TableCaching:
 
     async def _bound(self, info: CacheRule, snapshot: Snapshot) -> MarkingRule | None:
         try:
-            rule = marking_rule(info, snapshot)
-        except InvalidFilterError as error:
+            rule = MarkingRule(bind_rule(info.filter, snapshot))
+        except (InvalidFilterError, InvalidCacheRuleError):
             # The table's partition columns have changed since the rule was made.
-            _log.warning(
-                "a cache rule marks nothing",
-                table=info.table,
-                rule=info.rule,
-                reason=str(error),
-                remedy="drop it, or put it anew",
-            )
             return None
         if info.max_bytes is None:
             return rule
@@ -109,26 +100,9 @@ class TableCaching:
 
         return await self._runner.run(limited)
 
-    async def _holdings(self, table_id: int) -> Sequence[Holding] | None:
+    async def holdings(self, table_id: int) -> Sequence[Holding] | None:
         """Return what workers hold of a table; None while the cache map does not answer."""
         try:
             return await self._cache.holdings(table_id, self._clock())
         except CacheUnavailableError:
             return None
-
-
-def marking_rule(info: CacheRule, snapshot: Snapshot) -> MarkingRule:
-    """Return a rule for a snapshot, without regard to its limit of bytes.
-
-    Raises:
-        InvalidFilterError: Its filter is not one on the partition columns.
-    """
-    # It kept to the limits of filters when it was made.
-    most = sys.maxsize
-    tree = (
-        parse_sql(info.filter, max_nodes=most, max_depth=most)
-        if isinstance(info.filter, str)
-        else info.filter
-    )
-    types = {field.name: field.type for field in snapshot.partition_schema}
-    return MarkingRule(bind(tree, types, max_nodes=most, max_depth=most))

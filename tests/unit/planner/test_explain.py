@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory
-from windrow_service.planner.cached import Cached
+from tests.support.inventories import inventory, marked
 from windrow_service.planner.explain import Tally, fill_histogram, tally_reasons
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy
@@ -24,8 +22,7 @@ NONE = Tally(0, 0, 0)
 def planned(files: pa.Table, cacheable: Sequence[int] = (), **limits: int) -> GroupedSplits:
     flags = np.zeros(len(files), np.bool_)
     flags[list(cacheable)] = True
-    cached = replace(Cached.nothing(len(files)), cacheable=flags)
-    return plan_groups(files, None, Policy(max_split_size=10, **limits), cached)
+    return plan_groups(files, None, Policy(max_split_size=10, **limits), marked(flags))
 
 
 def test_groups_of_several_splits_are_small() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from tests.support.inventories import MIB, inventory
-from windrow_service.planner.cached import Cached
+from tests.support.inventories import MIB, inventory, marked
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy
 
@@ -44,7 +41,7 @@ def test_a_missing_bucket_does_not_mix_with_bucket_zero() -> None:
 
 def test_a_cacheable_split_stays_alone_and_the_others_still_group() -> None:
     policy = Policy(strategy="openlookeng")
-    cached = replace(Cached.nothing(4), cacheable=np.array([False, True, False, False]))
+    cached = marked(np.array([False, True, False, False]))
 
     grouped = plan_groups(inventory([1] * 4), None, policy, cached)
 
