@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from windrow.cli import cache, db, demo, explain, plans, serve, snapshots, tables, token, worker
+from windrow.cli import (
+    agent,
+    cache,
+    db,
+    demo,
+    explain,
+    plans,
+    serve,
+    snapshots,
+    tables,
+    token,
+    worker,
+)
 from windrow.errors import WindrowError
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
@@ -32,6 +44,7 @@ tables.app.command("snapshots")(snapshots.list_snapshots)
 tables.app.command("expire")(snapshots.expire)
 app.add_typer(tables.app, name="table")
 app.add_typer(cache.app, name="cache")
+worker.app.command("run")(agent.run)
 app.add_typer(worker.app, name="worker")
 app.add_typer(db.app, name="db")
 app.add_typer(token.app, name="token")

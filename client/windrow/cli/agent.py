@@ -1,0 +1,98 @@
+"""`windrow worker run`: tend the cache of this host until stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from windrow.cli.consoles import show
+from windrow.cli.options import DEFAULT_URL, Url, byte_size
+from windrow.cli.render import message, size_text
+from windrow.connecting import connect
+from windrow.models import WORKER_ID_PATTERN
+from windrow.worker.hosts import this_host, worker_id_of
+from windrow.worker.opening import FOLDER_VARIABLE
+
+_DEFAULT_FOLDER = Path("~/.cache/windrow")
+# The agent has patience of its own.
+_ANSWER_TIMEOUT_S = 15.0
+
+
+def _worker_id(text: str) -> str:
+    if not re.fullmatch(WORKER_ID_PATTERN, text):
+        raise typer.BadParameter(
+            f"{text!r} is not an id: use up to 128 letters, digits, '_', '-' and '.'"
+        )
+    return text
+
+
+def run(
+    url: Url = DEFAULT_URL,
+    cache_dir: Annotated[
+        Path,
+        typer.Option(
+            envvar=FOLDER_VARIABLE,
+            help="Folder of the cache, on a local disk; made if it is not there.",
+            metavar="DIR",
+        ),
+    ] = _DEFAULT_FOLDER,
+    capacity: Annotated[
+        int, typer.Option(parser=byte_size, help="Most bytes that it may take.", metavar="SIZE")
+    ] = "10GB",  # type: ignore[assignment] # read by the parser
+    host: Annotated[
+        str | None,
+        typer.Option(help="This host, by the name that Spark knows it by; found out by default."),
+    ] = None,
+    worker_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", parser=_worker_id, help="Lasting name of this worker; its host by default."
+        ),
+    ] = None,
+    ttl: Annotated[
+        int,
+        typer.Option(
+            help="Seconds after which plans do without this worker when it is not heard of.",
+            min=1,
+            max=3600,
+        ),
+    ] = 30,
+) -> None:
+    """Keep a cache for the executors of this host until stopped; one agent for each host.
+
+    Executors use it if WINDROW_CACHE_DIR in their environment names the folder. They must run as
+    the same user as the agent.
+    """
+    # Only now, as it cannot be on Windows, where the other commands can.
+    from windrow.worker.agent import Agent
+
+    host = host or this_host()
+    folder = os.path.abspath(cache_dir.expanduser())
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("windrow").setLevel(logging.INFO)
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    with connect(url, timeout_s=_ANSWER_TIMEOUT_S, attempts=1) as client:
+        agent = Agent(
+            client,
+            folder,
+            host=host,
+            capacity_bytes=capacity,
+            worker_id=worker_id or worker_id_of(host),
+            ttl_seconds=ttl,
+        )
+        show(
+            message(
+                f"caching up to {size_text(capacity)} for {host}: start its executors with "
+                f"{FOLDER_VARIABLE}={folder}"
+            )
+        )
+        agent.run(stopped)
