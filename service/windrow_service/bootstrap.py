@@ -58,6 +58,7 @@ from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.plans import MakePlan, PlanLimits
 from windrow_service.usecases.publish import PublishInventory
 from windrow_service.usecases.refresh import RefreshTable
+from windrow_service.usecases.show_cache import ShowCache
 from windrow_service.usecases.snapshots import ExpireSnapshots
 from windrow_service.usecases.table_caching import TableCaching
 from windrow_service.usecases.tables import RegisterTable
@@ -225,6 +226,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 clock=_now,
                 max_filter_nodes=settings.limits.max_filter_nodes,
                 max_filter_depth=settings.limits.max_filter_depth,
+            ),
+            show_cache=ShowCache(
+                snapshots=snapshots,
+                manifests=manifests,
+                rules=cache_rules,
+                caching=caching,
+                runner=runner,
+                clock=_now,
             ),
             publish_inventory=PublishInventory(
                 tables=tables,

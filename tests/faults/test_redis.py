@@ -115,6 +115,9 @@ def test_without_redis_plans_are_whole_and_not_local_and_readiness_says_so(setup
         "status": "degraded",
         "checks": {"database": "ok", "cache": "unavailable"},
     }
+    cache = setup.http.get("/tables/events/cache").json()
+    assert (cache["cacheable_files"], cache["cached_files"], cache["workers"]) == (6, 0, [])
+    assert not cache["complete"]
     for refused in (
         setup.http.put("/workers/w1", json=BEAT),
         setup.http.get("/workers"),

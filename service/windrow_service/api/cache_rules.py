@@ -6,7 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Response, status
 
-from windrow.models import CACHE_RULE_PATTERN, CacheRule, CacheRuleDefinition, CacheRules
+from windrow.models import (
+    CACHE_RULE_PATTERN,
+    CacheRule,
+    CacheRuleDefinition,
+    CacheRules,
+    TableCache,
+)
 from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import ServicesDep, TableNamePath, version_of
 from windrow_service.api.once import Answer, OnceDep
@@ -107,6 +113,20 @@ async def delete_cache_rule(
     """End a cache rule. What workers hold by it stays until it makes room for other files."""
     await services.cache_rules.delete(name, rule, version_of(if_match), once(_deleted))
     return _deleted(None).response()
+
+
+@router.get(
+    "/tables/{name}/cache",
+    operation_id="show_cache",
+    dependencies=[READ],
+    responses=problem_responses(404, 409, 422, 503),
+)
+async def show_cache(name: TableNamePath, services: ServicesDep) -> TableCache:
+    """Return what of a table's current snapshot is cacheable, and where it is cached.
+
+    Rules that have expired are left out.
+    """
+    return await services.show_cache(name)
 
 
 def _deleted(_: None) -> Answer:

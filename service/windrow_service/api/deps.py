@@ -22,6 +22,7 @@ from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan
 from windrow_service.usecases.ports import Clock, OnceStore, Runner, SnapshotStore, TableStore
 from windrow_service.usecases.publish import PublishInventory
+from windrow_service.usecases.show_cache import ShowCache
 from windrow_service.usecases.snapshots import ExpireSnapshots
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.workers import ReportCachedFiles
@@ -43,6 +44,7 @@ class Services:
     cache_rules: CacheRuleStore
     register_table: RegisterTable
     define_cache_rule: DefineCacheRule
+    show_cache: ShowCache
     publish_inventory: PublishInventory
     expire_snapshots: ExpireSnapshots
     refreshes: Refreshes

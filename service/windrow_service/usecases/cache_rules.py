@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from windrow.models import CacheRuleDefinition, Filter
 from windrow_service.filters.bind import bind
-from windrow_service.filters.limits import MAX_DEPTH, MAX_NODES
 from windrow_service.filters.sql import parse_sql
 from windrow_service.planner.expressions import Expression, columns_of
 from windrow_service.usecases.cache_rule_errors import InvalidCacheRuleError
@@ -67,15 +67,19 @@ class DefineCacheRule:
 
 
 def bind_rule(
-    filter: Filter, snapshot: Snapshot, *, max_nodes: int = MAX_NODES, max_depth: int = MAX_DEPTH
+    filter: Filter,
+    snapshot: Snapshot,
+    *,
+    max_nodes: int = sys.maxsize,
+    max_depth: int = sys.maxsize,
 ) -> Expression:
     """Return what a rule's filter asks of the partition values of a snapshot's files.
 
     Args:
         filter: As it was given.
         snapshot: Has the columns.
-        max_nodes: Most nodes of the filter.
-        max_depth: Most levels of the filter.
+        max_nodes: Most nodes of the filter; a rule that is kept had no more than were allowed.
+        max_depth: Most levels of the filter, likewise.
 
     Raises:
         InvalidFilterError: The filter cannot be read, or names a column that is not there.

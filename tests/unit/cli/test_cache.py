@@ -13,10 +13,16 @@ import httpx
 import pytest
 
 from tests.unit.cli.conftest import Command, Said
-from windrow.cli.render import DASH
+from windrow.cli.render import DASH, size_text
 
 TABLE = "cached.events"
 RECENT = "ds >= '2026-11-02'"
+BEAT = {
+    "host": "host-1",
+    "capacity_bytes": 200 * 2**30,
+    "used_bytes": 5 * 2**20,
+    "counters": {"hits": 12345, "misses": 7},
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +42,8 @@ def table(windrow: Command, refreshed: str) -> Iterator[str]:
 
 @pytest.fixture
 def worker(coordinator_url: str) -> Iterator[str]:
-    beat = {
-        "host": "host-1",
-        "capacity_bytes": 200 * 2**30,
-        "used_bytes": 5 * 2**20,
-        "counters": {"hits": 12345, "misses": 7},
-    }
     with httpx.Client(base_url=coordinator_url) as http:
-        http.put("/workers/w-1", json=beat).raise_for_status()
+        http.put("/workers/w-1", json=BEAT).raise_for_status()
         yield "w-1"
         http.delete("/workers/w-1")
 
@@ -194,6 +194,38 @@ def test_sql_that_cannot_be_run_is_refused_in_plain_words(
 ) -> None:
     assert said in _refused(windrow("cache", "sql", text))
     assert windrow("cache", "list", table, "--json").out == '{\n  "rules": []\n}\n'
+
+
+# --- what is cached -------------------------------------------------------------
+
+
+def test_show_says_what_is_cacheable_and_which_host_holds_it(
+    windrow: Command, coordinator_url: str, table: str, worker: str, sales: Path
+) -> None:
+    windrow("cache", "add", table, "--where", RECENT, "--name", "recent", "--max-bytes", "5MB")
+    path = "ds=2026-11-03/part-0.parquet"
+    stat = (sales / path).stat()
+    held = {"path": path, "size_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    with httpx.Client(base_url=coordinator_url) as http:
+        session = http.put(f"/workers/{worker}", json=BEAT).json()["session"]
+        report = {"table": table, "session": session, "added": [held]}
+        http.post(f"/workers/{worker}/cached-files", json=report).raise_for_status()
+
+    said = windrow("cache", "show", table)
+
+    assert f"{table}, snapshot 1: 1 of 4 cacheable files are cached" in said.out
+    assert re.search(rf"recent +{RECENT} +4 +1 .* 5 MB ", said.out)
+    assert re.search(rf"host-1 +1 +{size_text(stat.st_size)} +0 *\n", said.out)
+    found = _json(windrow("cache", "show", table, "--json"))
+    assert (found["cacheable_files"], found["workers"][0]["host"]) == (4, "host-1")
+
+
+def test_show_of_a_table_that_nothing_caches_says_what_to_do(windrow: Command, table: str) -> None:
+    said = windrow("cache", "show", table)
+
+    assert f"{table} has no cache rules" in said.out
+    assert f"windrow cache add {table} --where" in said.out
+    assert "windrow worker run" in said.out
 
 
 # --- workers --------------------------------------------------------------------
