@@ -111,7 +111,7 @@ def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
             f"{counters.failures:,}",
             f"{counters.evictions:,}",
             size_text(counters.hit_bytes + counters.miss_bytes),
-            time_text(worker.expires_at),
+            f"{worker.expires_at:%H:%M:%S %Z}",
         )
     return shown
 
