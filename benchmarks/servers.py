@@ -24,10 +24,12 @@ class Deployment:
 
     Attributes:
         folder: Where tables may lie.
+        redis_url: Where Redis is.
     """
 
     def __init__(self, folder: Path, database_url: str, redis_url: str) -> None:
         self.folder = folder
+        self.redis_url = redis_url
         self._environment = {
             "WINDROW_DATABASE_URL": database_url,
             "WINDROW_REDIS_URL": redis_url,

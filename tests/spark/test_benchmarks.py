@@ -109,3 +109,14 @@ def test_plan_quality_finds_balanced_the_best_or_equal_best_on_every_workload(
         for one in content["qualities"]
         if one["strategy"] == "balanced" and one["host_local"] is not None
     )
+
+
+def test_cache_plans_measures_a_plan_of_cached_files_beside_one_without_rules(
+    tmp_path: Path,
+) -> None:
+    content = _quick("cache_plans", tmp_path, "--runs", "1", "--files", "5000", "--workers", "3")
+
+    assert {row["peer"] for row in content["results"]} == {"no cache rules"}
+    (figures,) = content["figures"]
+    assert 0.25 < figures["moved"] < 0.45
+    assert 8 * 5_000 <= figures["redis_bytes"] < 64 * 5_000

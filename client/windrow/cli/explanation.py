@@ -42,6 +42,7 @@ def explanation(said: PlanExplanation) -> RenderableType:
             _section("Groups", _reasons(said)),
             _section("How full they are", _fill(said)),
             _section("Where their bytes are", _places(said)),
+            *([_section("Where cacheable files are read", _workers(said))] * bool(said.placements)),
             _section("Strategies side by side", _strategies(said), *_slots(said)),
         ]
     return Group(*parts)
@@ -105,6 +106,21 @@ def _places(said: PlanExplanation) -> Table:
             share = _percent(size_bytes, said.size_bytes)
             bar = _bar(size_bytes, said.size_bytes, "cyan")
             table.add_row(name, size_text(size_bytes), share, bar)
+    return table
+
+
+def _workers(said: PlanExplanation) -> Table:
+    table = _table("worker", "cached", "size", "to fetch", "size", "")
+    sizes = [each.cached_bytes + each.placed_bytes for each in said.placements]
+    for each, size_bytes in zip(said.placements, sizes, strict=True):
+        table.add_row(
+            Text(each.host or "none has room", "" if each.host else "yellow"),
+            f"{each.cached_files:,}",
+            size_text(each.cached_bytes),
+            f"{each.placed_files:,}",
+            size_text(each.placed_bytes),
+            _bar(size_bytes, max(sizes), "cyan" if each.host else "yellow"),
+        )
     return table
 
 

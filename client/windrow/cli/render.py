@@ -16,6 +16,7 @@ from windrow.cli.histogram import SizeBin, file_sizes, size_bins
 from windrow.models import (
     Column,
     Plan,
+    PlanSummary,
     PublishedSnapshot,
     RefreshStatus,
     SnapshotInfo,
@@ -93,6 +94,17 @@ def _picture(title: str, noun: str, sizes: pa.ChunkedArray, style: str) -> Rende
     return Group(head, histogram(size_bins(sizes), style))
 
 
+def _cacheable(summary: PlanSummary) -> str:
+    fetched = summary.primary_placements + summary.secondary_placements
+    parts = {
+        "cached": summary.cached_files,
+        "to be cached once they are read": fetched,
+        "without a worker that has room": summary.fallback_placements,
+    }
+    said = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+    return f"{summary.cacheable_files:,} files: {said}"
+
+
 def plan_figures(info: Plan) -> Table:
     """Show a plan in figures."""
     summary = info.summary
@@ -116,6 +128,8 @@ def plan_figures(info: Plan) -> Table:
             f"{size_text(summary.largest_group_bytes)}, "
             f"at most {summary.largest_group_splits:,} splits",
         )
+    if summary.cacheable_files:
+        table.add_row("cacheable", _cacheable(summary))
     table.add_row("with hosts", f"{summary.groups_with_hosts:,} groups")
     table.add_row("columns", Text(", ".join(column.name for column in info.columns)))
     table.add_row("planned in", seconds_text(summary.planning_seconds))

@@ -18,6 +18,7 @@ from windrow.models import (
     PlanOptions,
     PrunedFiles,
     StrategyFigures,
+    WorkerPlacement,
 )
 
 STRATEGIES = ["balanced", "openlookeng", "spark", "iceberg", "tez"]
@@ -66,6 +67,14 @@ SAID = PlanExplanation(
     reasons=[
         GroupReason(reason="cacheable", groups=0, splits=0, size_bytes=0),
         GroupReason(reason="small", groups=99, splits=4_099, size_bytes=3 * GIB),
+    ],
+    placements=[
+        WorkerPlacement(
+            host="cache-1", cached_files=4_000, cached_bytes=GIB, placed_files=0, placed_bytes=0
+        ),
+        WorkerPlacement(
+            host=None, cached_files=0, cached_bytes=0, placed_files=7, placed_bytes=2_048
+        ),
     ],
     fill_histogram=[0] * 9 + [99],
     locality=Locality(
@@ -170,7 +179,7 @@ def test_a_step_that_pruned_nothing_is_shown_and_a_reason_of_no_group_is_not() -
     lines = _lines(SAID)
 
     assert _row(lines, "Bloom filters") == ["Bloom", "filters", "0", "0", "B"]
-    assert not any("cacheable" in line for line in lines)
+    assert not any("cacheable:" in line for line in lines)
 
 
 def test_the_plans_own_strategy_comes_first_with_all_of_its_figures() -> None:
@@ -185,3 +194,13 @@ def test_the_plans_own_strategy_comes_first_with_all_of_its_figures() -> None:
 
 def test_a_share_that_is_little_is_not_none() -> None:
     assert "< 1 %" in " ".join(_row(_lines(SAID), "in its rack"))
+
+
+def test_workers_that_read_cacheable_files_are_shown_and_so_are_files_without_one() -> None:
+    lines = _lines(SAID)
+
+    assert _row(lines, "cache-1")[1:8] == ["4,000", "1", "GB", "0", "0", "B", "█" * 30]
+    assert _row(lines, "none")[:7] == ["none", "has", "room", "0", "0", "B", "7"]
+    assert not any(
+        "cacheable files" in line for line in _lines(SAID.model_copy(update={"placements": []}))
+    )
