@@ -145,6 +145,27 @@ def test_a_table_has_at_most_a_hundred_rules(http: httpx.Client, events: str) ->
     assert len(http.get(f"/tables/{events}/cache-rules").json()["rules"]) == 100
 
 
+def test_a_change_that_is_asked_for_again_under_its_key_is_made_once(
+    http: httpx.Client, events: str
+) -> None:
+    key = {"Idempotency-Key": f"put-{events}"}
+    first = http.put(path(events), json=RECENT, headers=key)
+    http.put(path(events), json={"filter": "ds IS NULL"}).raise_for_status()
+
+    again = http.put(path(events), json=RECENT, headers=key)
+    other = http.put(path(events), json={"filter": "ds IS NULL"}, headers=key)
+
+    assert (again.status_code, again.content) == (201, first.content)
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert again.headers["Idempotency-Replayed"] == "true"
+    problem_of(other, 422, "idempotency-key-reused")
+    assert http.get(path(events)).json()["filter"] == "ds IS NULL"
+    key = {"Idempotency-Key": f"delete-{events}"}
+    for replayed in (None, "true"):
+        gone = http.delete(path(events), headers=key)
+        assert (gone.status_code, gone.headers.get("Idempotency-Replayed")) == (204, replayed)
+
+
 # --- refusals -------------------------------------------------------------------
 
 
