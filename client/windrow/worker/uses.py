@@ -85,8 +85,10 @@ class CacheUse:
             read: Reads it past the cache, and makes sure that it is the one that the key names.
                 What it raises is raised here.
         """
+        if (content := self.at_hand(key)) is not None:
+            return content
         with self._alone(key):
-            # Also after `at_hand`: whoever held the lock has fetched it.
+            # Whoever held the lock may have fetched it.
             content = self.at_hand(key)
             if content is None:
                 content = fetched = read()

@@ -177,6 +177,20 @@ def test_what_was_read_longest_ago_makes_room(tmp_path: Path) -> None:
     assert cache.volume() <= 4 * LARGE
 
 
+def test_room_that_entries_took_is_given_back_to_the_disk(tmp_path: Path) -> None:
+    cache = cache_in(tmp_path)
+    for i in range(100):
+        cache.keep(key_of(f"{i}"), content_of(SMALL))
+    before = cache.volume()
+
+    for i in range(100):
+        cache.drop(key_of(f"{i}"))
+    cache.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    assert before > 100 * SMALL
+    assert (tmp_path / "files" / "cache.db").stat().st_size == cache.volume() < 20 * SMALL
+
+
 def test_a_file_larger_than_the_cache_is_refused_and_nothing_goes(tmp_path: Path) -> None:
     cache = cache_in(tmp_path, capacity=2 * LARGE)
     cache.keep(key_of("a"), content_of(LARGE))
