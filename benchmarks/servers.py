@@ -37,13 +37,15 @@ class Deployment:
         }
 
     @contextmanager
-    def replicas(self, count: int) -> Iterator[list[CoordinatorProcess]]:
-        """Run fresh replicas, whose caches are empty."""
+    def replicas(self, count: int, **environment: str) -> Iterator[list[CoordinatorProcess]]:
+        """Run fresh replicas, whose caches are empty; with more settings if given."""
         with ExitStack() as stack:
             yield [
                 stack.enter_context(
                     coordinator_process(
-                        self.folder / f"state{number}", self.folder, **self._environment
+                        self.folder / f"state{number}",
+                        self.folder,
+                        **self._environment | environment,
                     )
                 )
                 for number in range(count)

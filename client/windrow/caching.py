@@ -83,6 +83,10 @@ class CacheCalls:
                     found += self.cache_rules(info.name)
         return found
 
+    def cache_rule(self, table: str, rule: str) -> CacheRule:
+        """Return one cache rule of a table."""
+        return read_answer(CacheRule, self._transport.call("GET", _rule_path(table, rule)))
+
     def drop_cache(self, table: str, rule: str) -> None:
         """End a cache rule; what workers hold by it stays until it makes room for others."""
         self._transport.call("DELETE", _rule_path(table, rule))

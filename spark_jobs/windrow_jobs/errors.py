@@ -4,9 +4,12 @@
   + UnfitTableError        the job cannot take the inventory of such a table
   + UnfitFilesError        files or folders are in the way; nothing was published
   + TableMovedError        somebody changed the table meanwhile; nothing was published
+  + ColdFilesError         cacheable files are in no cache
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from windrow.errors import WindrowError
 
@@ -54,4 +57,35 @@ class TableMovedError(JobError):
         return (
             f"table {self.table!r} was changed while its files were read, and nothing was "
             "published: run the job again"
+        )
+
+
+class ColdFilesError(JobError):
+    """Cacheable files are not in the cache of the worker that is to hold them.
+
+    Attributes:
+        table: The table.
+        elsewhere_files: Files whose tasks Spark did not run on their worker.
+        failed_files: Files that could not be fetched, or not be kept.
+        reasons: Why, of some.
+    """
+
+    def __init__(
+        self, table: str, elsewhere_files: int, failed_files: int, reasons: Sequence[str]
+    ) -> None:
+        super().__init__(table, elsewhere_files, failed_files, reasons)
+        self.table = table
+        self.elsewhere_files = elsewhere_files
+        self.failed_files = failed_files
+        self.reasons = reasons
+
+    def __str__(self) -> str:
+        counts = {
+            "were looked at by other hosts alone": self.elsewhere_files,
+            "could not be fetched or kept": self.failed_files,
+        }
+        said = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+        return (
+            f"of the cacheable files of {self.table!r}, {said}: {'; '.join(self.reasons)}; what "
+            "was fetched stays, and the same command again fetches the rest"
         )

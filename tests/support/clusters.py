@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pyspark
 
+from windrow.client import Client
+from windrow.models import CacheCounters
+
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 
 _HOME = Path(pyspark.__file__).parent
@@ -189,6 +192,19 @@ def wait_for(log: Path, words: str) -> str:
                 return line
         time.sleep(0.1)
     raise AssertionError(f"{words!r} did not appear: {log.read_text(errors='replace')}")
+
+
+def counters(client: Client) -> CacheCounters:
+    """Return what all caches have done up to now, once their agents have told of it."""
+    # A beat that is on its way may have been begun before.
+    for _ in range(2):
+        told = {worker.worker_id: worker.expires_at for worker in client.workers()}
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while any(told.get(one.worker_id) == one.expires_at for one in client.workers()):
+            assert time.monotonic() < deadline, "an agent does not beat"
+            time.sleep(0.1)
+    each = [worker.counters.model_dump() for worker in client.workers()]
+    return CacheCounters(**{name: sum(one[name] for one in each) for name in each[0]})
 
 
 def _daemon(

@@ -10,6 +10,7 @@ import typer
 from windrow.caching import CacheSqlResult
 from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
 from windrow.cli.consoles import show, show_json
+from windrow.cli.on_spark import prepare_spark
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -21,6 +22,7 @@ from windrow.cli.options import (
 )
 from windrow.cli.render import message, size_text
 from windrow.connecting import connect
+from windrow.demo.errors import MissingPackageError
 from windrow.models import CacheRule
 
 app = typer.Typer(
@@ -134,6 +136,33 @@ def show_cache(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False
         show_json(found)
     else:
         show(table_cache(found))
+
+
+@app.command()
+def warm(
+    table: TableName,
+    rule: Annotated[
+        str | None,
+        typer.Argument(metavar="[RULE]", help="One of its rules; all of them by default."),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(help="Where Spark runs, with the workers' hosts.", metavar="MASTER"),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch a table's cacheable files into the caches of the workers that are to hold them.
+
+    A Spark job, if there is work; what the workers hold already is not fetched again.
+    """
+    try:
+        from windrow_jobs.warm import run
+    except ImportError as error:
+        raise MissingPackageError("pyspark", "spark") from error
+    prepare_spark(master)
+    with connect(url) as client:
+        run(table, client, rule, master=master, as_json=as_json)
 
 
 @app.command()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from windrow.cli.consoles import error_console, show, show_json
+from windrow.cli.on_spark import prepare_spark
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -23,7 +23,6 @@ from windrow.cli.render import message, refresh_outcome, table_details, table_li
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
-from windrow.demo.session import require_java
 from windrow.models import RefreshStatus
 
 app = typer.Typer(
@@ -187,10 +186,7 @@ def _refresh_on_spark(name: str, url: str, master: str | None, as_json: bool) ->
         from windrow_jobs.inventory import run
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
-    require_java()
-    if master is not None and master.startswith("local"):
-        # Else Spark runs the `python3` of PATH, which may be another.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    prepare_spark(master)
     with connect(url) as client:
         run(name, client, master=master, as_json=as_json)
 

@@ -1,0 +1,272 @@
+"""Spark job: fetch a table's cacheable files into the caches of the workers that are to hold them.
+
+windrow cache warm sales.events --master spark://spark:7077 --url URL
+spark-submit spark_jobs/windrow_jobs/warm.py sales.events --coordinator URL
+python -m windrow_jobs.warm sales.events november --coordinator URL
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+from pydantic import BaseModel
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from rich.table import Table
+
+from windrow import worker
+from windrow.cli.consoles import show, show_json
+from windrow.cli.options import AsJson, TableName
+from windrow.cli.render import seconds_text, size_text
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.errors import WindrowError
+from windrow.plans import SplitPlan
+from windrow.spark import executor
+from windrow.spark.descriptors import Descriptor, descriptors_of
+from windrow.spark.placement import placed, require_classic
+from windrow_jobs import warming
+from windrow_jobs.errors import ColdFilesError
+from windrow_jobs.reporting import OnProgress, now_and_then, telling
+from windrow_jobs.warming import Warmed, Warming
+
+# What runs in tasks travels with them.
+for module in (executor, warming, worker):
+    cloudpickle.register_pickle_by_value(module)
+
+# A task that ran elsewhere may find its worker free the next time.
+_ATTEMPTS = 3
+_MAX_SHOWN_REASONS = 10
+_LOCALITY_WAIT = "60s"
+
+StartSpark = Callable[[], SparkSession]
+
+
+@dataclass(slots=True, kw_only=True)
+class Warmth:
+    """What the job did, in files; bytes of those fetched and of those there already.
+
+    Attributes:
+        table: Its name.
+        rule: The rule whose files were asked for; None is all rules.
+        cacheable_files: Files that they mark.
+        fetched_files: Fetched by the worker that is to hold them.
+        present_files: That it held before.
+        unplaced_files: That no worker is to hold, as none lives or has room.
+        elsewhere_files: Whose tasks Spark ran on other hosts, each time.
+        failed_files: That could not be fetched or kept.
+        reasons: Why, of a few of them.
+        seconds: How long it took.
+    """
+
+    table: str
+    rule: str | None
+    cacheable_files: int = 0
+    fetched_files: int = 0
+    fetched_bytes: int = 0
+    present_files: int = 0
+    present_bytes: int = 0
+    unplaced_files: int = 0
+    elsewhere_files: int = 0
+    failed_files: int = 0
+    reasons: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def warm(
+    start_spark: StartSpark,
+    client: Client,
+    table: str,
+    rule: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> Warmth:
+    """Fetch the cacheable files that the workers do not hold yet; run again, it has no work.
+
+    Args:
+        start_spark: Gives a classic session with executors on the workers' hosts; not called
+            if the workers hold all files.
+        client: Of the coordinator that knows the table.
+        table: The table.
+        rule: One of its rules; all of them by default.
+        on_progress: Told what begins, and now and then how far it is.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+        ProblemError: The coordinator refuses.
+    """
+    began_s = time.monotonic()
+    filter_ = None if rule is None else client.cache_rule(table, rule).filter
+    asked = filter_.model_dump(mode="json") if isinstance(filter_, BaseModel) else filter_
+    plan = client.plan(table, filter=asked, cached_splits="by_worker")
+    summary, groups = plan.summary, fetchable(plan)
+    warmth = Warmth(
+        table=table,
+        rule=rule,
+        cacheable_files=summary.cacheable_files,
+        unplaced_files=summary.fallback_placements,
+    )
+    if summary.primary_placements + summary.secondary_placements:
+        _fetch(start_spark(), plan, groups, warmth, on_progress)
+    else:
+        warmth.present_files = summary.cached_files
+        warmth.present_bytes = pc.sum(_files(groups).field("size_bytes")).as_py() or 0
+    warmth.seconds = time.monotonic() - began_s
+    return warmth
+
+
+def fetchable(plan: SplitPlan) -> pa.Table:
+    """Return the groups that workers are to hold, with each of their files once."""
+    groups = plan.groups.filter(pc.is_valid(plan.groups["cached_on"])).combine_chunks()
+    lists = groups["splits"].combine_chunks()
+    files = lists.flatten()
+    first = pc.equal(files.field("start"), 0)
+    parents = pc.list_parent_indices(lists).filter(first)
+    counts = np.bincount(parents.to_numpy(), minlength=len(groups))
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    kept = pa.ListArray.from_arrays(pa.array(ends), files.filter(first))
+    at = groups.schema.get_field_index("splits")
+    return groups.set_column(at, "splits", kept).filter(pa.array(counts > 0))
+
+
+def _files(groups: pa.Table) -> pa.StructArray:
+    return groups["splits"].combine_chunks().flatten()
+
+
+def _fetch(
+    spark: SparkSession,
+    plan: SplitPlan,
+    groups: pa.Table,
+    warmth: Warmth,
+    on_progress: OnProgress,
+) -> None:
+    """Run tasks where the groups' workers are, and note what they did."""
+    require_classic(spark)
+    context = spark.sparkContext
+    file_count, size_bytes = context.accumulator(0), context.accumulator(0)
+
+    def on_file(fetched_bytes: int) -> None:
+        file_count.add(1)
+        size_bytes.add(fetched_bytes)
+
+    total = f"{len(_files(groups)):,} files"
+
+    def tell() -> None:
+        done = f"{file_count.value:,} of {total}"
+        on_progress(f"{done} looked at, {size_text(size_bytes.value)} fetched")
+
+    work = Warming(plan.info.table, plan.info.location, on_file)
+    left: list[Descriptor] = descriptors_of(groups)
+    away: list[Warmed] = []
+    on_progress(f"{total} on {len(pc.unique(groups['cached_on']))} workers")
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            on_progress(f"again {len(left):,} tasks that ran on other hosts")
+        with now_and_then(tell):
+            rows = placed(spark, left).rdd.mapPartitionsWithIndex(work).collect()
+        done = [Warmed(*row) for row in rows]
+        for one in done:
+            warmth.fetched_files += one.fetched_files
+            warmth.fetched_bytes += one.fetched_bytes
+            warmth.present_files += one.present_files
+            warmth.present_bytes += one.present_bytes
+            warmth.failed_files += one.failed_files
+            warmth.reasons += one.failures
+        away = [one for one in done if one.away is not None]
+        left = [left[one.task] for one in away]
+        if not left:
+            break
+    warmth.elsewhere_files = sum(one.file_count for one in away)
+    warmth.reasons += sorted({str(one.away) for one in away})
+    del warmth.reasons[_MAX_SHOWN_REASONS:]
+
+
+def run(
+    table: str,
+    client: Client,
+    rule: str | None = None,
+    *,
+    master: str | None = None,
+    as_json: bool = False,
+) -> None:
+    """Run the job, with a Spark of its own if there is work, and print what it did.
+
+    Args:
+        table: The table.
+        client: Of the coordinator that knows it.
+        rule: One of its rules; all of them by default.
+        master: Where Spark runs; what its configuration says by default.
+        as_json: Print JSON, and nothing else, on stdout.
+
+    Raises:
+        ColdFilesError: Files are in no cache at the end that should be.
+        WindrowError: As `warm` does.
+    """
+    started: list[SparkSession] = []
+
+    def start_spark() -> SparkSession:
+        builder = SparkSession.builder.appName(f"windrow cache warm {table}")
+        # What is told here says more.
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
+        # Only there is a file kept; the default gives up after three seconds.
+        builder = builder.config("spark.locality.wait", _LOCALITY_WAIT)
+        if master is not None:
+            builder = builder.master(master)
+        started.append(builder.getOrCreate())
+        return started[0]
+
+    try:
+        warmth = warm(start_spark, client, table, rule, telling(table, quiet=as_json))
+    finally:
+        for spark in started:
+            spark.stop()
+    if as_json:
+        show_json(asdict(warmth))
+    else:
+        show(_facts(warmth))
+    if warmth.elsewhere_files + warmth.failed_files:
+        raise ColdFilesError(table, warmth.elsewhere_files, warmth.failed_files, warmth.reasons)
+
+
+def _facts(warmth: Warmth) -> Table:
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    facts.add_row("cacheable files", f"{warmth.cacheable_files:,}")
+    fetched, present = size_text(warmth.fetched_bytes), size_text(warmth.present_bytes)
+    facts.add_row("fetched", f"{warmth.fetched_files:,} ({fetched})")
+    facts.add_row("there already", f"{warmth.present_files:,} ({present})")
+    if warmth.unplaced_files:
+        why = "no worker has room, or none lives (`windrow worker list`)"
+        facts.add_row("not to be cached", f"{warmth.unplaced_files:,}: {why}")
+    facts.add_row("took", seconds_text(warmth.seconds))
+    return facts
+
+
+def _main(
+    table: TableName,
+    coordinator: Annotated[
+        str,
+        typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
+    ],
+    rule: Annotated[
+        str | None, typer.Argument(help="One of its rules; all of them by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch a table's cacheable files into the caches of the workers that are to hold them."""
+    try:
+        with connect(coordinator) as client:
+            run(table, client, rule, as_json=as_json)
+    except WindrowError as error:
+        typer.echo(f"windrow: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(_main)

@@ -1,0 +1,151 @@
+"""What the tasks of the warm-up do: fetch files into the cache of their host, undecoded.
+
+It travels by value, as the reader does; answers are plain tuples, as classes that travel by value
+are others on the way back.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from windrow.spark.executor.errors import TaskReadError
+from windrow.spark.executor.files import copy_whole, read_whole
+from windrow.spark.executor.reading import CACHED_ON_KEY
+from windrow.spark.executor.spec import ReadLimits
+from windrow.worker.cache import CacheTroubleError, FileCache, FileKey
+from windrow.worker.folders import UnusableFolderError
+from windrow.worker.opening import FOLDER_VARIABLE, open_cache
+from windrow.worker.uses import CacheUse
+
+_THREADS = 16
+_MAX_REASONS = 3
+_BUFFERED_BYTES = ReadLimits().max_buffered_file_bytes
+
+
+class Warmed(NamedTuple):
+    """What one task did.
+
+    Attributes:
+        task: Its number.
+        file_count: Files that it was to look at.
+        away: Why it looked at none; None if it did.
+        fetched_files: Files that are in the cache now, and were not before.
+        fetched_bytes: Their bytes.
+        present_files: Files that were there.
+        present_bytes: Their bytes.
+        failures: Why other files are not there, of a few.
+    """
+
+    task: int
+    file_count: int
+    away: str | None
+    fetched_files: int = 0
+    fetched_bytes: int = 0
+    present_files: int = 0
+    present_bytes: int = 0
+    failures: tuple[str, ...] = ()
+
+    @property
+    def failed_files(self) -> int:
+        """Files that are not in the cache, though the task ran where they should be."""
+        if self.away is not None:
+            return 0
+        return self.file_count - self.fetched_files - self.present_files
+
+
+@dataclass(frozen=True, slots=True)
+class Warming:
+    """What the tasks have in common; called with a task's number and its descriptor.
+
+    Attributes:
+        table: The table's name.
+        location: Its folder.
+        on_file: Told the bytes fetched for each file that was looked at.
+    """
+
+    table: str
+    location: str
+    on_file: Callable[[int], None]
+
+    def __call__(self, task: int, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield a `Warmed` as a tuple."""
+        for row in rows:
+            with pa.ipc.open_stream(pa.py_buffer(row[0])) as stream:
+                host = stream.schema.metadata[CACHED_ON_KEY].decode()
+                files = stream.read_next_batch()
+            try:
+                yield tuple(self._warmed(task, _cache_of(host), files))
+            except UnusableFolderError as error:
+                yield tuple(Warmed(task, files.num_rows, str(error)))
+
+    def _warmed(self, task: int, cache: FileCache, files: pa.RecordBatch) -> Warmed:
+        columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "mtime_ns")]
+        fetched: list[int] = []
+        present: list[int] = []
+        failures: list[str] = []
+        with CacheUse(cache) as use, ThreadPoolExecutor(_THREADS) as threads:
+            answers = threads.map(partial(self._fetch, cache, use), *columns)
+            for size_bytes, (was_there, failure) in zip(columns[1], answers, strict=True):
+                if failure is not None:
+                    failures.append(failure)
+                else:
+                    (present if was_there else fetched).append(size_bytes)
+                self.on_file(0 if was_there or failure else size_bytes)
+        return Warmed(
+            task,
+            files.num_rows,
+            None,
+            fetched_files=len(fetched),
+            fetched_bytes=sum(fetched),
+            present_files=len(present),
+            present_bytes=sum(present),
+            failures=tuple(failures[:_MAX_REASONS]),
+        )
+
+    def _fetch(
+        self, cache: FileCache, use: CacheUse, path: str, size_bytes: int, mtime_ns: int
+    ) -> tuple[bool, str | None]:
+        """Return whether a file was there already, and why it is not there now."""
+        key = FileKey(self.table, self.location, size_bytes, mtime_ns, path).text()
+        uri = f"{self.location.rstrip('/')}/{path}"
+        try:
+            if cache.holds(key):
+                return True, None
+            if size_bytes <= _BUFFERED_BYTES:
+                use.fetch(key, lambda: read_whole(uri, size_bytes, mtime_ns))
+            elif file := use.open(
+                key, size_bytes, lambda write: copy_whole(uri, size_bytes, mtime_ns, write)
+            ):
+                file.close()
+            kept = cache.holds(key)
+        except (TaskReadError, CacheTroubleError) as error:
+            return False, str(error)
+        return False, None if kept else f"the cache of {cache.folder.host} does not keep {path!r}"
+
+
+def _cache_of(host: str) -> FileCache:
+    """Return the cache of this host.
+
+    Raises:
+        UnusableFolderError: It has none, or is another host.
+    """
+    path = os.environ.get(FOLDER_VARIABLE)
+    if not path:
+        raise UnusableFolderError(
+            f"{FOLDER_VARIABLE} is not set for the executors on {socket.gethostname()}"
+        )
+    cache = open_cache(os.path.abspath(path))
+    if cache.folder.host != host:
+        raise UnusableFolderError(
+            f"Spark ran tasks for {host} on {cache.folder.host}: raise spark.locality.wait, and "
+            "see that executors run there"
+        )
+    return cache

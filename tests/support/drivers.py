@@ -1,0 +1,119 @@
+"""A Spark driver in a process of its own that reads through a coordinator when it is told to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.clusters import Cluster
+
+_TIMEOUT_S = 120.0
+
+_PROGRAM = """
+import dataclasses, json, os, sys
+from pyspark.sql import SparkSession
+import windrow
+from windrow_jobs.warm import warm
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+master, coordinator, slots = sys.argv[1:]
+builder = SparkSession.builder.master(master)
+for name, value in {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": slots,
+    # Wait for the host asked for, rather than for the default of three seconds.
+    "spark.locality.wait": "30s",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+}.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+client = windrow.connect(coordinator)
+
+def read(table, **options):
+    rows = client.read(spark, table, cached_splits="by_worker", parallelism=int(slots), **options)
+    return sorted(rows.collect())
+
+def warm_up(table, rule=None):
+    return dataclasses.asdict(warm(lambda: spark, client, table, rule))
+
+def hosts():
+    # The driver is among them.
+    infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    return sorted(info.host() for info in infos)
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer = globals()[asked.pop("call")](**asked)
+    print(json.dumps(answer, default=str), file=answers, flush=True)
+spark.stop()
+"""
+
+
+class Driver:
+    """A running driver, which does one thing at a time."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    def begin(self, call: str, **arguments: Any) -> None:
+        """Let it begin something."""
+        assert self._process.stdin is not None
+        print(json.dumps({"call": call, **arguments}), file=self._process.stdin, flush=True)
+
+    def finish(self) -> Any:
+        """Wait for the end of what was begun, and return its answer."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, self._log.read_text()[-5_000:]
+        return json.loads(line)
+
+    def read(self, table: str, **options: Any) -> list[Any]:
+        """Return the rows of a table, sorted."""
+        self.begin("read", table=table, **options)
+        rows: list[Any] = self.finish()
+        return rows
+
+    def wait_for_hosts(self, hosts: Sequence[str]) -> None:
+        """Return once executors run on these hosts, and on no others."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        found: list[str] = []
+        while found != sorted(["127.0.0.1", *hosts]):
+            assert time.monotonic() < deadline, f"executors run on {found}"
+            self.begin("hosts")
+            found = self.finish()
+
+
+@contextmanager
+def driver_of(cluster: Cluster, coordinator: str, log: Path) -> Iterator[Driver]:
+    """Start a driver with one task at a time on each host, and stop it at the end."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, cluster.master, coordinator, str(len(cluster.hosts))],
+            env=dict(cluster.environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            text=True,
+        )
+    with process:
+        driver = Driver(process, log)
+        try:
+            driver.wait_for_hosts(list(cluster.hosts))
+            yield driver
+        finally:
+            process.kill()
