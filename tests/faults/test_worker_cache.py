@@ -1,0 +1,260 @@
+"""Tasks that read through a cache, whatever happens to it: right rows, and one fetch of a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.caches import cache_in, damage_rows, key_of, keys_in
+from tests.support.plans import group_of
+from tests.support.stores import SlowStore, slow_store
+
+FILES, ROWS = 40, 200
+_TIMEOUT_S = 60.0
+
+# What a task does, in a process of its own: prints the sum of the rows that it read.
+TASK = """
+import json, sys
+import pyarrow as pa
+from windrow.spark.executor.reading import read_group
+from windrow.spark.executor.spec import ReadLimits, ReadSpec
+
+location, group_file, buffered = sys.argv[1:]
+spec = ReadSpec(
+    table="events", location=location, data=pa.schema([("a", pa.int64())]), hidden=pa.schema([]),
+    partition=pa.schema([]), output=("a",),
+    limits=ReadLimits(max_buffered_file_bytes=int(buffered), max_decoded_at_once_bytes=int(buffered)),
+)
+group = pa.ipc.open_file(group_file).read_all().to_batches()[0]
+values = [row for batch in read_group(spec, group, None, "here") for row in batch["a"].to_pylist()]
+print(json.dumps([len(values), sum(values)]))
+"""
+
+# Stops for good in the middle of a file.
+HALF_A_WRITE = """
+import sys, time
+from windrow.worker.opening import open_cache
+from windrow.worker.uses import CacheUse
+
+def copy(write):
+    write(b"half")
+    print("written", flush=True)
+    time.sleep(600)
+
+folder, key = sys.argv[1:]
+CacheUse(open_cache(folder)).open(key, 8, copy)
+"""
+
+
+@dataclass
+class Setup:
+    """A table in a store that counts requests, and the cache of a host.
+
+    Attributes:
+        folder: Of the cache.
+        buffered: Largest file that a task reads whole into memory.
+    """
+
+    store: SlowStore
+    table: Path
+    folder: Path
+    buffered: int = 8 * 2**20
+
+    def write(self, number: int, first: int) -> None:
+        path = self.table / f"{number:03}.parquet"
+        values = pa.array(range(first, first + ROWS), pa.int64())
+        pq.write_table(pa.table({"a": values}), path, compression="none", use_dictionary=False)
+        # The store tells whole seconds.
+        second = time.time_ns() // 10**9 * 10**9 + first * 10**9
+        os.utime(path, ns=(second, second))
+
+    def start(self, *prefix: str) -> subprocess.Popen[str]:
+        """Start a task that reads the whole table as it is now."""
+        group = group_of(self.table)
+        file = self.folder.with_name("group.arrow")
+        with pa.ipc.new_file(file, group.schema) as writer:
+            writer.write_batch(group)
+        location = f"s3://{self.table.relative_to(self.store.root).as_posix()}"
+        return subprocess.Popen(
+            [*prefix, sys.executable, "-c", TASK, location, str(file), str(self.buffered)],
+            env=os.environ | self.store.environment | {"WINDROW_CACHE_DIR": str(self.folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def read(self, *prefix: str) -> str:
+        """Read the whole table, see that the rows are right, and return what the task logged."""
+        return self.finish(self.start(*prefix))
+
+    def finish(self, task: subprocess.Popen[str]) -> str:
+        said, logged = task.communicate(timeout=_TIMEOUT_S)
+        values = [
+            value
+            for path in self.table.glob("*.parquet")
+            for value in pq.read_table(path)["a"].to_pylist()
+        ]
+        assert said.strip() == f"[{len(values)}, {sum(values)}]", logged
+        return logged
+
+    def fetched(self) -> dict[str, int]:
+        """Return how often each file's content was asked for since this was asked last."""
+        asked = [key.rpartition("/")[2] for method, key in self.store.requests if method == "GET"]
+        self.store.requests.clear()
+        return {name: asked.count(name) for name in asked if name.endswith(".parquet")}
+
+    def all_once(self) -> dict[str, int]:
+        return {path.name: 1 for path in self.table.glob("*.parquet")}
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Iterator[Setup]:
+    table = tmp_path / "store" / "bucket" / "events"
+    table.mkdir(parents=True)
+    cache_in(tmp_path / "cache").close()
+    with slow_store(tmp_path / "store", latency_s=0.005) as store:
+        made = Setup(store, table, tmp_path / "cache")
+        for number in range(FILES):
+            made.write(number, number * ROWS)
+        yield made
+
+
+def test_the_second_task_asks_the_store_for_nothing(setup: Setup) -> None:
+    setup.read()
+    assert setup.fetched() == setup.all_once()
+
+    setup.read()
+
+    assert setup.store.requests == []
+
+
+def test_tasks_that_read_the_same_files_at_once_fetch_each_once(setup: Setup) -> None:
+    tasks = [setup.start() for _ in range(3)]
+
+    for task in tasks:
+        assert setup.finish(task) == ""
+
+    assert setup.fetched() == setup.all_once()
+    counts = cache_in(setup.folder).counts()
+    assert (counts["misses"], counts["hits"]) == (FILES, 2 * FILES)
+
+
+def test_large_files_too_are_fetched_once_by_tasks_that_read_them_at_once(setup: Setup) -> None:
+    # Nothing is read whole into memory.
+    setup.buffered = 100
+    tasks = [setup.start() for _ in range(2)]
+
+    for task in tasks:
+        assert setup.finish(task) == ""
+
+    assert setup.fetched() == setup.all_once()
+    setup.read()
+    assert setup.store.requests == []
+
+
+def test_a_file_that_was_overwritten_is_fetched_and_never_read_as_it_was(setup: Setup) -> None:
+    setup.read()
+    setup.fetched()
+
+    # As long as before.
+    setup.write(7, 10**6)
+    setup.read()
+
+    assert setup.fetched() == {"007.parquet": 1}
+
+
+@pytest.mark.parametrize("buffered", [8 * 2**20, 100])
+def test_a_damaged_entry_is_fetched_again_and_replaced(setup: Setup, buffered: int) -> None:
+    setup.buffered = buffered
+    setup.read()
+    setup.fetched()
+
+    if buffered == 100:
+        file = next((setup.folder / "files").glob("*/*/*.val"))
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        file.write_bytes(content)
+    else:
+        damage_rows(setup.folder, (setup.table / "011.parquet").read_bytes(), at=700)
+    setup.read()
+
+    assert list(setup.fetched().values()) == [1]
+    setup.read()
+    assert setup.store.requests == []
+
+
+def test_a_database_that_is_broken_is_read_past(setup: Setup) -> None:
+    setup.read()
+    setup.fetched()
+    (setup.folder / "files" / "cache.db").write_bytes(b"no database" * 10_000)
+
+    logged = setup.read()
+
+    assert "past the cache" in logged
+    assert setup.fetched() == setup.all_once()
+    assert (setup.folder / "damaged").exists()
+
+
+def test_a_full_disk_is_read_past(setup: Setup) -> None:
+    for number in range(3):
+        values = pa.array(range(10**6, 10**6 + 40_000), pa.int64())
+        path = setup.table / f"{number:03}.parquet"
+        pq.write_table(pa.table({"a": values}), path, compression="none", use_dictionary=False)
+        os.utime(path, (10**9, 10**9))
+
+    # No file may grow beyond this: what a full disk looks like, for this process alone.
+    logged = setup.read("prlimit", "--fsize=200000")
+
+    assert "caches no more files" in logged or "past the cache" in logged
+    counts = cache_in(setup.folder).counts()
+    assert list((setup.folder / "incoming").iterdir()) == []
+    assert len(keys_in(cache_in(setup.folder))) == counts.get("misses", 0) < FILES
+    assert setup.read() == ""
+
+
+def test_a_writer_that_is_killed_leaves_no_entry_and_keeps_nobody_waiting(setup: Setup) -> None:
+    key = key_of("large", 8)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", HALF_A_WRITE, str(setup.folder), key], stdout=subprocess.PIPE
+    )
+    try:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"written\n"
+    finally:
+        writer.kill()
+        writer.communicate()
+    assert len(list((setup.folder / "incoming").iterdir())) == 1
+
+    # The lock has gone with it: this does not wait.
+    cache = cache_in(setup.folder)
+
+    assert not cache.holds(key)
+    assert list((setup.folder / "incoming").iterdir()) == []
+    cache.keep_copy(key, 8, lambda write: write(b"the file"))
+    assert cache.get(key) == b"the file"
+
+
+def test_tasks_that_are_killed_while_they_fetch_leave_a_cache_of_right_rows(setup: Setup) -> None:
+    for waited_for in (3, 12, 25):
+        task = setup.start()
+        deadline = time.monotonic() + _TIMEOUT_S
+        while len(setup.store.requests) < waited_for and task.poll() is None:
+            assert time.monotonic() < deadline, "the task did not begin"
+            time.sleep(0.001)
+        task.send_signal(signal.SIGKILL)
+        task.communicate()
+
+    assert setup.read() == ""
+    setup.fetched()
+    setup.read()
+    assert setup.store.requests == []
