@@ -20,6 +20,9 @@ from windrow_service.planner.splits import NO_HOST, Groups, Ints, Splits
 from windrow_service.planner.strategies import STRATEGIES, Strategy
 
 
+_MANY_GROUPS = 2**16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedSplits:
     """A plan's split groups, as columns; largest group first.
@@ -196,25 +199,27 @@ def _largest_first(splits: Splits, groups: Groups, policy: Policy) -> Groups:
         return groups
     work = _sums(splits.work(policy.open_file_cost)[groups.order], groups.offsets)
     first = groups.order[groups.offsets[:-1]]
-    by_work = _descending(work, first, len(splits))
+    if len(work) <= _MANY_GROUPS:
+        by_work = np.lexsort((first, -work))
+    else:
+        by_work = _by_steps_of_work(work, first)
     sizes = np.diff(groups.offsets)[by_work]
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
     return Groups(groups.order[np.repeat(groups.offsets[:-1][by_work], sizes) + within], offsets)
 
 
-def _descending(work: Ints, first: Ints, bound: int) -> Ints:
-    """Order groups by descending work, equal ones by their first splits, all below `bound`."""
-    bits = bound.bit_length()
-    most = int(work.max())
-    if most.bit_length() + bits > 63:
-        return np.lexsort((first, -work))
-    # Both in one word: to sort words takes half the time of sorting positions by two columns.
-    words = np.sort((most - work) << bits | first)
-    group = np.empty(bound, np.int64)
-    group[first] = np.arange(len(first))
-    ordered: Ints = group[words & ((1 << bits) - 1)]
-    return ordered
+def _by_steps_of_work(work: Ints, first: Ints) -> Ints:
+    """Order many groups by descending work, where a difference of a sixteenth does not count.
+
+    To sort by 16 bits takes a fraction of the time that it takes to sort by all of them.
+    """
+    # The exponent of a float, and four bits of its fraction.
+    steps = work.astype(np.float32).view(np.int32) >> 19
+    order = np.full(int(first.max()) + 1, -1, np.int64)
+    order[first] = np.arange(len(first))
+    order = order[order >= 0]
+    return order[np.argsort((steps.max() - steps[order]).astype(np.uint16), kind="stable")]
 
 
 def _sums(values: Ints, offsets: Ints) -> Ints:

@@ -51,9 +51,9 @@ class ArrowGroups:
                 first_groups.append(begin)
                 begin = end
             marker = {"groups": len(groups), "splits": len(groups.splits)}
-            stream.write_batch(
-                table.slice(0, 0), custom_metadata={END_MARKER: json.dumps(marker).encode()}
-            )
+            # Not a slice of none: Arrow would write all splits again beside its no groups.
+            nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
+            stream.write_batch(nothing, custom_metadata={END_MARKER: json.dumps(marker).encode()})
         written = sink.getvalue()
         return PlanBody(
             head=written.slice(0, ends[0]).to_pybytes(),
