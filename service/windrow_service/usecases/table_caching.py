@@ -83,12 +83,8 @@ class TableCaching:
         return self._known[key]
 
     async def _bound(self, info: CacheRule, snapshot: Snapshot) -> MarkingRule | None:
-        try:
-            rule = MarkingRule(bind_rule(info.filter, snapshot))
-        except (InvalidFilterError, InvalidCacheRuleError):
-            # The table's partition columns have changed since the rule was made.
-            return None
-        if info.max_bytes is None:
+        rule = await self._runner.run(lambda: _marking_rule(info, snapshot))
+        if rule is None or info.max_bytes is None:
             return rule
         max_bytes = info.max_bytes
         scan = Scan.of(snapshot, rule.expression)
@@ -106,3 +102,11 @@ class TableCaching:
             return await self._cache.holdings(table_id, self._clock())
         except CacheUnavailableError:
             return None
+
+
+def _marking_rule(info: CacheRule, snapshot: Snapshot) -> MarkingRule | None:
+    try:
+        return MarkingRule(bind_rule(info.filter, snapshot))
+    except (InvalidFilterError, InvalidCacheRuleError):
+        # The table's partition columns have changed since the rule was made.
+        return None
