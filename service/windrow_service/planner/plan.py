@@ -19,7 +19,6 @@ from windrow_service.planner.prune import NOTHING, Pruned, Pruning, prune, resid
 from windrow_service.planner.splits import NO_HOST, Groups, Ints, Splits
 from windrow_service.planner.strategies import STRATEGIES, Strategy
 
-
 _MANY_GROUPS = 2**16
 
 
