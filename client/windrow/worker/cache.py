@@ -122,16 +122,16 @@ class FileCache:
             file, checksum = self._store.get(key, read=True, tag=True)
             if file is None:
                 return None
-            if not isinstance(file, bytes):
-                status = os.fstat(file.fileno())
-                entry = (key, status.st_ino, status.st_mtime_ns)
-                if entry in self._checked or _checksum(file, key) == checksum:
-                    if len(self._checked) >= _MAX_CHECKED:
-                        self._checked.clear()
-                    self._checked.add(entry)
-                    opened: BinaryIO = file
-                    return opened
-                file.close()
+            if isinstance(file, bytes):
+                # A small one, which is a row.
+                content, file = file, io.BytesIO(file)
+                is_right = zlib.crc32(content, _seed(key)) == checksum
+            else:
+                is_right = self._is_checked(key, file, checksum)
+        if is_right:
+            opened: BinaryIO = file
+            return opened
+        file.close()
         self.drop(key)
         return None
 
@@ -254,6 +254,17 @@ class FileCache:
         with self.writing():
             self._store.set(key, value, tag=checksum, read=read)
             return self._shrink()
+
+    def _is_checked(self, key: str, file: BinaryIO, checksum: object) -> bool:
+        status = os.fstat(file.fileno())
+        entry = (key, status.st_ino, status.st_mtime_ns)
+        if entry not in self._checked:
+            if _checksum(file, key) != checksum:
+                return False
+            if len(self._checked) >= _MAX_CHECKED:
+                self._checked.clear()
+            self._checked.add(entry)
+        return True
 
     def _require_room(self, size_bytes: int) -> None:
         if size_bytes > self.folder.capacity_bytes:
