@@ -147,8 +147,8 @@ class Agent:
             return
         heartbeat = Heartbeat(
             host=self._folder.host,
-            capacity_bytes=self._folder.capacity_bytes,
-            used_bytes=self._cache.volume(),
+            capacity_bytes=contents.room_bytes(self._cache),
+            used_bytes=contents.held_bytes(self._cache),
             ttl_seconds=self._ttl_seconds,
             counters=CacheCounters(**self._cache.counts()),
         )

@@ -17,15 +17,24 @@ from windrow.worker.cache import FileCache
 from windrow.worker.folders import CacheFolder, UnusableFolderError, announce
 from windrow.worker.opening import attach
 
+# A cache that is less full does not tell yet how long its files are.
+_TELLING_PART = 16
 _PAGE_BYTES = 16 * 2**10
+_BYTES = "({0}.size + coalesce(length({0}.value), 0))"
 _PREPARATIONS = (
     "CREATE TABLE IF NOT EXISTS Counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS Changes (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL,"
     " held INTEGER NOT NULL)",
-    "CREATE TRIGGER IF NOT EXISTS Changes_insert AFTER INSERT ON Cache FOR EACH ROW BEGIN"
-    " INSERT INTO Changes (key, held) VALUES (NEW.key, 1); END",
-    "CREATE TRIGGER IF NOT EXISTS Changes_delete AFTER DELETE ON Cache FOR EACH ROW BEGIN"
-    " INSERT INTO Changes (key, held) VALUES (OLD.key, 0); END",
+    "CREATE TABLE IF NOT EXISTS Held (bytes INTEGER NOT NULL)",
+    "INSERT INTO Held SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM Held)",
+    "CREATE TRIGGER IF NOT EXISTS Held_insert AFTER INSERT ON Cache FOR EACH ROW BEGIN"
+    " INSERT INTO Changes (key, held) VALUES (NEW.key, 1);"
+    f" UPDATE Held SET bytes = bytes + {_BYTES.format('NEW')}; END",
+    "CREATE TRIGGER IF NOT EXISTS Held_update AFTER UPDATE OF size, value ON Cache FOR EACH ROW"
+    f" BEGIN UPDATE Held SET bytes = bytes + {_BYTES.format('NEW')} - {_BYTES.format('OLD')}; END",
+    "CREATE TRIGGER IF NOT EXISTS Held_delete AFTER DELETE ON Cache FOR EACH ROW BEGIN"
+    " INSERT INTO Changes (key, held) VALUES (OLD.key, 0);"
+    f" UPDATE Held SET bytes = bytes - {_BYTES.format('OLD')}; END",
     "CREATE INDEX IF NOT EXISTS Cache_access_time ON Cache (access_time)",
 )
 
@@ -91,6 +100,33 @@ def make_anew(folder: CacheFolder) -> FileCache:
     with suppress(FileNotFoundError):
         os.unlink(folder.damaged)
     return open_contents(folder)
+
+
+def held_bytes(cache: FileCache) -> int:
+    """Return the bytes of the files that a cache holds, without what it takes to keep them.
+
+    Raises:
+        CacheTroubleError: The cache does not tell.
+    """
+    with cache.translated():
+        (size_bytes,) = cache.connection.execute("SELECT bytes FROM Held").fetchone()
+    return int(size_bytes)
+
+
+def room_bytes(cache: FileCache) -> int:
+    """Return how many bytes of files a cache holds when it is full, from those that it holds now.
+
+    Small files take up to half as much again as they are long. Whoever fills a cache by the length
+    of files must know, since one that is filled a little beyond its capacity, over and over in one
+    order, never holds what is read next.
+
+    Raises:
+        CacheTroubleError: The cache does not tell.
+    """
+    capacity_bytes, volume = cache.folder.capacity_bytes, cache.volume()
+    if volume * _TELLING_PART < capacity_bytes:
+        return capacity_bytes
+    return min(capacity_bytes, capacity_bytes * held_bytes(cache) // volume)
 
 
 def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
