@@ -23,6 +23,8 @@ from windrow.worker.opening import FOLDER_VARIABLE
 _DEFAULT_FOLDER = Path("~/.cache/windrow")
 # The agent has patience of its own.
 _ANSWER_TIMEOUT_S = 15.0
+# The database alone takes a few 100 KB.
+_LEAST_BYTES = 16 * 2**20
 
 
 def _worker_id(text: str) -> str:
@@ -31,6 +33,13 @@ def _worker_id(text: str) -> str:
             f"{text!r} is not an id: use up to 128 letters, digits, '_', '-' and '.'"
         )
     return text
+
+
+def _capacity(text: str) -> int:
+    size_bytes = byte_size(text)
+    if size_bytes < _LEAST_BYTES:
+        raise typer.BadParameter(f"{text!r} is too little to cache in: give it 16MB or more")
+    return size_bytes
 
 
 def run(
@@ -44,7 +53,7 @@ def run(
         ),
     ] = _DEFAULT_FOLDER,
     capacity: Annotated[
-        int, typer.Option(parser=byte_size, help="Most bytes that it may take.", metavar="SIZE")
+        int, typer.Option(parser=_capacity, help="Most bytes that it may take.", metavar="SIZE")
     ] = "10GB",  # type: ignore[assignment] # read by the parser
     host: Annotated[
         str | None,

@@ -86,6 +86,10 @@ class FileCache:
         connection: sqlite3.Connection = self._store._con
         return connection
 
+    def fits(self, size_bytes: int) -> bool:
+        """Tell whether a file may be kept: one of over half the cache would be alone in it."""
+        return size_bytes <= self.folder.capacity_bytes // 2
+
     def holds(self, key: str) -> bool:
         """Tell whether there is an entry.
 
@@ -267,9 +271,10 @@ class FileCache:
         return True
 
     def _require_room(self, size_bytes: int) -> None:
-        if size_bytes > self.folder.capacity_bytes:
+        if not self.fits(size_bytes):
             raise CacheTroubleError(
-                f"a file of {size_bytes:,} bytes does not fit in {self.folder.capacity_bytes:,}"
+                f"a file of {size_bytes:,} bytes is too large for a cache of "
+                f"{self.folder.capacity_bytes:,}"
             )
 
     def _shrink(self) -> int:

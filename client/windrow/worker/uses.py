@@ -122,7 +122,7 @@ class CacheUse:
     def _keep(self, size_bytes: int, keep: Callable[[], int]) -> bool:
         """Put a file that was not there into the cache, if that can be."""
         kept, evicted = False, 0
-        if self._takes and size_bytes <= self._cache.folder.capacity_bytes:
+        if self._takes and self._cache.fits(size_bytes):
             try:
                 evicted = keep()
                 kept = True

@@ -191,12 +191,12 @@ def test_room_that_entries_took_is_given_back_to_the_disk(tmp_path: Path) -> Non
     assert (tmp_path / "files" / "cache.db").stat().st_size == cache.volume() < 20 * SMALL
 
 
-def test_a_file_larger_than_the_cache_is_refused_and_nothing_goes(tmp_path: Path) -> None:
-    cache = cache_in(tmp_path, capacity=2 * LARGE)
+def test_a_file_larger_than_half_the_cache_is_refused_and_nothing_goes(tmp_path: Path) -> None:
+    cache = cache_in(tmp_path, capacity=4 * LARGE)
     cache.keep(key_of("a"), content_of(LARGE))
 
-    with pytest.raises(CacheTroubleError, match="does not fit"):
-        cache.keep(key_of("b"), bytes(3 * LARGE))
+    with pytest.raises(CacheTroubleError, match="too large"):
+        cache.keep(key_of("b"), bytes(2 * LARGE + 1))
 
     assert keys_in(cache) == {key_of("a")}
 
