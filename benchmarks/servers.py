@@ -37,15 +37,13 @@ class Deployment:
         }
 
     @contextmanager
-    def replicas(self, count: int, **environment: str) -> Iterator[list[CoordinatorProcess]]:
-        """Run fresh replicas, whose caches are empty; with more settings if given."""
+    def replicas(self, count: int) -> Iterator[list[CoordinatorProcess]]:
+        """Run fresh replicas, whose caches are empty."""
         with ExitStack() as stack:
             yield [
                 stack.enter_context(
                     coordinator_process(
-                        self.folder / f"state{number}",
-                        self.folder,
-                        **self._environment | environment,
+                        self.folder / f"state{number}", self.folder, **self._environment
                     )
                 )
                 for number in range(count)

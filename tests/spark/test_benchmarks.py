@@ -120,3 +120,17 @@ def test_cache_plans_measures_a_plan_of_cached_files_beside_one_without_rules(
     (figures,) = content["figures"]
     assert 0.25 < figures["moved"] < 0.45
     assert 8 * 5_000 <= figures["redis_bytes"] < 64 * 5_000
+
+
+def test_cache_finds_cached_files_on_their_workers_and_asks_the_store_for_none(
+    tmp_path: Path,
+) -> None:
+    content = _quick("cache", tmp_path)
+
+    assert {row["peer"] for row in content["results"]} == {"without cache", "first read"}
+    reads = {read["what"]: read for read in content["reads"]}
+    assert reads["first read"]["requests"] == reads["without cache"]["requests"] == 2 * 300
+    assert reads["second read"]["requests"] == 0
+    assert reads["second read"]["on_worker"] >= 0.99
+    tasks = {read["what"]: read["groups"] for read in content["packing"]}
+    assert tasks["separate"] == 100 > tasks["by_worker"]

@@ -137,6 +137,20 @@ class Cluster:
     hosts: Mapping[str, Host]
     environment: Mapping[str, str]
 
+    @property
+    def conf(self) -> dict[str, str]:
+        """Return what a driver sets to run one task at a time on each host, and where asked."""
+        return {
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.cores.max": str(len(self.hosts)),
+            # Wait for the host asked for, rather than for the default of three seconds.
+            "spark.locality.wait": "30s",
+            # All executors are there before the first task is placed.
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+        }
+
 
 @contextmanager
 def spark_cluster(

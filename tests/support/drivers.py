@@ -23,20 +23,14 @@ from windrow_jobs.warm import warm
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
-master, coordinator, slots = sys.argv[1:]
+master, coordinator, conf = sys.argv[1:]
 builder = SparkSession.builder.master(master)
 for name, value in {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    "spark.cores.max": slots,
-    # Wait for the host asked for, rather than for the default of three seconds.
-    "spark.locality.wait": "30s",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+    **json.loads(conf),
 }.items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
@@ -44,7 +38,7 @@ spark.sparkContext.setLogLevel("ERROR")
 client = windrow.connect(coordinator)
 
 def read(table, **options):
-    rows = client.read(spark, table, cached_splits="by_worker", parallelism=int(slots), **options)
+    rows = client.read(spark, table, cached_splits="by_worker", **options)
     return sorted(rows.collect())
 
 def warm_up(table, rule=None):
@@ -103,7 +97,7 @@ def driver_of(cluster: Cluster, coordinator: str, log: Path) -> Iterator[Driver]
     """Start a driver with one task at a time on each host, and stop it at the end."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, cluster.master, coordinator, str(len(cluster.hosts))],
+            [sys.executable, "-c", _PROGRAM, cluster.master, coordinator, json.dumps(cluster.conf)],
             env=dict(cluster.environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,0 +1,257 @@
+"""Read cached partitions again, on three workers, of a table behind a store that is slow to answer.
+
+    python benchmarks/cache.py [--quick] [--json FILE] [--latency SECONDS]
+
+A Spark standalone cluster, a coordinator with Redis, and the workers' agents run on
+loopback; so does the store, which speaks S3, lets every request wait, and counts them. The peer is
+the same read of the same table before it had a cache rule.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as pads
+from common import ROOT, Result, arguments, console, write_json
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, TableSpec, generate, table_of
+
+from windrow.cli.consoles import show
+from windrow.cli.render import seconds_text
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.session import local_session, require_java
+
+sys.path.insert(0, str(ROOT))
+from tests.support.clusters import Caching, counters, spark_cluster
+from tests.support.redis import redis_process
+from tests.support.servers import coordinator_process
+from tests.support.stores import SlowStore, slow_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "cache"
+TABLE, BUCKET = "bench.cached", "tables"
+# A hundred files lie in each day's folder.
+UNCACHED_DAYS, ONE_DAY = 2, 2
+RULE = f"day >= {UNCACHED_DAYS}"
+WITHOUT, FIRST, SECOND = "without cache", "first read", "second read"
+COLUMNS = ["id", "amount"]
+REPORT_TIMEOUT_S = 60.0
+
+
+class DisagreementError(Exception):
+    """Two reads gave different answers: their figures mean nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One read of the cached partitions.
+
+    Attributes:
+        what: Which.
+        seconds: From planning to the answer.
+        groups: Tasks.
+        requests: To the store, for data files.
+        on_worker: Share of the cached files that their worker read; None without any.
+    """
+
+    what: str
+    seconds: float
+    groups: int
+    requests: int
+    on_worker: float | None
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Read cached partitions again.")
+    parser.add_argument("--latency", type=float, default=0.02, help="seconds a request waits")
+    given = parser.parse_args()
+    require_java()
+    spec = table_of(100 * UNCACHED_DAYS + (300 if given.quick else 3_000), 16 * KIB)
+    runs = 1 if given.quick else given.runs
+    data = given.data.resolve()
+    generate(data, spec)
+    with place(data, spec, given.latency) as bench:
+        reads = bench.reads(runs)
+        packing = bench.packing()
+    show(_table(reads))
+    show(_packing_table(packing))
+    if given.json is not None:
+        write_json(
+            given.json,
+            NAME,
+            [_result(spec, reads, WITHOUT), _result(spec, reads, FIRST)],
+            quick=given.quick,
+            latency_s=given.latency,
+            reads=[_plain(read) for read in reads],
+            packing=[_plain(read) for read in packing],
+        )
+
+
+class Bench:
+    """The table, where it lies, and who reads it."""
+
+    def __init__(
+        self, spark: SparkSession, client: Client, store: SlowStore, expected: tuple[int, ...]
+    ) -> None:
+        self._spark = spark
+        self._client = client
+        self._store = store
+        self._expected = expected
+
+    def reads(self, runs: int) -> list[Read]:
+        """Return the reads without cache, the first one with it, and those after it."""
+        # Its first job pays for the start of Python workers.
+        self._read(WITHOUT)
+        reads = [self._read(WITHOUT) for _ in range(runs)]
+        self._client.cache_table(TABLE, RULE)
+        reads.append(self._read(FIRST))
+        self._wait_for_reports()
+        return reads + [self._read(SECOND) for _ in range(runs)]
+
+    def packing(self) -> list[Read]:
+        """Return what reading one day costs when its files share tasks, and when none do."""
+        day = f"day = {ONE_DAY}"
+        return [
+            self._read(cached_splits, day, cached_splits=cached_splits)
+            for cached_splits in ("by_worker", "separate")
+        ]
+
+    def _read(self, what: str, filter_: str = RULE, *, cached_splits: str = "by_worker") -> Read:
+        before = counters(self._client)
+        self._store.requests.clear()
+        began = time.perf_counter()
+        rows = self._client.read(
+            self._spark, TABLE, filter=filter_, columns=COLUMNS, cached_splits=cached_splits
+        )
+        answer = rows.selectExpr("count(*)", "sum(id)", "sum(amount)").first()
+        seconds = time.perf_counter() - began
+        if filter_ == RULE and tuple(answer or ()) != self._expected:
+            raise DisagreementError(f"{what}: {answer}, and {self._expected} was written")
+        requests = sum(self._store.data_requests().values())
+        after = counters(self._client)
+        hits, elsewhere = after.hits - before.hits, after.elsewhere - before.elsewhere
+        return Read(
+            what=what,
+            seconds=seconds,
+            groups=rows.rdd.getNumPartitions(),
+            requests=requests,
+            on_worker=hits / (hits + elsewhere) if hits + elsewhere else None,
+        )
+
+    def _wait_for_reports(self) -> None:
+        deadline = time.monotonic() + REPORT_TIMEOUT_S
+        while True:
+            plan = self._client.plan(TABLE, filter=RULE, cached_splits="by_worker").summary
+            if plan.cached_files == plan.cacheable_files:
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{plan.cached_files} of {plan.cacheable_files} are cached")
+            time.sleep(0.2)
+
+
+@contextmanager
+def place(data: Path, spec: TableSpec, latency_s: float) -> Iterator[Bench]:
+    """Run everything until the end of the block."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "store").mkdir()
+        (folder / "store" / BUCKET).symlink_to(data)
+        store = stack.enter_context(slow_store(folder / "store", latency_s=latency_s))
+        os.environ.update(store.environment)
+        location = f"s3://{BUCKET}/{spec.name}"
+        (folder / "redis").mkdir()
+        redis = stack.enter_context(redis_process(folder / "redis"))
+        coordinator = stack.enter_context(
+            coordinator_process(
+                folder / "state",
+                folder,
+                WINDROW_ALLOWED_LOCATIONS=f"s3://{BUCKET}",
+                WINDROW_REDIS_URL=redis.url,
+            )
+        )
+        client = stack.enter_context(connect(coordinator.url))
+        client.register_table(TABLE, location)
+        console.print(f"{spec.title}: taking the inventory", style="dim")
+        client.refresh(TABLE)
+        console.print("starting the cluster", style="dim")
+        (folder / "cluster").mkdir()
+        cluster = stack.enter_context(
+            spark_cluster(folder / "cluster", caching=Caching(coordinator=coordinator.url))
+        )
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        spark = stack.enter_context(
+            local_session(NAME, folder / "spark.log", master=cluster.master, conf=cluster.conf)
+        )
+        spark.range(10).count()
+        yield Bench(spark, client, store, _written(data / spec.name))
+
+
+def _written(folder: Path) -> tuple[int, ...]:
+    """Return the answer, from the files themselves."""
+    dataset = pads.dataset(folder, format="parquet", partitioning="hive")
+    rows = dataset.to_table(COLUMNS, filter=pads.field("day") >= UNCACHED_DAYS)
+    return len(rows), sum(rows["id"].to_pylist()), sum(rows["amount"].to_pylist())
+
+
+def _median(reads: list[Read], what: str) -> float:
+    return median(read.seconds for read in reads if read.what == what)
+
+
+def _result(spec: TableSpec, reads: list[Read], peer: str) -> Result:
+    return Result(
+        case=f"{spec.title}, cached partitions",
+        metric=SECOND,
+        unit="s",
+        windrow=_median(reads, SECOND),
+        peer=peer,
+        peer_value=_median(reads, peer),
+    )
+
+
+def _plain(read: Read) -> dict[str, Any]:
+    return {name: getattr(read, name) for name in Read.__slots__}
+
+
+def _table(reads: list[Read]) -> RichTable:
+    table = _reads_table(reads)
+    second = _median(reads, SECOND)
+    for peer in (WITHOUT, FIRST):
+        table.add_row(f"{peer} : {SECOND}", f"{_median(reads, peer) / second:.1f}x")
+    return table
+
+
+def _packing_table(reads: list[Read]) -> RichTable:
+    table = _reads_table(reads)
+    table.title = "one day of 100 cached files"
+    return table
+
+
+def _reads_table(reads: list[Read]) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("read", no_wrap=True)
+    for name in ("time", "tasks", "requests for data", "on their worker"):
+        table.add_column(name, justify="right")
+    for read in reads:
+        share = "" if read.on_worker is None else f"{read.on_worker:.1%}"
+        table.add_row(
+            read.what, seconds_text(read.seconds), f"{read.groups:,}", f"{read.requests:,}", share
+        )
+    return table
+
+
+if __name__ == "__main__":
+    main()
