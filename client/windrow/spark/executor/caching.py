@@ -36,6 +36,10 @@ class Files:
         """Return the content of a file if that takes no request."""
         return None
 
+    def is_at_hand(self, split: Split) -> bool:
+        """Tell whether a file is certainly the one of the plan, without a request."""
+        return False
+
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
         return read_whole(split.path, split.size_bytes, split.mtime_ns)
@@ -73,14 +77,13 @@ class CachedFiles(Files):
         """See `Files.at_hand`."""
         return self._use.at_hand(self._key(split))
 
+    def is_at_hand(self, split: Split) -> bool:
+        """See `Files.is_at_hand`; what the cache holds is the file of the plan."""
+        return self._use.holds(self._key(split))
+
     def whole(self, split: Split) -> bytes:
         """See `Files.whole`."""
         return self._use.fetch(self._key(split), lambda: super(CachedFiles, self).whole(split))
-
-    def require(self, split: Split) -> None:
-        """See `Files.require`; what the cache holds is the file of the plan."""
-        if not self._use.holds(self._key(split)):
-            super().require(split)
 
     @contextmanager
     def stream(self, split: Split) -> Iterator[Any]:

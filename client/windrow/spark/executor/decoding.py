@@ -157,16 +157,22 @@ class Decoder:
 
     def _ahead(self, split: Split, threads: ThreadPoolExecutor) -> Content:
         # A thread costs more than a file that is at hand.
-        content = self._files.at_hand(split) if self._wanted.names else None
+        content = self._at_hand(split)
         return threads.submit(self._fetch, split) if content is None else content
+
+    def _at_hand(self, split: Split) -> bytes | None:
+        if self._wanted.names:
+            return self._files.at_hand(split)
+        return b"" if self._files.is_at_hand(split) else None
 
     def _fetch(self, split: Split) -> bytes:
         """Return what is to be decoded of a small file."""
-        if not self._wanted.names:
-            # Nothing to decode, and an unchanged file has as many rows as it had.
+        if self._wanted.names:
+            return self._files.whole(split)
+        # Nothing to decode, and an unchanged file has as many rows as it had.
+        if not self._files.is_at_hand(split):
             self._files.require(split)
-            return b""
-        return self._files.whole(split)
+        return b""
 
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
         if isinstance(content, Future):
