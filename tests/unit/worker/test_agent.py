@@ -13,6 +13,7 @@ import pytest
 
 import windrow
 from tests.support import hive
+from tests.support.caches import cache_in
 from tests.support.servers import running
 from windrow.errors import NotAuthenticatedError
 from windrow.worker.agent import Agent, AgentError
@@ -118,3 +119,16 @@ def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
         agent_of(client, folder)
 
     assert [path.name for path in folder.rglob("*")] == ["files", "holiday.val"]
+
+
+def test_an_agent_that_finds_its_cache_broken_begins_with_an_empty_one(tmp_path: Path) -> None:
+    cache = cache_in(tmp_path / "cache")
+    cache.keep("[]", b"content")
+    cache.close()
+    (tmp_path / "cache" / "files" / "cache.db").write_bytes(b"no database" * 1000)
+
+    with windrow.connect("http://127.0.0.1:1") as client:
+        agent_of(client, tmp_path / "cache")
+
+    assert open_cache(str(tmp_path / "cache")).get("[]") is None
+    assert not (tmp_path / "cache" / "damaged").exists()
