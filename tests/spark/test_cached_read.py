@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import windrow
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import plan_of
+from tests.support.servers import running
 from windrow.models import Plan
 from windrow.spark import read_plan
+from windrow.worker.agent import Agent
 from windrow.worker.cache import FileCache
+from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark
 FILES = 20
@@ -69,6 +75,52 @@ def test_the_second_read_takes_nothing_from_the_files(
     # Nor does what needs no column of theirs.
     of_folders = plan.model_copy(update={"columns": plan.partition_columns})
     assert read_plan(spark, of_folders, groups).count() == 2 * FILES
+
+
+def test_a_table_with_a_rule_is_read_from_its_worker(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
+    stopped = threading.Event()
+    environment = spark.sparkContext.environment
+    with running(settings) as url, windrow.connect(url) as client:
+        agent = Agent(
+            client,
+            str(tmp_path / "cache"),
+            host="here",
+            capacity_bytes=2**26,
+            worker_id="w",
+            ttl_seconds=30,
+        )
+        thread = threading.Thread(target=agent.run, args=(stopped,))
+        thread.start()
+        environment["WINDROW_CACHE_DIR"] = str(tmp_path / "cache")
+        try:
+            client.register_table("t", str(table))
+            client.refresh("t")
+            client.cache_table("t", "p = 1")
+            _until(lambda: client.plan("t").info.summary.primary_placements == FILES // 2)
+            first = client.read(spark, "t", cached_splits="by_worker")
+            rows = sorted(map(tuple, first.collect()))
+            _until(lambda: client.plan("t").info.summary.cached_files == FILES // 2)
+            for file in (table / "p=1").iterdir():
+                file.unlink()
+
+            second = client.read(spark, "t", cached_splits="by_worker")
+
+            assert sorted(map(tuple, second.collect())) == rows
+            assert len(rows) == 2 * FILES
+        finally:
+            del environment["WINDROW_CACHE_DIR"]
+            stopped.set()
+            thread.join()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60.0
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to hold in time"
+        time.sleep(0.1)
 
 
 def test_files_of_another_host_are_read_past_the_cache(
