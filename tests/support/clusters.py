@@ -144,8 +144,9 @@ class Cluster:
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.cores.max": str(len(self.hosts)),
-            # Wait for the host asked for, rather than for the default of three seconds.
-            "spark.locality.wait": "30s",
+            # Longer than the default, on machines that are busy; a plan that names a host which
+            # has just died waits for it as long.
+            "spark.locality.wait": "10s",
             # All executors are there before the first task is placed.
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
