@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -59,6 +60,7 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     return placed(spark, descriptors_of(groups)).mapInArrow(shipped_reader(spec), schema)
 
 
+@lru_cache(maxsize=64)
 def shipped_reader(spec: ReadSpec) -> Task:
     """Return what `mapInArrow` runs on descriptors; executors need not have Windrow to run it."""
     packed = zlib.compress(cloudpickle.dumps(task_of(spec)))
