@@ -165,7 +165,7 @@ def _fetch(
     work = Warming(plan.info.table, plan.info.location, on_file)
     left: list[Descriptor] = descriptors_of(groups)
     away: list[Warmed] = []
-    on_progress(f"{total} on {len(pc.unique(groups['cached_on']))} workers")
+    on_progress(f"{total}, workers: {len(pc.unique(groups['cached_on']))}")
     for attempt in range(_ATTEMPTS):
         if attempt:
             on_progress(f"again {len(left):,} tasks that ran on other hosts")

@@ -195,7 +195,7 @@ def _done(result: CacheSqlResult) -> str:
     if not result.rules:
         return f"{result.table} has no cache rules"
     names = ", ".join(rule.rule for rule in result.rules)
-    return f"{result.table}: {len(result.rules):,} rules have ended: {names}"
+    return f"{result.table}: ended {names}"
 
 
 def _added(rule: CacheRule) -> str:
