@@ -253,7 +253,8 @@ def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(
     ):
         replica = Replica(process, http)
         replica.register(location)
-        add_many(location, TOO_MANY)
+        # Another command takes its time to start.
+        add_many(location, 60_000)
         command = [sys.executable, "-m", "windrow.cli", "table", "refresh", "events"]
         environment = os.environ | {"WINDROW_URL": process.url}
         with subprocess.Popen(

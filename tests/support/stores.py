@@ -56,10 +56,17 @@ def slow_store(root: Path, *, latency_s: float = 0.0) -> Iterator[SlowStore]:
     """Serve a folder in a thread."""
     store = SlowStore(root, latency_s)
     loop = asyncio.new_event_loop()
+    # In a thread from the start: a browser that other tests keep open has a loop in this one.
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
     open_connections: set[_Connection] = set()
-    server = loop.run_until_complete(
-        loop.create_server(lambda: _Connection(store, loop, open_connections), "127.0.0.1", 0)
-    )
+
+    async def begin() -> asyncio.Server:
+        return await loop.create_server(
+            lambda: _Connection(store, loop, open_connections), "127.0.0.1", 0
+        )
+
+    server = asyncio.run_coroutine_threadsafe(begin(), loop).result()
     store.environment = {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "hush",
@@ -68,8 +75,6 @@ def slow_store(root: Path, *, latency_s: float = 0.0) -> Iterator[SlowStore]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",
     }
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
 
     async def close() -> None:
         server.close()

@@ -154,7 +154,7 @@ async def list_snapshots(
     operation_id="expire_snapshots",
     dependencies=[ADMIN],
     response_model=ExpiredSnapshots,
-    responses=problem_responses(404, 413, 422, 503, 504),
+    responses=problem_responses(400, 404, 413, 422, 503, 504),
 )
 async def expire_snapshots(
     name: TableNamePath, expiry: SnapshotExpiry, services: ServicesDep, once: OnceDep
