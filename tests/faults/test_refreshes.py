@@ -21,6 +21,7 @@ from tests.support import hive
 from tests.support.databases import postgresql
 from tests.support.problems import problem_of
 from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.stores import slow_store
 from windrow import connect
 from windrow.errors import RefreshFailedError
 from windrow.models import RefreshStatus
@@ -244,17 +245,21 @@ def test_a_refresh_outlives_a_restart_of_the_database(tmp_path: Path, location: 
         assert two.planned_paths() == hive.data_files(location)
 
 
-def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(
-    tmp_path: Path, location: Path
-) -> None:
+def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(tmp_path: Path) -> None:
+    add_many(tmp_path / "store" / "tables" / "events")
     with (
-        coordinator_process(tmp_path / "state", tmp_path) as process,
+        # To read all files there takes minutes, whatever else the machine does.
+        slow_store(tmp_path / "store", latency_s=0.2) as store,
+        coordinator_process(
+            tmp_path / "state",
+            tmp_path,
+            WINDROW_ALLOWED_LOCATIONS="s3://tables",
+            **store.environment,
+        ) as process,
         httpx.Client(base_url=process.url, timeout=DEADLINE_S) as http,
     ):
         replica = Replica(process, http)
-        replica.register(location)
-        # Another command takes its time to start.
-        add_many(location, 60_000)
+        http.put("/tables/events", json={"location": "s3://tables/events"}).raise_for_status()
         command = [sys.executable, "-m", "windrow.cli", "table", "refresh", "events"]
         environment = os.environ | {"WINDROW_URL": process.url}
         with subprocess.Popen(
