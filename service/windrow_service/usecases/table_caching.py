@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
 from cachetools import LRUCache
 
 from windrow.models import CacheRule
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.planner.cacheable import MarkingRule, first_path_within
+from windrow_service.planner.cached import Cached
 from windrow_service.planner.file_keys import Holding
 from windrow_service.planner.placement import Caching
+from windrow_service.planner.splits import Ints
 from windrow_service.usecases.cache_ports import CacheMap
 from windrow_service.usecases.cache_rule_errors import InvalidCacheRuleError
 from windrow_service.usecases.cache_rule_ports import CacheRuleStore, StoredCacheRule
@@ -21,6 +27,43 @@ from windrow_service.usecases.ports import Clock, Runner, Snapshot, StoredTable
 from windrow_service.usecases.scans import Scan
 
 _MAX_RULES_KEPT = 10_000
+# Ten bytes a file.
+_WHOLE_TABLES_KEPT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Where all files of a snapshot are read, as workers held them."""
+
+    holdings: Sequence[Holding]
+    cached: Cached
+
+    def is_of(self, holdings: Sequence[Holding]) -> bool:
+        """Tell whether workers hold the same now."""
+        return len(holdings) == len(self.holdings) and all(
+            (one.host, one.capacity_bytes) == (other.host, other.capacity_bytes)
+            and np.array_equal(one.keys, other.keys)
+            for one, other in zip(holdings, self.holdings, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeTableCaching(Caching):
+    """What is known of a table's caches; plans of all its files are told from memory."""
+
+    file_count: int = 0
+    recall: Callable[[], _Placed | None] = lambda: None
+    remember: Callable[[_Placed], None] = lambda placed: None
+
+    def of(self, files: pa.Table, rows: Ints) -> Cached:
+        """See `Caching.of`."""
+        if len(rows) != self.file_count:
+            return Caching.of(self, files, rows)
+        known = self.recall()
+        if known is None or not known.is_of(self.holdings):
+            known = _Placed(self.holdings, Caching.of(self, files, rows))
+            self.remember(known)
+        return known.cached
 
 
 class TableCaching:
@@ -51,6 +94,11 @@ class TableCaching:
         self._known: LRUCache[tuple[int, int, str, str], MarkingRule | None] = LRUCache(
             _MAX_RULES_KEPT
         )
+        # By snapshot and rules. To place a million files takes as long as a third of their plan.
+        self._placed: LRUCache[tuple[int, int, tuple[str, ...]], _Placed] = LRUCache(
+            _WHOLE_TABLES_KEPT
+        )
+        self._lock = threading.Lock()
 
     async def __call__(self, table: StoredTable, snapshot: Snapshot) -> Caching:
         """Return what is known of a table's caches, as far as the cache map answers.
@@ -68,7 +116,20 @@ class TableCaching:
         rules = [rule for rule in found if rule is not None]
         if not rules:
             return Caching()
-        return Caching(rules, await self.holdings(table.table_id) or ())
+        versions = tuple(each.version for each in stored)
+        key = table.table_id, snapshot.info.snapshot_id, versions
+
+        # Planning calls them from its threads.
+        def recall() -> _Placed | None:
+            with self._lock:
+                return self._placed.get(key)
+
+        def remember(placed: _Placed) -> None:
+            with self._lock:
+                self._placed[key] = placed
+
+        holdings = await self.holdings(table.table_id) or ()
+        return _WholeTableCaching(rules, holdings, snapshot.info.file_count, recall, remember)
 
     async def rule(self, stored: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
         """Return a rule as the planner applies it; None where it marks nothing of a snapshot.
