@@ -1,10 +1,12 @@
 """How Hypothesis runs here: the same examples every time, and no verdict on speed.
 
-And one PostgreSQL server for all tests that only need a database on one.
+Then what Ctrl-C does to commands that tests start, and one PostgreSQL server for all tests that
+only need a database on one.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +20,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("windrow")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_is_heeded() -> Iterator[None]:
+    """Let commands that are started here end by Ctrl-C, wherever the tests run.
+
+    A shell lets what it starts in the background ignore it, and so would all that starts there.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +21,7 @@ from tests.support import hive
 from tests.support.databases import postgresql
 from tests.support.problems import problem_of
 from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.stores import slow_store
 from windrow import connect
 from windrow.errors import RefreshFailedError
 from windrow.models import RefreshStatus
@@ -239,3 +243,42 @@ def test_a_refresh_outlives_a_restart_of_the_database(tmp_path: Path, location: 
             *(status["refresh_id"] for status in done),
         }
         assert two.planned_paths() == hive.data_files(location)
+
+
+def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(tmp_path: Path) -> None:
+    add_many(tmp_path / "store" / "tables" / "events")
+    with (
+        # To read all files there takes minutes, whatever else the machine does.
+        slow_store(tmp_path / "store", latency_s=0.2) as store,
+        coordinator_process(
+            tmp_path / "state",
+            tmp_path,
+            WINDROW_ALLOWED_LOCATIONS="s3://tables",
+            **store.environment,
+        ) as process,
+        httpx.Client(base_url=process.url, timeout=DEADLINE_S) as http,
+    ):
+        replica = Replica(process, http)
+        http.put("/tables/events", json={"location": "s3://tables/events"}).raise_for_status()
+        command = [sys.executable, "-m", "windrow.cli", "table", "refresh", "events"]
+        environment = os.environ | {"WINDROW_URL": process.url}
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as following:
+            poll_until(lambda: http.get(REFRESH).is_success)
+            # Until the command has the answer, and follows.
+            time.sleep(0.5)
+            following.send_signal(signal.SIGINT)
+            out, err = following.communicate()
+        running = http.get(REFRESH).json()
+        cancelling = subprocess.run(
+            [*command, "--cancel"], env=environment, capture_output=True, text=True, check=False
+        )
+
+        assert (following.returncode, out) == (130, "")
+        assert "`windrow table refresh events --cancel` stops it" in err
+        assert running["status"] == "running"
+        assert cancelling.returncode == 0, cancelling.stderr
+        assert "cancelled; nothing was published" in cancelling.stdout
+        assert replica.wait_for(ended)["status"] == "cancelled"
+        assert replica.snapshot_ids() == []
