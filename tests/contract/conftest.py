@@ -1,4 +1,4 @@
-"""A coordinator for all contract tests, and a folder of its own for each test's tables."""
+"""A coordinator for all contract tests, a folder for each test's tables, and databases."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from tests.support import hive
 from tests.support.servers import running
 from windrow_service.settings import Settings
+from windrow_service.store.database import embedded_url, server_url, upgrade_database
 
 
 @pytest.fixture(scope="session")
@@ -67,3 +69,13 @@ def make_plan(http: httpx.Client) -> Callable[..., dict[str, Any]]:
         return plan
 
     return post
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
+    """An empty database of either kind, to be opened."""
+    if request.param == "sqlite":
+        return embedded_url(tmp_path)
+    url = server_url(request.getfixturevalue("postgresql_url"))
+    upgrade_database(url)
+    return url

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from functools import partial
 
 import pytest
+import sqlalchemy as sa
 
+from tests.support.databases import on_database
 from windrow.models import CacheRuleDefinition, TableDefinition
 from windrow_service.store.cache_rules import SqlCacheRuleStore
-from windrow_service.store.database import (
-    embedded_url,
-    open_database,
-    server_url,
-    upgrade_database,
-)
+from windrow_service.store.database import Database
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.cache_rule_errors import (
@@ -37,31 +33,17 @@ OLD = CacheRuleDefinition(filter="ds < '2026-11-02'")
 Law = Callable[[SqlCacheRuleStore, SqlTableStore, SqlOnceStore], Awaitable[None]]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def holds(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Law], None]:
+@pytest.fixture
+def holds(database_url: sa.URL) -> Callable[[Law], None]:
     """Run a law on a database that has the tables `t` and `u`."""
-    if request.param == "sqlite":
-        url = embedded_url(tmp_path)
-    else:
-        url = server_url(request.getfixturevalue("postgresql_url"))
-        upgrade_database(url)
 
-    async def run(law: Law) -> None:
-        database = await open_database(url)
-        try:
-            tables = SqlTableStore(database, lambda: NOW)
-            for name in ("t", "u"):
-                await tables.put(name, TableDefinition(location=f"/{name}"), None)
-            await law(SqlCacheRuleStore(database, lambda: NOW), tables, SqlOnceStore(database))
-        finally:
-            await database.aclose()
+    async def run(law: Law, database: Database) -> None:
+        tables = SqlTableStore(database, lambda: NOW)
+        for name in ("t", "u"):
+            await tables.put(name, TableDefinition(location=f"/{name}"), None)
+        await law(SqlCacheRuleStore(database, lambda: NOW), tables, SqlOnceStore(database))
 
-    def checked(law: Law) -> None:
-        # In a thread: a browser that other tests keep open has a running loop in this one.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(run(law))).result()
-
-    return checked
+    return lambda law: on_database(database_url, partial(run, law))
 
 
 def until(ends: datetime) -> CacheRuleDefinition:

@@ -5,33 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from windrow_service.store.database import (
-    Database,
-    embedded_url,
-    open_database,
-    server_url,
-    upgrade_database,
-)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
-    if request.param == "sqlite":
-        return embedded_url(tmp_path)
-    url = server_url(request.getfixturevalue("postgresql_url"))
-    upgrade_database(url)
-    return url
+from tests.support.databases import on_database
+from windrow_service.store.database import Database
 
 
 def test_a_user_who_is_cancelled_at_any_moment_gives_the_connection_back(
-    url: sa.URL, caplog: pytest.LogCaptureFixture
+    database_url: sa.URL, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def use(database: Database) -> None:
         while True:
@@ -40,19 +24,18 @@ def test_a_user_who_is_cancelled_at_any_moment_gives_the_connection_back(
             async with database.writing() as connection:
                 await connection.execute(sa.text("SELECT 1"))
 
-    async def cancel(after_s: float) -> None:
-        database = await open_database(url)
-        user = asyncio.create_task(use(database))
-        await asyncio.sleep(after_s)
-        user.cancel()
-        with suppress(asyncio.CancelledError):
-            await user
-        await database.aclose()
-
-    moments = random.Random(5)
-    with ThreadPoolExecutor(1) as thread:
+    async def cancel_some(database: Database) -> None:
+        moments = random.Random(5)
         for _ in range(40):
-            thread.submit(asyncio.run, cancel(moments.uniform(0, 0.03))).result()
+            user = asyncio.create_task(use(database))
+            await asyncio.sleep(moments.uniform(0, 0.03))
+            user.cancel()
+            with suppress(asyncio.CancelledError):
+                await user
+            # The next has to connect again.
+            await database.aclose()
+
+    on_database(database_url, cancel_some)
     # One that was not given back is found, and logged, by the collector.
     gc.collect()
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from tests.support.databases import on_database
 from windrow.models import Plan, PlanOptions, PlanRequest, PlanSummary
 from windrow_service.store import schema
-from windrow_service.store.database import (
-    Database,
-    embedded_url,
-    open_database,
-    server_url,
-    upgrade_database,
-)
+from windrow_service.store.database import Database
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.usecases.errors import (
     PlanCancelledError,
@@ -46,28 +39,13 @@ EMPTY = PlanBody(head=b"h", chunks=[], tail=b"t")
 Law = Callable[[SqlPlanStore, Database], Awaitable[None]]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def holds(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
+@pytest.fixture
+def holds(database_url: sa.URL) -> Callable[[Law], None]:
     """Run a law on a store of 1,000 bytes in an empty database."""
-    if request.param == "sqlite":
-        url = embedded_url(tmp_path)
-    else:
-        url = server_url(request.getfixturevalue("postgresql_url"))
-        upgrade_database(url)
-
-    async def run(law: Law) -> None:
-        database = await open_database(url)
-        try:
-            await law(SqlPlanStore(database, lambda: START, 1_000), database)
-        finally:
-            await database.aclose()
-
-    def checked(law: Law) -> None:
-        # In a thread: a browser that other tests keep open has a running loop in this one.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(lambda: asyncio.run(run(law))).result()
-
-    return checked
+    return lambda law: on_database(
+        database_url,
+        lambda database: law(SqlPlanStore(database, lambda: START, 1_000), database),
+    )
 
 
 def submitted(name: str, **fields: Any) -> PlanRecord:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
+from tests.support.databases import on_database
 from windrow.models import RefreshProgress, RefreshStatus, TableDefinition
-from windrow_service.store.database import (
-    Database,
-    embedded_url,
-    open_database,
-    server_url,
-    upgrade_database,
-)
+from windrow_service.store.database import Database
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
@@ -34,21 +27,6 @@ LEASE = timedelta(seconds=5)
 TABLE = "sales.events"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
-    if request.param == "sqlite":
-        return embedded_url(tmp_path)
-    url = server_url(request.getfixturevalue("postgresql_url"))
-    upgrade_database(url)
-    return url
-
-
-def done(work: Coroutine[Any, Any, T]) -> T:
-    # In a thread: a browser that other tests keep open has a running loop in this one.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
-
-
 def trying(url: sa.URL, work: Callable[[SqlRefreshStore, SqlTableStore], Awaitable[T]]) -> T:
     """Do something with a store that knows one table."""
 
@@ -59,16 +37,12 @@ def trying(url: sa.URL, work: Callable[[SqlRefreshStore, SqlTableStore], Awaitab
 
 
 def opened(url: sa.URL, work: Callable[[Database, SqlTableStore], Awaitable[T]]) -> T:
-    async def run() -> T:
-        database = await open_database(url)
-        try:
-            tables = SqlTableStore(database, lambda: NOW)
-            await tables.put(TABLE, TableDefinition(location="/data/events"), None)
-            return await work(database, tables)
-        finally:
-            await database.aclose()
+    async def run(database: Database) -> T:
+        tables = SqlTableStore(database, lambda: NOW)
+        await tables.put(TABLE, TableDefinition(location="/data/events"), None)
+        return await work(database, tables)
 
-    return done(run())
+    return on_database(url, run)
 
 
 def running(refresh_id: str, **fields: Any) -> RefreshStatus:
@@ -89,7 +63,7 @@ async def begin(
     return await store.begin(running(refresh_id), full=full, now=now, lease_until=now + LEASE)
 
 
-def test_whoever_comes_second_gets_the_refresh_that_runs(url: sa.URL) -> None:
+def test_whoever_comes_second_gets_the_refresh_that_runs(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         first = await begin(store, "a", full=True)
         second = await begin(store, "b", NOW + LEASE)
@@ -98,10 +72,10 @@ def test_whoever_comes_second_gets_the_refresh_that_runs(url: sa.URL) -> None:
         assert second == first
         assert (second.full, second.lease_until) == (True, NOW + LEASE)
 
-    trying(url, work)
+    trying(database_url, work)
 
 
-def test_of_many_who_begin_at_once_one_does(url: sa.URL) -> None:
+def test_of_many_who_begin_at_once_one_does(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         for round_ in range(3):
             now = NOW + 2 * round_ * LEASE
@@ -110,10 +84,10 @@ def test_of_many_who_begin_at_once_one_does(url: sa.URL) -> None:
             assert len({record.status.refresh_id for record in begun}) == 1
             assert begun[0].status.refresh_id.startswith(f"{round_}-")
 
-    trying(url, work)
+    trying(database_url, work)
 
 
-def test_a_lease_that_ran_out_is_taken_over_and_its_runner_is_told(url: sa.URL) -> None:
+def test_a_lease_that_ran_out_is_taken_over_and_its_runner_is_told(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "late")).table_id
         later = NOW + LEASE + timedelta(microseconds=1)
@@ -125,10 +99,10 @@ def test_a_lease_that_ran_out_is_taken_over_and_its_runner_is_told(url: sa.URL) 
         assert await store.finish(table_id, failed) is False
         assert await store.get(TABLE) == taken
 
-    trying(url, work)
+    trying(database_url, work)
 
 
-def test_a_lease_that_ran_out_is_renewed_if_nobody_took_it(url: sa.URL) -> None:
+def test_a_lease_that_ran_out_is_renewed_if_nobody_took_it(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "a")).table_id
         progress = RefreshProgress(phase="reading footers", footers_read=7, footers_total=9)
@@ -138,10 +112,10 @@ def test_a_lease_that_ran_out_is_renewed_if_nobody_took_it(url: sa.URL) -> None:
         seen = await begin(store, "b", NOW + 3 * LEASE)
         assert (seen.status, seen.lease_until) == (far, NOW + 4 * LEASE)
 
-    trying(url, work)
+    trying(database_url, work)
 
 
-def test_an_outcome_is_kept_until_the_second_refresh_after_it(url: sa.URL) -> None:
+def test_an_outcome_is_kept_until_the_second_refresh_after_it(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "a")).table_id
         outcome = running("a", status="done", changed=True, files_added=3)
@@ -155,11 +129,11 @@ def test_an_outcome_is_kept_until_the_second_refresh_after_it(url: sa.URL) -> No
         await store.finish(table_id, running("b", status="done"))
         assert (await begin(store, "c")).previous == running("b", status="done")
 
-    trying(url, work)
+    trying(database_url, work)
 
 
 def test_the_runner_learns_that_its_refresh_is_cancelled_and_the_next_one_is_not(
-    url: sa.URL,
+    database_url: sa.URL,
 ) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "a")).table_id
@@ -170,10 +144,10 @@ def test_the_runner_learns_that_its_refresh_is_cancelled_and_the_next_one_is_not
         await begin(store, "b")
         assert await store.renew(table_id, running("b"), NOW + LEASE) == "wanted"
 
-    trying(url, work)
+    trying(database_url, work)
 
 
-def test_only_what_runs_can_be_cancelled(url: sa.URL) -> None:
+def test_only_what_runs_can_be_cancelled(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         with pytest.raises(RefreshNotRunningError):
             await store.cancel(TABLE, NOW)
@@ -184,10 +158,10 @@ def test_only_what_runs_can_be_cancelled(url: sa.URL) -> None:
         with pytest.raises(RefreshNotRunningError):
             await store.cancel(TABLE, NOW)
 
-    trying(url, work)
+    trying(database_url, work)
 
 
-def test_what_is_not_there_is_named(url: sa.URL) -> None:
+def test_what_is_not_there_is_named(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, tables: SqlTableStore) -> None:
         with pytest.raises(RefreshNotFoundError):
             await store.get(TABLE)
@@ -203,11 +177,11 @@ def test_what_is_not_there_is_named(url: sa.URL) -> None:
         with pytest.raises(TableNotFoundError):
             await store.cancel(TABLE, NOW)
 
-    trying(url, work)
+    trying(database_url, work)
 
 
 def test_who_looked_at_the_files_before_another_said_what_is_there_cannot_publish(
-    url: sa.URL,
+    database_url: sa.URL,
 ) -> None:
     found = TakenInventory(
         data_schema=pa.schema([("id", pa.int64())]),
@@ -235,4 +209,4 @@ def test_who_looked_at_the_files_before_another_said_what_is_there_cannot_publis
         # Who says what is there without a look at the files is not late.
         await snapshots.publish(table, found, None)
 
-    opened(url, work)
+    opened(database_url, work)

