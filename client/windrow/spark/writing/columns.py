@@ -1,0 +1,75 @@
+"""Spark expressions of a table's keys: its partition columns, and its buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+)
+
+from windrow.models import BucketSpec
+
+# Whose equal values, and no others, lie in one folder; what is not among them is compared by the
+# text that names the folder.
+_COMPARED_AS_THEY_ARE = (
+    BooleanType,
+    ByteType,
+    ShortType,
+    IntegerType,
+    LongType,
+    DateType,
+    DecimalType,
+)
+
+
+def named(name: str) -> Column:
+    """Return the column of this very name, whatever characters it has."""
+    return F.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark SQL takes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def key_of(column: Column, type_: DataType) -> Column:
+    """Return the value of a partition column such that rows of one folder have the same.
+
+    The empty string and null lie in one folder, `__HIVE_DEFAULT_PARTITION__`: both are null here.
+    """
+    if isinstance(type_, _COMPARED_AS_THEY_ARE):
+        return column
+    text = column if isinstance(type_, StringType) else column.cast("string")
+    return F.when(text != "", text)
+
+
+def keys_of(df: DataFrame, names: Iterable[str]) -> list[Column]:
+    """Return `key_of` columns of a DataFrame."""
+    return [key_of(named(name), df.schema[name].dataType) for name in names]
+
+
+def bucket_of(spec: BucketSpec) -> Column:
+    """Return the bucket that Spark puts a row in, an int."""
+    return F.pmod(F.hash(*map(named, spec.columns)), F.lit(spec.count)).cast("int")
+
+
+def new_names(df: DataFrame, *wanted: str) -> Sequence[str]:
+    """Return names like those wanted that the DataFrame does not have yet."""
+    taken = {name.lower() for name in df.columns}
+    names = []
+    for name in wanted:
+        while name.lower() in taken:
+            name += "_"
+        names.append(name)
+    return names

@@ -1,0 +1,185 @@
+"""Where rows go before they are written: one Spark partition for each of the plan's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windrow.models import KeyFiles, SortColumn, TableInfo, WritePlan
+from windrow.spark.placement import require_classic
+from windrow.spark.writing.columns import bucket_of, key_of, keys_of, named, new_names, quoted
+from windrow.spark.writing.murmur3 import int_with_hash
+
+_TASK = "__windrow_task"
+_BUCKET = "__windrow_bucket"
+_KEY_TABLE = "__windrow_keys"
+
+
+def place(df: DataFrame, plan: WritePlan, table: TableInfo | None = None) -> DataFrame:
+    """Return the rows as the plan places them, sorted within each task.
+
+    All rows are kept, also those of keys that the plan does not know. A task that runs again
+    places its rows as it did before: nothing but `xxhash64` of the plan's salt columns and of the
+    keys decides, so that these must be stable.
+
+    Args:
+        df: Rows of a classic session, with the plan's partition and salt columns.
+        plan: Any scheme of a write plan.
+        table: Whose buckets rows are placed by, and whose sort columns they are sorted by.
+
+    Returns:
+        The columns of `df`, in `plan.tasks` Spark partitions (at most, for `coalesce`), sorted by
+        the partition columns, bucket and the table's sort columns.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+    """
+    return place_with_bucket(df, plan, table)[0].select(*map(named, df.columns))
+
+
+def place_with_bucket(
+    df: DataFrame, plan: WritePlan, table: TableInfo | None
+) -> tuple[DataFrame, str | None]:
+    """Return the rows as `place` does, with their bucket in one more column, and its name.
+
+    The name is None where the table has no buckets.
+    """
+    require_classic(df.sparkSession)
+    names = [column.name for column in plan.partition_columns]
+    order = [*map(named, names)]
+    spec = table.definition.bucket_spec if table is not None else None
+    if spec is None:
+        bucket = None
+        placed = _placed(df, plan, keys_of(df, names), [])
+    else:
+        (bucket,) = new_names(df, _BUCKET)
+        placed = _placed(df, plan, [*keys_of(df, names), bucket_of(spec)], [bucket_of(spec)])
+        placed = placed.withColumn(bucket, bucket_of(spec))
+        order.append(named(bucket))
+    if table is not None:
+        order += _sort_order(table.definition.sort_columns, names)
+    return (placed.sortWithinPartitions(*order) if order else placed), bucket
+
+
+def _placed(
+    df: DataFrame, plan: WritePlan, keys: Sequence[Column], buckets: Sequence[Column]
+) -> DataFrame:
+    salts = [named(name) for name in plan.salt_columns]
+    if plan.scheme == "exact" and plan.keys is not None:
+        return _placed_exactly(df, plan.tasks, plan.keys, keys, buckets, salts)
+    if plan.scheme == "coalesce":
+        return df.coalesce(plan.tasks)
+    if plan.scheme == "repartition" or not keys:
+        return df.repartition(plan.tasks)
+    if plan.scheme == "range":
+        return df.repartitionByRange(plan.tasks, *keys)
+    if plan.scheme == "range_hash":
+        hashes = [F.xxhash64(*keys), *([F.xxhash64(*salts)] if salts else [])]
+        return df.repartitionByRange(plan.tasks, *hashes)
+    if plan.scheme == "salted" and salts and plan.salts is not None:
+        salt = F.pmod(F.xxhash64(*salts), F.lit(plan.salts)).cast("int")
+        return df.repartition(plan.tasks, *keys, salt)
+    return df.repartition(plan.tasks, *keys)
+
+
+def _sort_order(columns: Iterable[SortColumn], partition_columns: Sequence[str]) -> list[Column]:
+    """Return what rows of a file are sorted by; within a file, partition columns are all alike."""
+    known = {name.lower() for name in partition_columns}
+    order = []
+    for column in columns:
+        if column.name.lower() in known:
+            continue
+        nulls_first = not column.descending if column.nulls_first is None else column.nulls_first
+        direction = "desc" if column.descending else "asc"
+        order.append(
+            getattr(named(column.name), f"{direction}_nulls_{'first' if nulls_first else 'last'}")()
+        )
+    return order
+
+
+# --- exact ------------------------------------------------------------------
+
+
+def _placed_exactly(
+    df: DataFrame,
+    tasks: int,
+    planned: KeyFiles,
+    keys: Sequence[Column],
+    buckets: Sequence[Column],
+    salts: Sequence[Column],
+) -> DataFrame:
+    task_name, first_task, files = new_names(df, _TASK, f"{_KEY_TABLE}_task", f"{_KEY_TABLE}_files")
+    if not keys:
+        task = _task_in(F.lit(planned.first_task[0]), F.lit(planned.files[0]), salts)
+        return _repartitioned(df.withColumn(task_name, task), tasks, task_name)
+    own = [*keys_of(df, (column.name for column in planned.columns)), *buckets]
+    lookup, own_keys = _key_table(df, planned, first_task, files)
+    same = [key.eqNullSafe(named(name)) for key, name in zip(own, own_keys, strict=True)]
+    condition = same[0]
+    for each in same[1:]:
+        condition &= each
+    # Never an inner join, which would lose the rows of keys that the plan has not seen.
+    found = df.join(F.broadcast(lookup), condition, "left")
+    known = _task_in(named(first_task), named(files), salts)
+    unseen = F.pmod(F.hash(*keys), F.lit(tasks)).cast("int")
+    task = F.when(named(files).isNull(), unseen).otherwise(known)
+    # One int travels with each row, not what it was made from.
+    rows = found.select(*map(named, df.columns), task.alias(task_name))
+    return _repartitioned(rows, tasks, task_name)
+
+
+def _task_in(first_task: Column, files: Column, salts: Sequence[Column]) -> Column:
+    if not salts:
+        return first_task
+    return (
+        F.when(files == 1, first_task)
+        .otherwise(first_task + F.pmod(F.xxhash64(*salts), files).cast("int"))
+        .cast("int")
+    )
+
+
+def _key_table(
+    df: DataFrame, planned: KeyFiles, first_task: str, files: str
+) -> tuple[DataFrame, list[str]]:
+    """Return a table of the keys, each there once, and the names of its key columns."""
+    names = [f"{_KEY_TABLE}_{index}" for index in range(len(planned.values))]
+    names = list(new_names(df, *names))
+    fields = [f"{name} string" for name in names]
+    values: list[list[Any]] = [[_text(value) for value in column] for column in planned.values]
+    keys = [
+        key_of(F.expr(f"try_cast({quoted(name)} AS {type_.simpleString()})"), type_).alias(name)
+        for name, type_ in (
+            (name, df.schema[column.name].dataType)
+            for name, column in zip(names, planned.columns, strict=True)
+        )
+    ]
+    if planned.buckets is not None:
+        names += new_names(df, f"{_KEY_TABLE}_bucket")
+        fields.append(f"{names[-1]} int")
+        values.append(list(planned.buckets))
+        keys.append(named(names[-1]))
+    rows = list(zip(*values, planned.first_task, planned.files, strict=True))
+    schema = ", ".join([*fields, f"{first_task} int", f"{files} int"])
+    table = df.sparkSession.createDataFrame(rows, schema, verifySchema=False)
+    # A key that is there twice would double its rows. One Spark partition needs no shuffle.
+    once = table.coalesce(1).select(*keys, named(first_task), named(files)).dropDuplicates(names)
+    return once, names
+
+
+def _text(value: bool | int | float | str | None) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _repartitioned(df: DataFrame, tasks: int, task_name: str) -> DataFrame:
+    if hasattr(df, "repartitionById"):
+        return df.repartitionById(tasks, named(task_name))
+    # Older Spark hashes what it is given; so it is given ints whose hashes are the tasks. A text
+    # becomes one constant, where as many literals as tasks would take a call to the JVM each.
+    ints = F.split(F.lit(",".join(str(int_with_hash(task)) for task in range(tasks))), ",")
+    chosen = F.element_at(ints.cast("array<int>"), named(task_name) + F.lit(1))
+    return df.repartition(tasks, chosen)

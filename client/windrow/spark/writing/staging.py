@@ -1,0 +1,112 @@
+"""The files of a write, made in a folder of their own before they are moved into the table."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from windrow.files.entries import is_hidden
+from windrow.models import TableInfo, WritePlan
+from windrow.spark.writing.columns import named
+from windrow.spark.writing.placing import place_with_bucket
+
+_TASK_FILE = re.compile(r"(?P<task>part-\d+-[0-9a-f-]{36})(?:\.|-)(?P<rest>c\d+\..+)")
+# As Spark's `compression` option knows what a footer calls SNAPPY, and so on.
+_CODECS = {
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "ZSTD": "zstd",
+    "UNCOMPRESSED": "none",
+    "LZ4": "lz4_raw",
+}
+
+
+def stage(df: DataFrame, plan: WritePlan, table: TableInfo, folder: str) -> None:
+    """Place rows as planned, and write them as Parquet files below a folder.
+
+    Args:
+        df: Rows with the columns of the table.
+        plan: Made for the table.
+        table: Whose partition columns, buckets, sort columns and codec the files have.
+        folder: Absolute path, which the driver and all executors reach.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+        PySparkException: A task failed; files may lie in the folder, and it is to be removed.
+    """
+    placed, bucket = place_with_bucket(df, plan, table)
+    columns = [column.name for column in plan.partition_columns]
+    # A folder for each bucket, so that no file holds two, whatever the scheme.
+    folders = [*columns, *([bucket] if bucket is not None else [])]
+    placed = placed.select(*map(named, [*df.columns, *folders[len(columns) :]]))
+    writer = placed.write.mode("append")
+    writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    # A limit of the session would cut the planned files.
+    writer = writer.option("maxRecordsPerFile", "0")
+    codec = newest_codec(table.definition.location)
+    if codec is not None:
+        writer = writer.option("compression", codec)
+    if folders:
+        writer = writer.partitionBy(*folders)
+    # Not a bare path, which would be one of the session's default file system.
+    writer.parquet(f"file://{folder}")
+    _tidy(folder, bucket)
+
+
+def newest_codec(location: str) -> str | None:
+    """Return the codec of a table's newest file, as Spark calls it; None if it has none.
+
+    It is looked for in the folder that comes last by name, which takes one listing per level.
+    """
+    folder = re.sub(r"^file:(//)?", "", location)
+    try:
+        while True:
+            with os.scandir(folder) as listed:
+                entries = [entry for entry in listed if not is_hidden(entry.name)]
+            files = [entry for entry in entries if entry.is_file()]
+            if files:
+                newest = max(files, key=lambda entry: entry.stat().st_mtime_ns)
+                metadata = pq.read_metadata(newest.path)
+                return _CODECS.get(metadata.row_group(0).column(0).compression)
+            if not entries:
+                return None
+            folder = max(entries, key=lambda entry: entry.name).path
+    except (OSError, pa.ArrowException, IndexError):
+        return None
+
+
+def _tidy(folder: str, bucket: str | None) -> None:
+    """Leave nothing but data files with rows in them, in the folders of partitions.
+
+    Args:
+        folder: Where Spark wrote.
+        bucket: Column whose folders are taken out; their files get names that say the bucket, as
+            Spark's own files do.
+    """
+    for path, _, names in os.walk(folder, topdown=False):
+        parent, _, last = path.rpartition("/")
+        number = last.removeprefix(f"{bucket}=") if bucket is not None else last
+        for name in names:
+            file = f"{path}/{name}"
+            if is_hidden(name) or (path == folder and _is_empty(name, file)):
+                # A checksum of Hadoop's; or what a first task without rows writes.
+                os.unlink(file)
+            elif number != last:
+                os.rename(file, f"{parent}/{_bucket_name(name, int(number))}")
+        if number != last:
+            os.rmdir(path)
+
+
+def _is_empty(name: str, file: str) -> bool:
+    return name.startswith("part-00000-") and pq.read_metadata(file).num_rows == 0
+
+
+def _bucket_name(name: str, bucket: int) -> str:
+    parts = _TASK_FILE.fullmatch(name)
+    if parts is None:
+        raise ValueError(f"Spark named a file {name!r}, which is not part-<task>-<uuid>.c000…")
+    return f"{parts['task']}_{bucket:05d}.{parts['rest']}"
