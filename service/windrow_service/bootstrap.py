@@ -51,6 +51,7 @@ from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
+from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.access import Authenticate
 from windrow_service.usecases.cache_rules import DefineCacheRule
 from windrow_service.usecases.explain import ExplainPlan
@@ -151,6 +152,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         tables = SqlTableStore(database, _now)
         snapshots = SqlSnapshotStore(database, _now)
+        writes = SqlWriteStore(database, _now)
         cache_rules = SqlCacheRuleStore(database, _now)
         plans = SqlPlanStore(database, _now, settings.limits.max_plan_bytes)
         once = SqlOnceStore(database)
@@ -162,6 +164,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         refresh_table = RefreshTable(
             tables=tables,
             snapshots=snapshots,
+            writes=writes,
             inventories=inventories,
             runner=refresh_runner,
             clock=_now,
@@ -214,6 +217,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             once=once,
             tables=tables,
             snapshots=snapshots,
+            writes=writes,
             plans=plans,
             heartbeats=cache,
             cache=cache,
@@ -239,6 +243,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 tables=tables,
                 snapshots=snapshots,
                 manifests=manifests,
+                writes=writes,
                 turns=TakenInTurn(max_waiting=settings.max_waiting),
                 # Apart from refreshes, which take long, and from plans, which take no time.
                 runner=ThreadRunner(

@@ -74,6 +74,10 @@ class WriteUpdate(Request):
     lease_seconds: Annotated[int, Whole(1, 3600)] = Field(
         default=30, description="Without another word in this time, the driver counts as dead."
     )
+    takes_over: bool = Field(
+        default=False,
+        description="Of a driver that has died: this process finishes its write, or undoes it.",
+    )
     report: WriteReport | None = None
 
 
@@ -91,7 +95,12 @@ class WriteRecord(Answer):
     updated_at: datetime
     expires_at: datetime | None = Field(description="Of its lease; null once it is over.")
     alive: bool = Field(description="Whether its lease holds.")
-    report: WriteReport | None = None
+    snapshot_id: int | None = Field(default=None, description="The snapshot that it published.")
+    report: WriteReport | None = Field(
+        default=None,
+        description="Of those of the newest 100 writes, and of one alone, with what became of "
+        "each key; of a list of writes without.",
+    )
 
 
 class WritePage(Answer):

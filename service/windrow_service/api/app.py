@@ -21,6 +21,7 @@ from windrow_service.api import (
     snapshots,
     tables,
     workers,
+    writes,
 )
 from windrow_service.api.access import READ, Authentication
 from windrow_service.api.bodies import BodyLimits, BoundedBodies
@@ -65,6 +66,7 @@ def create_app(
     app.include_router(tables.router, responses=refusals)
     app.include_router(refreshes.router, responses=refusals)
     app.include_router(snapshots.router, responses=refusals)
+    app.include_router(writes.router, responses=refusals)
     app.include_router(cache_rules.router, responses=refusals)
     app.include_router(plans.router, responses=refusals, dependencies=[READ])
     app.include_router(workers.router, responses=refusals)

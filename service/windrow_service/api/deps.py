@@ -26,6 +26,7 @@ from windrow_service.usecases.show_cache import ShowCache
 from windrow_service.usecases.snapshots import ExpireSnapshots
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.workers import ReportCachedFiles
+from windrow_service.usecases.write_ports import WriteStore
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
@@ -38,6 +39,7 @@ class Services:
     once: OnceStore
     tables: TableStore
     snapshots: SnapshotStore
+    writes: WriteStore
     plans: PlanStore
     heartbeats: Heartbeats
     cache: CacheMap

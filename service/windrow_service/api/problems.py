@@ -22,6 +22,7 @@ from windrow_service.usecases import cache_rule_errors as caching
 from windrow_service.usecases import errors as usecases
 from windrow_service.usecases import publish_errors as publishing
 from windrow_service.usecases import refresh_errors as refresh
+from windrow_service.usecases import write_errors as writing
 
 MEDIA_TYPE = "application/problem+json"
 _PREFIX = "urn:windrow:problem:"
@@ -120,6 +121,15 @@ KINDS: Mapping[type[Exception], Kind] = {
         CONFLICT, "too-many-cache-rules", "Table has too many cache rules"
     ),
     caching.InvalidCacheRuleError: Kind(INVALID, "invalid-cache-rule", "Cache rule is not valid"),
+    writing.WriteNotFoundError: Kind(NOT_FOUND, "write-not-found", "Write not found"),
+    writing.WriteInProgressError: Kind(
+        CONFLICT, "write-in-progress", "A write is moving files into the table"
+    ),
+    writing.WriteStateError: Kind(CONFLICT, "write-state", "Write is in another state"),
+    writing.WriteTakenError: Kind(CONFLICT, "write-taken", "Write belongs to another process"),
+    writing.InventoryOutdatedError: Kind(
+        CONFLICT, "inventory-outdated", "Inventory is older than a write"
+    ),
     inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
     inventory.PartitionLayoutError: Kind(
         CONFLICT, "partition-layout", "Folders do not form partitions"

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AwareDatetime, ValidationError
 
 from windrow.models import (
+    WRITE_ID_PATTERN,
     ExpiredSnapshots,
     InventoryChange,
     PublishedSnapshot,
@@ -58,6 +59,15 @@ IfSnapshotHeader = Annotated[
     ),
 ]
 
+WriteIdQuery = Annotated[
+    str | None,
+    Query(
+        pattern=WRITE_ID_PATTERN,
+        description="The write that has moved the files in, and is in state `committing`. Files "
+        "that it removed need not be known.",
+    ),
+]
+
 router = APIRouter(tags=["snapshots"])
 _DEFAULT_PAGE = 100
 _NO_SNAPSHOT_YET = 2**31 - 1
@@ -86,6 +96,7 @@ async def publish_inventory(
     once: OnceDep,
     mode: ModeQuery = None,
     listed_at: ListedAtQuery = None,
+    write_id: WriteIdQuery = None,
     if_match: IfSnapshotHeader = None,
 ) -> Response:
     """Make an inventory that was taken elsewhere, or a change, the table's current snapshot.
@@ -101,7 +112,8 @@ async def publish_inventory(
     `{"name": …, "type": …}` with types of Spark SQL; else those of the current snapshot, or of
     `stats` where there is none.
 
-    Without `If-Match`, a delta goes on top of whatever is current when it gets there.
+    Without `If-Match`, a delta goes on top of whatever is current when it gets there. While a
+    write moves files in, only that write may publish.
     """
     body = await request.body()
     content: bytes | InventoryChange = body
@@ -110,7 +122,9 @@ async def publish_inventory(
         if mode is not None and content.mode not in (None, mode):
             raise InvalidInventoryError(f"the body says {content.mode}, and mode={mode}")
         mode = content.mode or mode
-    sent = SentInventory(content=content, mode=mode or "full", listed_at=listed_at)
+    sent = SentInventory(
+        content=content, mode=mode or "full", listed_at=listed_at, write_id=write_id
+    )
     change = once(_published)
     made = await services.publish_inventory(name, sent, version_of(if_match), change)
     return _published(made).response()

@@ -32,7 +32,10 @@ _DEFAULT_PAGE = 100
     operation_id="register_table",
     dependencies=[WRITE],
     response_model=TableInfo,
-    responses={201: {"model": TableInfo}, **problem_responses(400, 403, 412, 413, 422, 503, 504)},
+    responses={
+        201: {"model": TableInfo},
+        **problem_responses(400, 403, 409, 412, 413, 422, 503, 504),
+    },
 )
 async def register_table(
     name: TableNamePath,
@@ -98,7 +101,7 @@ async def get_table(name: TableNamePath, services: ServicesDep, response: Respon
     operation_id="delete_table",
     dependencies=[ADMIN],
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=problem_responses(404, 412, 422, 503, 504),
+    responses=problem_responses(404, 409, 412, 422, 503, 504),
 )
 async def delete_table(
     name: TableNamePath, services: ServicesDep, once: OnceDep, if_match: IfMatchHeader = None

@@ -110,6 +110,7 @@ def apply_delta(
     decode: Decode,
     *,
     manifest_files: int = MANIFEST_FILES,
+    may_miss: bool = False,
 ) -> Applied:
     """Return the manifests of the snapshot that follows.
 
@@ -122,6 +123,7 @@ def apply_delta(
         plan: What `plan_delta` returned for the same arguments.
         decode: Asked for manifests of `plan.read` alone.
         manifest_files: How many files a manifest may hold.
+        may_miss: Whether files to remove need not be there.
 
     Raises:
         InvalidInventoryError: A file to remove is not there.
@@ -147,7 +149,7 @@ def apply_delta(
             carried.append(after.filter(pa.array(goes[same])))
         if goes.any():
             gone[at] = _Gone.of(_take(files, positions[goes]), positions[goes])
-    if missing.any():
+    if missing.any() and not may_miss:
         row = int(np.argmax(missing)) - added_count
         raise InvalidInventoryError(
             f"column 'path', row {delta.removed['row'][row]}: "

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import CacheRule, CacheRuleDefinition
 from windrow_service.store import schema
+from windrow_service.store.committing import lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
 from windrow_service.store.tables import new_version, require_row
@@ -21,7 +22,6 @@ from windrow_service.usecases.cache_rule_errors import (
     TooManyCacheRulesError,
 )
 from windrow_service.usecases.cache_rule_ports import MAX_CACHE_RULES, StoredCacheRule
-from windrow_service.usecases.errors import TableNotFoundError
 from windrow_service.usecases.ports import Clock, Once
 
 # So long one can look up what an expired rule was, and make it last longer.
@@ -51,7 +51,7 @@ class SqlCacheRuleStore:
         now = self._clock()
         async with self._database.writing() as connection:
             await claim(connection, once, now)
-            table_id = await _lock(connection, table)
+            table_id = await lock_table(connection, table)
             row = await _find(connection, table_id, rule)
             _check_version(table, rule, row, expected)
             ends = definition.expires_at
@@ -85,7 +85,7 @@ class SqlCacheRuleStore:
         """See `CacheRuleStore.delete`."""
         async with self._database.writing() as connection:
             await claim(connection, once, self._clock())
-            table_id = await _lock(connection, table)
+            table_id = await lock_table(connection, table)
             row = await _require(connection, table, table_id, rule)
             _check_version(table, rule, row, expected)
             await connection.execute(sa.delete(schema.cache_rules).where(_is(table_id, rule)))
@@ -110,22 +110,6 @@ class SqlCacheRuleStore:
                 sa.delete(schema.cache_rules).where(_RULES.expires_at <= now - _KEPT)
             )
         return gone.rowcount
-
-
-async def _lock(connection: AsyncConnection, table: str) -> int:
-    """Return a table's number, and let nobody else change its rules until the transaction ends."""
-    name = schema.tables.c.name
-    # A change that changes nothing locks the row, in either database.
-    locked = await connection.execute(
-        sa.update(schema.tables)
-        .where(name == table)
-        .values(name=name)
-        .returning(schema.tables.c.table_id)
-    )
-    table_id = locked.scalar_one_or_none()
-    if table_id is None:
-        raise TableNotFoundError(table)
-    return int(table_id)
 
 
 async def _find(connection: AsyncConnection, table_id: int, rule: str) -> Any:

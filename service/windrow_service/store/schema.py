@@ -112,6 +112,39 @@ refreshes = sa.Table(
     sa.Column("previous", sa.Text),
 )
 
+writes = sa.Table(
+    "writes",
+    metadata,
+    sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
+    # In the order of their beginnings.
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("write_id", sa.String(32), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("mode", sa.String(32), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("process", sa.Integer, nullable=False),
+    sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("state_since", sa.DateTime(timezone=True), nullable=False),
+    # Null once it is over.
+    sa.Column("lease_until", sa.DateTime(timezone=True)),
+    # The snapshot that it published.
+    sa.Column("snapshot_id", sa.Integer),
+    # Without what it says of single keys, which is much, and compressed apart.
+    sa.Column("report", sa.Text),
+    sa.Column("key_report", sa.LargeBinary),
+    sa.UniqueConstraint("table_id", "write_id"),
+    # One at a time is moved in.
+    sa.Index(
+        "ix_writes_committing",
+        "table_id",
+        unique=True,
+        sqlite_where=sa.text("state = 'committing'"),
+        postgresql_where=sa.text("state = 'committing'"),
+    ),
+)
+
 # Bodies are shared by plans that were asked for alike.
 plan_bodies = sa.Table(
     "plan_bodies",

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo
 from windrow_service.store import schema
+from windrow_service.store.committing import refuse_others
 from windrow_service.store.database import Database, insert_missing
 from windrow_service.store.once import claim, settle
 from windrow_service.store.tables import find_row, new_version, require_row, stored
@@ -113,6 +114,7 @@ class SqlSnapshotStore:
         inventory: TakenInventory,
         checked_at: datetime | None,
         once: Once | None = None,
+        write_id: str | None = None,
     ) -> StoredTable:
         """See `SnapshotStore.publish`."""
         now = self._clock()
@@ -138,6 +140,7 @@ class SqlSnapshotStore:
             )
             if moved.rowcount != 1:
                 raise TableChangedError(table.info.name, table.version, row.version)
+            await refuse_others(connection, row.table_id, table.info.name, write_id)
             info = SnapshotInfo(
                 snapshot_id=snapshot_id,
                 created_at=now,
@@ -150,6 +153,15 @@ class SqlSnapshotStore:
             )
             await _insert(connection, row.table_id, info, inventory)
             await _keep_listing(connection, row.table_id, snapshot_id, inventory.listing)
+            if write_id is not None:
+                await connection.execute(
+                    sa.update(schema.writes)
+                    .where(
+                        schema.writes.c.table_id == row.table_id,
+                        schema.writes.c.write_id == write_id,
+                    )
+                    .values(snapshot_id=snapshot_id)
+                )
             result = stored(await find_row(connection, table.info.name))
             await settle(connection, once, result)
             return result
@@ -173,6 +185,7 @@ class SqlSnapshotStore:
             if noted.rowcount != 1:
                 row = await require_row(connection, table.info.name)
                 raise TableChangedError(table.info.name, table.version, row.version)
+            await refuse_others(connection, table.table_id, table.info.name)
             await _keep_listing(connection, table.table_id, current.snapshot_id, listing)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -14,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
+from windrow_service.store.committing import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.once import claim, settle
 from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
@@ -93,6 +93,7 @@ class SqlTableStore:
                 )
                 if moved.rowcount != 1:
                     raise _OvertakenError
+                await refuse_others(connection, row.table_id, name)
                 if drops_snapshots:
                     await connection.execute(
                         sa.delete(schema.snapshots).where(
@@ -116,23 +117,15 @@ class SqlTableStore:
 
     async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
         """See `TableStore.delete`."""
-        while True:
-            with suppress(_OvertakenError):
-                return await self._delete(name, if_match, once)
-
-    async def _delete(self, name: str, if_match: str | None, once: Once | None) -> None:
         async with self._database.writing() as connection:
             await claim(connection, once, self._clock())
+            await lock_table(connection, name)
             row = await require_row(connection, name)
             check_version(name, row, if_match)
-            gone = await connection.execute(
-                sa.delete(schema.tables).where(
-                    schema.tables.c.table_id == row.table_id,
-                    schema.tables.c.version == row.version,
-                )
+            await refuse_others(connection, row.table_id, name)
+            await connection.execute(
+                sa.delete(schema.tables).where(schema.tables.c.table_id == row.table_id)
             )
-            if gone.rowcount != 1:
-                raise _OvertakenError
             await settle(connection, once, None)
 
 

@@ -158,6 +158,7 @@ class TableStore(Protocol):
 
         Raises:
             TableChangedError: The table is not at version `if_match`; `*` is any version.
+            WriteInProgressError: The definition is another, and a write is moving files in.
         """
 
     async def get(self, name: str) -> StoredTable:
@@ -176,6 +177,7 @@ class TableStore(Protocol):
         Raises:
             TableNotFoundError: No table has this name.
             TableChangedError: The table is not at version `if_match`.
+            WriteInProgressError: A write is moving files in.
         """
 
 
@@ -216,6 +218,7 @@ class SnapshotStore(Protocol):
         inventory: TakenInventory,
         checked_at: datetime | None,
         once: Once | None = None,
+        write_id: str | None = None,
     ) -> StoredTable:
         """Make an inventory the table's current snapshot, wholly or not at all.
 
@@ -224,10 +227,14 @@ class SnapshotStore(Protocol):
             inventory: All of its files.
             checked_at: When the look at the files began; None if nobody looked.
             once: The caller's key.
+            write_id: The write that has moved the files in.
 
         Raises:
             TableNotFoundError: The table was deleted meanwhile.
             TableChangedError: The definition or the current snapshot changed meanwhile.
+            WriteInProgressError: Another write is moving files in.
+            WriteNotFoundError: The table has no such write.
+            WriteStateError: The write is not moving files in.
         """
 
     async def confirm(
@@ -237,6 +244,7 @@ class SnapshotStore(Protocol):
 
         Raises:
             TableChangedError: The definition or the current snapshot changed meanwhile.
+            WriteInProgressError: A write is moving files in.
         """
 
 

@@ -42,6 +42,8 @@ from windrow_service.usecases.taken import (
     taken_delta,
     taken_whole,
 )
+from windrow_service.usecases.write_errors import InventoryOutdatedError
+from windrow_service.usecases.write_ports import WriteCommits
 
 # Other replicas may publish the same table meanwhile, one each at a time.
 _ATTEMPTS = 32
@@ -69,11 +71,14 @@ class SentInventory:
         content: An Arrow IPC stream, or what JSON said.
         mode: Whether it is all files, or a change.
         listed_at: When the look at the files began; None where nobody says.
+        write_id: The write that has moved the files in; None if it was none. Files that it
+            removed need not have been known.
     """
 
     content: bytes | InventoryChange
     mode: PublishMode
     listed_at: datetime | None
+    write_id: str | None = None
 
     def read(self) -> pa.Table:
         """Return it as a table.
@@ -101,6 +106,7 @@ class PublishInventory:
     tables: TableStore
     snapshots: SnapshotStore
     manifests: ManifestReader
+    writes: WriteCommits
     turns: Turns
     runner: Runner
     clock: Clock
@@ -126,6 +132,10 @@ class PublishInventory:
             TableNotRefreshedError: There is nothing yet that a change could be applied to.
             BloomColumnsChangedError: A change cannot be applied, as the table has other Bloom
                 filters by now.
+            WriteInProgressError: A write is moving files in, and it is not the one named.
+            WriteNotFoundError: The table has no write of the name given.
+            WriteStateError: The write named is not moving files in.
+            InventoryOutdatedError: All files were listed before a write had moved all of its in.
             windrow_service.inventory.errors.InventoryError: It cannot be accepted.
         """
         files: pa.Table | None = None
@@ -163,11 +173,12 @@ class PublishInventory:
     ) -> Published:
         checked_at = min(sent.listed_at, self.clock()) if sent.listed_at is not None else None
         if sent.mode == "full":
+            await self._refuse_outdated(table, sent)
             taken = await self._whole(table, previous, files)
         elif previous is None:
             raise TableNotRefreshedError(table.info.name)
         else:
-            taken = await self._delta(table, previous, files)
+            taken = await self._delta(table, previous, files, may_miss=sent.write_id is not None)
             # What else there is was looked at no earlier than before.
             checked_at = checked_at or table.checked_at
 
@@ -177,7 +188,15 @@ class PublishInventory:
         if once is not None:
             answer = once.answer
             once = replace(once, answer=lambda after: answer(result(after)))
-        return result(await self.snapshots.publish(table, taken, checked_at, once))
+        return result(await self.snapshots.publish(table, taken, checked_at, once, sent.write_id))
+
+    async def _refuse_outdated(self, table: StoredTable, sent: SentInventory) -> None:
+        written_at = await self.writes.last_committed_at(table.table_id)
+        if sent.listed_at is None or written_at is None or sent.listed_at > written_at:
+            return
+        raise InventoryOutdatedError(
+            table.info.name, sent.listed_at.isoformat(), written_at.isoformat()
+        )
 
     async def _whole(
         self, table: StoredTable, previous: Snapshot | None, files: pa.Table
@@ -204,7 +223,7 @@ class PublishInventory:
         return await self.runner.run(work)
 
     async def _delta(
-        self, table: StoredTable, previous: Snapshot, files: pa.Table
+        self, table: StoredTable, previous: Snapshot, files: pa.Table, *, may_miss: bool
     ) -> TakenInventory:
         name, definition = table.info.name, table.info.definition
         bloom = tuple(chosen_columns(definition.bloom_columns, previous.data_schema))
@@ -231,7 +250,9 @@ class PublishInventory:
                 decode_manifest(bodies[one.manifest_id], columns=columns) if rows is None else rows
             )
 
-        applied = await self.runner.run(lambda: apply_delta(known, delta, plan, decode))
+        applied = await self.runner.run(
+            lambda: apply_delta(known, delta, plan, decode, may_miss=may_miss)
+        )
         return taken_delta(previous, applied, bloom)
 
 

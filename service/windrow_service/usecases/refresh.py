@@ -35,6 +35,7 @@ from windrow_service.usecases.ports import (
     TableStore,
     TakenInventory,
 )
+from windrow_service.usecases.write_ports import WriteCommits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,6 +72,7 @@ class RefreshTable:
 
     tables: TableStore
     snapshots: SnapshotStore
+    writes: WriteCommits
     inventories: Inventories
     runner: Runner
     clock: Clock
@@ -97,6 +99,7 @@ class RefreshTable:
             LocationNotAllowedError: The location is no longer under an allowed prefix.
             StoreUnavailableError: The database cannot be used, or was not back in time.
             TableChangedError: The table was changed again and again while its files were read.
+            WriteInProgressError: A write is moving files in.
             windrow_service.inventory.errors.InventoryError: The files are not a table.
         """
         attempt = 1
@@ -126,6 +129,8 @@ class RefreshTable:
         table_format = table.info.definition.format
         if table_format != "parquet":
             raise FormatNotRefreshableError(name, table_format)
+        # To publish is refused then, so nothing need be listed.
+        await _patiently(cancelled, self.writes.refuse_while_committing, name)
         try:
             table, previous = await _patiently(cancelled, self.snapshots.get, name, None)
         except TableNotRefreshedError:

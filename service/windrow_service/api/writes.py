@@ -1,0 +1,91 @@
+"""Calls about writes: begin one, say how far it is, look back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response, status
+
+from windrow.models import WRITE_ID_PATTERN, WritePage, WriteRecord, WriteUpdate
+from windrow_service.api.access import READ, WRITE
+from windrow_service.api.deps import (
+    PageSizeQuery,
+    PageTokenQuery,
+    PageTokensDep,
+    ServicesDep,
+    TableNamePath,
+)
+from windrow_service.api.problems import problem_responses
+
+WriteIdPath = Annotated[
+    str, Path(pattern=WRITE_ID_PATTERN, description="32 hexadecimal digits that its writer draws.")
+]
+OpenQuery = Annotated[bool, Query(alias="open", description="Leave out those that are over.")]
+
+router = APIRouter(tags=["writes"])
+_DEFAULT_PAGE = 100
+_NEWEST = 2**31 - 1
+
+
+@router.put(
+    "/tables/{name}/writes/{write_id}",
+    operation_id="put_write",
+    dependencies=[WRITE],
+    responses={201: {"model": WriteRecord}, **problem_responses(400, 404, 409, 413, 422, 503, 504)},
+)
+async def put_write(
+    name: TableNamePath,
+    write_id: WriteIdPath,
+    update: WriteUpdate,
+    services: ServicesDep,
+    response: Response,
+) -> WriteRecord:
+    """Begin a write to a table (`staging`), keep its lease, or note its next state.
+
+    It goes from `staging` to `committing` to `published`, or is `undone`; the same again is fine.
+    One write per table is `committing` at a time, and meanwhile nobody else may publish, refresh,
+    change or delete the table. A driver whose lease has run out still owns its write, until
+    another `takes_over`.
+    """
+    record, is_new = await services.writes.put(name, write_id, update)
+    response.status_code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
+    return record
+
+
+@router.get(
+    "/tables/{name}/writes",
+    operation_id="list_writes",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
+async def list_writes(
+    name: TableNamePath,
+    services: ServicesDep,
+    page_tokens: PageTokensDep,
+    open_only: OpenQuery = False,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
+) -> WritePage:
+    """List a table's writes, newest first, a page at a time; the newest 1,000 are remembered."""
+    limit = page_size or _DEFAULT_PAGE
+    listing = f"writes:{name}"
+    before = page_tokens.read_number(listing, page_token, _NEWEST)
+    found = await services.writes.page(name, before, limit + 1, open_only=open_only)
+    more = len(found) > limit
+    return WritePage(
+        writes=[write.info for write in found[:limit]],
+        next_page_token=page_tokens.make(listing, found[limit - 1].number) if more else None,
+    )
+
+
+@router.get(
+    "/tables/{name}/writes/{write_id}",
+    operation_id="get_write",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
+async def get_write(
+    name: TableNamePath, write_id: WriteIdPath, services: ServicesDep
+) -> WriteRecord:
+    """Return one write with its report, and what became of each key where that is kept."""
+    return await services.writes.get(name, write_id)

@@ -1,0 +1,85 @@
+"""What must not happen while files of a write are being moved into a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from windrow_service.store import schema
+from windrow_service.store.database import utc
+from windrow_service.usecases.errors import TableNotFoundError
+from windrow_service.usecases.write_errors import (
+    WriteInProgressError,
+    WriteNotFoundError,
+    WriteStateError,
+)
+
+_writes = schema.writes
+
+
+async def lock_table(connection: AsyncConnection, table: str) -> int:
+    """Return a table's number, and let nobody else change its row until the transaction ends.
+
+    Raises:
+        TableNotFoundError: No table has this name.
+    """
+    name = schema.tables.c.name
+    # A change that changes nothing locks the row, in either database.
+    locked = await connection.execute(
+        sa.update(schema.tables)
+        .where(name == table)
+        .values(name=name)
+        .returning(schema.tables.c.table_id)
+    )
+    table_id = locked.scalar_one_or_none()
+    if table_id is None:
+        raise TableNotFoundError(table)
+    return int(table_id)
+
+
+async def committing_write(connection: AsyncConnection, table_id: int) -> Any | None:
+    """Return the row of the write that is moving files into a table, if there is one."""
+    query = sa.select(_writes).where(
+        _writes.c.table_id == table_id, _writes.c.state == "committing"
+    )
+    return (await connection.execute(query)).one_or_none()
+
+
+async def refuse_others(
+    connection: AsyncConnection, table_id: int, table: str, write_id: str | None = None
+) -> None:
+    """Make sure that a change of a table does not come between the steps of a write.
+
+    The table's row is locked in this transaction, so that no write begins to move files in.
+
+    Args:
+        connection: In a transaction, if something is to be changed.
+        table_id: The table's number.
+        table: The table's name.
+        write_id: The write on whose behalf the change is made; None for nobody's.
+
+    Raises:
+        WriteInProgressError: Another write is moving files in.
+        WriteNotFoundError: There is no such write.
+        WriteStateError: It is not moving files in.
+    """
+    row = await committing_write(connection, table_id)
+    if row is not None and row.write_id != write_id:
+        raise in_progress(table, row)
+    if row is None and write_id is not None:
+        state = await connection.scalar(
+            sa.select(_writes.c.state).where(
+                _writes.c.table_id == table_id, _writes.c.write_id == write_id
+            )
+        )
+        if state is None:
+            raise WriteNotFoundError(table, write_id)
+        raise WriteStateError(table, write_id, state, "published with a snapshot")
+
+
+def in_progress(table: str, row: Any) -> WriteInProgressError:
+    """Return the error that names the write in a row."""
+    since = f"{utc(row.state_since):%Y-%m-%d %H:%M:%S} UTC"
+    return WriteInProgressError(table, row.write_id, row.host, since)

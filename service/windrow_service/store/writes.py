@@ -1,0 +1,237 @@
+"""Writes to tables in a SQL database."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from windrow.models import KeyReport, WriteRecord, WriteReport, WriteUpdate
+from windrow_service.store import schema
+from windrow_service.store.committing import committing_write, in_progress, lock_table
+from windrow_service.store.database import Database, utc
+from windrow_service.store.tables import new_version, require_row
+from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.write_errors import (
+    WriteNotFoundError,
+    WriteStateError,
+    WriteTakenError,
+)
+from windrow_service.usecases.write_ports import MAX_KEY_REPORTS, StoredWrite
+
+# So many of a table's newest writes are remembered.
+_KEPT = 1_000
+_OPEN = ("staging", "committing")
+_NEXT: Mapping[str, tuple[str, ...]] = {
+    "staging": ("staging", "committing", "undone"),
+    "committing": ("committing", "published", "undone"),
+    "published": ("published",),
+    "undone": ("undone",),
+}
+_writes = schema.writes
+_WITHOUT_KEYS = [column for column in _writes.c if column.name != "key_report"]
+
+
+class SqlWriteStore:
+    """`WriteStore` in a SQL database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def put(self, table: str, write_id: str, update: WriteUpdate) -> tuple[WriteRecord, bool]:
+        """See `WriteStore.put`."""
+        # It may be long.
+        report = await asyncio.to_thread(_packed, update.report)
+        now = self._clock()
+        is_open = update.state in _OPEN
+        values: dict[str, Any] = {
+            "state": update.state,
+            "host": update.host,
+            "process": update.process,
+            "updated_at": now,
+            "lease_until": now + timedelta(seconds=update.lease_seconds) if is_open else None,
+        } | report
+        async with self._database.writing() as connection:
+            table_id = await lock_table(connection, table)
+            row = await _find(connection, table_id, write_id)
+            if row is None:
+                if update.state != "staging":
+                    raise WriteNotFoundError(table, write_id)
+                values |= {"kind": update.kind, "mode": update.mode, "started_at": now}
+                await _begin(connection, table_id, write_id, values | {"state_since": now})
+            elif row.state in _OPEN or row.state != update.state:
+                _check(table, row, update, now)
+                if row.state != update.state:
+                    values["state_since"] = now
+                    await _change_state(connection, table, row, update.state)
+                await connection.execute(
+                    sa.update(_writes).where(_is(table_id, write_id)).values(values)
+                )
+            after = await _find(connection, table_id, write_id)
+        return self._record(table, after), row is None
+
+    async def get(self, table: str, write_id: str) -> WriteRecord:
+        """See `WriteStore.get`."""
+        async with self._database.reading() as connection:
+            table_id = (await require_row(connection, table)).table_id
+            query = sa.select(_writes).where(_is(table_id, write_id))
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise WriteNotFoundError(table, write_id)
+        return await asyncio.to_thread(self._record, table, row, keys=row.key_report)
+
+    async def page(
+        self, table: str, before: int, limit: int, *, open_only: bool
+    ) -> Sequence[StoredWrite]:
+        """See `WriteStore.page`."""
+        async with self._database.reading() as connection:
+            table_id = (await require_row(connection, table)).table_id
+            query = sa.select(*_WITHOUT_KEYS).where(
+                _writes.c.table_id == table_id, _writes.c.number < before
+            )
+            if open_only:
+                query = query.where(_writes.c.state.in_(_OPEN))
+            rows = await connection.execute(query.order_by(_writes.c.number.desc()).limit(limit))
+            return [StoredWrite(number=row.number, info=self._record(table, row)) for row in rows]
+
+    async def reported(self, table: str, limit: int, *, keys: bool = False) -> list[WriteRecord]:
+        """See `WriteHistory.reported`."""
+        async with self._database.reading() as connection:
+            table_id = (await require_row(connection, table)).table_id
+            query = (
+                sa.select(*(_writes.c if keys else _WITHOUT_KEYS))
+                .where(
+                    _writes.c.table_id == table_id,
+                    _writes.c.state == "published",
+                    _writes.c.report.is_not(None),
+                )
+                .order_by(_writes.c.number.desc())
+                .limit(limit)
+            )
+            rows = (await connection.execute(query)).all()
+
+        def records() -> list[WriteRecord]:
+            return [self._record(table, row, keys=row.key_report if keys else None) for row in rows]
+
+        return await asyncio.to_thread(records)
+
+    async def refuse_while_committing(self, table: str) -> None:
+        """See `WriteCommits.refuse_while_committing`."""
+        async with self._database.reading() as connection:
+            table_id = (await require_row(connection, table)).table_id
+            row = await committing_write(connection, table_id)
+        if row is not None:
+            raise in_progress(table, row)
+
+    async def last_committed_at(self, table_id: int) -> datetime | None:
+        """See `WriteCommits.last_committed_at`."""
+        query = sa.select(sa.func.max(_writes.c.state_since)).where(
+            _writes.c.table_id == table_id, _writes.c.state == "published"
+        )
+        async with self._database.reading() as connection:
+            found = await connection.scalar(query)
+        return None if found is None else utc(found)
+
+    def _record(self, table: str, row: Any, *, keys: bytes | None = None) -> WriteRecord:
+        lease_until = None if row.lease_until is None else utc(row.lease_until)
+        return WriteRecord(
+            write_id=row.write_id,
+            table=table,
+            kind=row.kind,
+            mode=row.mode,
+            state=row.state,
+            host=row.host,
+            process=row.process,
+            started_at=utc(row.started_at),
+            updated_at=utc(row.updated_at),
+            expires_at=lease_until,
+            alive=lease_until is not None and lease_until > self._clock(),
+            snapshot_id=row.snapshot_id,
+            report=_unpacked(row.report, keys),
+        )
+
+
+async def _begin(
+    connection: AsyncConnection, table_id: int, write_id: str, values: Mapping[str, Any]
+) -> None:
+    last = await connection.scalar(
+        sa.select(sa.func.max(_writes.c.number)).where(_writes.c.table_id == table_id)
+    )
+    number = (last or 0) + 1
+    row = {"table_id": table_id, "number": number, "write_id": write_id}
+    await connection.execute(sa.insert(_writes).values(row | dict(values)))
+    of_table = _writes.c.table_id == table_id
+    await connection.execute(
+        sa.delete(_writes).where(
+            of_table, _writes.c.number <= number - _KEPT, _writes.c.state.not_in(_OPEN)
+        )
+    )
+    await connection.execute(
+        sa.update(_writes)
+        .where(
+            of_table,
+            _writes.c.number <= number - MAX_KEY_REPORTS,
+            _writes.c.key_report.is_not(None),
+        )
+        .values(key_report=None)
+    )
+
+
+def _check(table: str, row: Any, update: WriteUpdate, now: datetime) -> None:
+    if update.state not in _NEXT[row.state]:
+        raise WriteStateError(table, row.write_id, row.state, update.state)
+    if (row.host, row.process) == (update.host, update.process):
+        return
+    # Whoever takes over on the same host has looked that the other is gone.
+    may_be_taken = row.host == update.host or utc(row.lease_until) <= now
+    if not (update.takes_over and may_be_taken):
+        raise WriteTakenError(table, row.write_id, row.host, row.process)
+
+
+async def _change_state(connection: AsyncConnection, table: str, row: Any, state: str) -> None:
+    if state == "committing":
+        other = await committing_write(connection, row.table_id)
+        if other is not None:
+            raise in_progress(table, other)
+    elif row.state == "committing" and row.snapshot_id is None:
+        # Whoever looked at the files while they were moved in must not publish that.
+        await connection.execute(
+            sa.update(schema.tables)
+            .where(schema.tables.c.table_id == row.table_id)
+            .values(version=new_version())
+        )
+
+
+async def _find(connection: AsyncConnection, table_id: int, write_id: str) -> Any:
+    query = sa.select(*_WITHOUT_KEYS).where(_is(table_id, write_id))
+    return (await connection.execute(query)).one_or_none()
+
+
+def _is(table_id: int, write_id: str) -> sa.ColumnElement[bool]:
+    return (_writes.c.table_id == table_id) & (_writes.c.write_id == write_id)
+
+
+def _packed(report: WriteReport | None) -> dict[str, Any]:
+    if report is None:
+        return {}
+    keys = report.keys
+    return {
+        "report": report.model_dump_json(exclude={"keys"}),
+        "key_report": None if keys is None else zlib.compress(keys.model_dump_json().encode()),
+    }
+
+
+def _unpacked(report: str | None, keys: bytes | None) -> WriteReport | None:
+    if report is None:
+        return None
+    found = WriteReport.model_validate_json(report)
+    if keys is None:
+        return found
+    told = KeyReport.model_validate_json(zlib.decompress(keys))
+    return found.model_copy(update={"keys": told})

@@ -1,0 +1,96 @@
+"""What the use cases need of the store of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from windrow.models import WriteRecord, WriteUpdate
+
+# So many of a table's newest writes keep what became of single keys.
+MAX_KEY_REPORTS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredWrite:
+    """A write, and its place among those of its table.
+
+    Attributes:
+        number: Greater than those of writes that began before.
+        info: As callers see it.
+    """
+
+    number: int
+    info: WriteRecord
+
+
+class WriteHistory(Protocol):
+    """What earlier writes made of a table."""
+
+    async def reported(
+        self, table: str, limit: int, *, keys: bool = False
+    ) -> Sequence[WriteRecord]:
+        """Return the newest published writes of a table that have a report, newest first.
+
+        Args:
+            table: Its name.
+            limit: Most writes to return.
+            keys: Whether reports say what became of each key, where that is kept.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+
+
+class WriteCommits(Protocol):
+    """Which writes change a table's files."""
+
+    async def refuse_while_committing(self, table: str) -> None:
+        """Make sure that no write is moving files into a table just now.
+
+        Raises:
+            WriteInProgressError: One is.
+        """
+
+    async def last_committed_at(self, table_id: int) -> datetime | None:
+        """Return when the last write ended that moved files into a table; None if there is none."""
+
+
+class WriteStore(WriteHistory, WriteCommits, Protocol):
+    """The writes to each table, while they run and for a while after."""
+
+    async def put(self, table: str, write_id: str, update: WriteUpdate) -> tuple[WriteRecord, bool]:
+        """Begin a write, or note how far it is; tell whether it is new. The same again is fine.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            WriteNotFoundError: It is not there, and does not begin.
+            WriteStateError: It cannot get to this state from its own.
+            WriteTakenError: It belongs to another process.
+            WriteInProgressError: Another write is moving files into the table.
+        """
+
+    async def get(self, table: str, write_id: str) -> WriteRecord:
+        """Return one write with all of its report.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            WriteNotFoundError: It has no such write.
+        """
+
+    async def page(
+        self, table: str, before: int, limit: int, *, open_only: bool
+    ) -> Sequence[StoredWrite]:
+        """Return at most `limit` writes with numbers under `before`, newest first.
+
+        Args:
+            table: Its name.
+            before: A number.
+            limit: Most writes to return.
+            open_only: Leave out those that are over.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
