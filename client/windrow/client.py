@@ -30,6 +30,7 @@ from windrow.plans import SplitPlan, read_group_stream
 from windrow.publishing import SnapshotCalls
 from windrow.transport import Transport, read_answer, table_path
 from windrow.worker_calls import WorkerCalls
+from windrow.write_plans import WritePlanCalls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +48,7 @@ _ABANDONED = "urn:windrow:problem:refresh-abandoned"
 Filter = str | Mapping[str, Any]
 
 
-class Client(CacheCalls, SnapshotCalls, WorkerCalls):
+class Client(CacheCalls, SnapshotCalls, WorkerCalls, WritePlanCalls):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
 
     Every method raises `windrow.errors.ProblemError` (or a class under it) when the

@@ -65,6 +65,7 @@ from windrow_service.usecases.table_caching import TableCaching
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.tokens import ManageTokens
 from windrow_service.usecases.workers import ReportCachedFiles
+from windrow_service.usecases.write_plans import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
 
 _EXPIRE_EVERY_S = 60.0
@@ -263,6 +264,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runner=runner,
                 clock=_now,
                 max_plan_files=settings.limits.max_plan_files,
+            ),
+            plan_write=PlanWrite(
+                tables=tables,
+                snapshots=snapshots,
+                manifests=manifests,
+                history=writes,
+                runner=runner,
             ),
             report_cached_files=ReportCachedFiles(
                 tables=tables, cache=cache, runner=runner, clock=_now

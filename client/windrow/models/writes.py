@@ -98,7 +98,9 @@ class WritePlanRequest(Request):
     max_files: Annotated[int, Whole(1, 10_000_000)] = Field(
         default=100_000, description="A plan of more files is refused."
     )
-    compare: bool = Field(default=False, description="Predict the outcome of every scheme.")
+    compare: bool = Field(
+        default=True, description="Predict what the other schemes would come to, too."
+    )
 
     @model_validator(mode="after")
     def _says_each_thing_once(self) -> WritePlanRequest:
@@ -146,10 +148,14 @@ class WriteOutcome(Answer):
     salts: int | None = Field(default=None, description="Of `salted`: k, the same for every key.")
     files: int
     small_files: int = Field(description="Under half of the target.")
-    mean_file_bytes: int
-    largest_file_bytes: int
-    largest_task_bytes: int
-    largest_task: float = Field(description="In targets.")
+    mean_file: float = Field(description="In targets, as are the next two.")
+    largest_file: float
+    largest_task: float = Field(description="Of one Spark partition, all its files together.")
+    mean_file_bytes: int | None = Field(
+        description="Null where bytes per row are not known, as are the next two."
+    )
+    largest_file_bytes: int | None
+    largest_task_bytes: int | None
     efficiency: float = Field(description="Spark partitions with rows, per file.")
     collisions: float = Field(
         description="Share of the Spark partitions with rows that have two (key, salt) pairs "
@@ -167,11 +173,11 @@ class WritePlan(Answer):
 
     table: str | None
     snapshot_id: int | None = Field(description="Of the table when this was planned.")
-    target_file_bytes: int
-    target_file_rows: int
+    target_file_bytes: int | None = Field(description="Null where bytes per row are not known.")
+    target_file_rows: int | None = Field(description="Null where bytes per row are not known.")
     basis: FileCountBasis
-    row_size: RowSize | None = Field(description="Null where rows alone decide.")
-    rows: int | None
+    row_size: RowSize | None = Field(description="Null where it is not known, nor needed.")
+    rows: int | None = Field(description="Null where it is not known.")
     files: int
     files_low: int = Field(description="If rows are as small as `row_size.low`.")
     files_high: int = Field(description="If rows are as large as `row_size.high`.")
@@ -184,5 +190,5 @@ class WritePlan(Answer):
     keys: KeyFiles | None = Field(default=None, description="Of `exact`.")
     outcome: WriteOutcome
     others: list[WriteOutcome] = Field(
-        default=[], description="The other schemes and why not; all of them if asked to compare."
+        default=[], description="The other schemes, and why not; none if `compare` is false."
     )

@@ -21,6 +21,7 @@ from windrow_service.api import (
     snapshots,
     tables,
     workers,
+    write_plans,
     writes,
 )
 from windrow_service.api.access import READ, Authentication
@@ -69,6 +70,7 @@ def create_app(
     app.include_router(writes.router, responses=refusals)
     app.include_router(cache_rules.router, responses=refusals)
     app.include_router(plans.router, responses=refusals, dependencies=[READ])
+    app.include_router(write_plans.router, responses=refusals)
     app.include_router(workers.router, responses=refusals)
     app.include_router(operations.health)
     app.include_router(operations.router, responses=refusals)

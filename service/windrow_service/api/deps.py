@@ -26,6 +26,7 @@ from windrow_service.usecases.show_cache import ShowCache
 from windrow_service.usecases.snapshots import ExpireSnapshots
 from windrow_service.usecases.tables import RegisterTable
 from windrow_service.usecases.workers import ReportCachedFiles
+from windrow_service.usecases.write_plans import PlanWrite
 from windrow_service.usecases.write_ports import WriteStore
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
@@ -53,6 +54,7 @@ class Services:
     make_plan: MakePlan
     plan_runs: PlanRuns
     explain_plan: ExplainPlan
+    plan_write: PlanWrite
     report_cached_files: ReportCachedFiles
     runner: Runner
     tokens: PageTokens

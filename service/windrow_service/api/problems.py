@@ -18,6 +18,7 @@ from windrow.models import Problem
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
+from windrow_service.planner.writes import errors as writes
 from windrow_service.usecases import cache_rule_errors as caching
 from windrow_service.usecases import errors as usecases
 from windrow_service.usecases import publish_errors as publishing
@@ -162,6 +163,11 @@ KINDS: Mapping[type[Exception], Kind] = {
     planner.PlanTooLargeError: Kind(
         INVALID, "plan-too-large", "Plan holds too many files or splits"
     ),
+    writes.UnhashableTypeError: Kind(INVALID, "unhashable-type", "Spark's hash is not known"),
+    writes.InvalidKeysError: Kind(INVALID, "invalid-keys", "Keys of the write are not valid"),
+    writes.NoEstimateError: Kind(INVALID, "no-estimate", "Too little is known of the write"),
+    writes.TooManyFilesError: Kind(INVALID, "too-many-files", "Write would make too many files"),
+    writes.SchemeUnfitError: Kind(INVALID, "scheme-unfit", "Scheme cannot place these rows"),
     RequestValidationError: Kind(INVALID, "invalid-request", "Request is not valid"),
     BodyTooLargeError: Kind(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"

@@ -1,0 +1,210 @@
+"""Which scheme a write should use, what each would come to, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow_service.planner.writes.errors import SchemeUnfitError, TooManyFilesError
+from windrow_service.planner.writes.exact import MOST, ExactTasks, files_per_key, pack
+from windrow_service.planner.writes.keys import SMALL, Keys
+from windrow_service.planner.writes.outcomes import Outcome
+from windrow_service.planner.writes.schemes import (
+    by_columns,
+    dealt,
+    exactly,
+    ranged,
+    ranged_by_hash,
+    salted,
+    scale_for,
+)
+
+SCHEMES = ("coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact")
+# Of all files: so many small ones may be, beyond those of keys that are small themselves.
+_FEW_SMALL = 0.05
+# Tasks of more targets than this keep the others waiting.
+_LONG_TASK = 1.5
+_LARGE_FILE = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """What is to be written.
+
+    Attributes:
+        keys: What schemes have to place; equal ones where nobody counted.
+        tasks: Files of the wanted size, all keys together.
+        divided: Whether the table has partition columns or buckets.
+        files_per_key: The same for every key, where somebody said so.
+        source_tasks: Spark partitions of the data before; None if that is not known.
+        efficiency: Wanted of `salted`.
+    """
+
+    keys: Keys
+    tasks: int
+    divided: bool
+    files_per_key: int | None
+    source_tasks: int | None
+    efficiency: float
+
+    @property
+    def salts(self) -> int:
+        """Files of each key if all are given the same."""
+        return self.files_per_key or max(1, round(self.tasks / max(len(self.keys), 1)))
+
+    def place(self) -> ExactTasks:
+        """Return where an exact plan puts the keys."""
+        if self.files_per_key is None:
+            files = files_per_key(self.keys)
+        else:
+            files = np.minimum(self.files_per_key, np.maximum(self.keys.rows, 1))
+        return pack(self.keys, files)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One scheme for one write."""
+
+    scheme: str
+    outcome: Outcome
+    serves: bool
+    reason: str
+
+
+def choose(write: Write) -> tuple[str, str]:
+    """Return the scheme for a write, and why it is the one."""
+    if not write.divided or len(write.keys) == 1:
+        one = "there is one partition to write"
+        if write.source_tasks is not None and write.tasks <= write.source_tasks < 2 * write.tasks:
+            return "coalesce", (
+                f"{one}, and its {write.tasks:,} files are almost as many as the tasks that make "
+                "the rows, so that nothing needs to be moved"
+            )
+        return "repartition", f"{one}: rows are dealt out evenly, whatever the skew"
+    if write.keys.counted:
+        return "exact", "the rows of each partition are known, so each gets the files it needs"
+    if write.files_per_key is not None:
+        return "salted", (
+            "every partition is to have the same number of files, and nobody counted their rows"
+        )
+    return "range_hash", (
+        "nobody counted the rows of each partition: even ranges bound files and tasks without"
+    )
+
+
+def judge(scheme: str, write: Write) -> Judged:
+    """Predict what a scheme makes of a write, and say whether it is fit for it."""
+    outcome = _PREDICTIONS[scheme](write)
+    problems = [*_own_problems(scheme, write), *_problems(outcome, write)]
+    if problems:
+        return Judged(scheme, outcome, False, "; ".join(problems))
+    return Judged(scheme, outcome, True, _MERITS[scheme])
+
+
+def refuse_too_many(outcome: Outcome, max_files: int) -> None:
+    """Make sure that a plan stays within its limit.
+
+    Raises:
+        TooManyFilesError: It does not.
+    """
+    if outcome.files > max_files:
+        raise TooManyFilesError(outcome.files, max_files)
+
+
+def refuse_unfit(scheme: str, write: Write) -> None:
+    """Make sure that a scheme that was asked for can place the rows at all.
+
+    Raises:
+        SchemeUnfitError: It cannot.
+    """
+    if scheme == "exact" and not write.keys.counted:
+        raise SchemeUnfitError(
+            "an exact plan needs the rows of each partition: give keys, or keys_from, or take "
+            "scheme range_hash, which needs none"
+        )
+    if scheme in ("columns", "salted", "range", "range_hash") and not write.divided:
+        raise SchemeUnfitError(
+            f"scheme {scheme} places rows by partition columns, and there are none: take "
+            "repartition or coalesce"
+        )
+    if scheme == "coalesce" and (write.source_tasks or write.tasks) < write.tasks:
+        raise SchemeUnfitError(
+            f"coalesce makes tasks fewer, and {write.tasks:,} are needed of "
+            f"{write.source_tasks:,}: take repartition"
+        )
+
+
+def _salted(write: Write) -> Outcome:
+    return salted(write.keys, write.salts, scale_for(write.keys, write.salts, write.efficiency))
+
+
+_PREDICTIONS: Mapping[str, Callable[[Write], Outcome]] = {
+    "coalesce": lambda write: dealt(
+        write.keys, min(write.tasks, write.source_tasks or write.tasks)
+    ),
+    "repartition": lambda write: dealt(write.keys, write.tasks),
+    "columns": lambda write: by_columns(write.keys, write.tasks),
+    "salted": _salted,
+    "range": lambda write: ranged(write.keys, write.tasks),
+    "range_hash": lambda write: ranged_by_hash(write.keys, write.tasks),
+    "exact": lambda write: exactly(write.keys, write.place()),
+}
+
+_MERITS: Mapping[str, str] = {
+    "coalesce": "no row is moved, and the stage that makes the rows runs in as few tasks",
+    "repartition": "rows are dealt out evenly",
+    "columns": "every partition is about one file, and tasks are about equal",
+    "salted": "all partitions are about equal, so that one number of files fits them",
+    "range": "every partition is about one file",
+    "range_hash": "even ranges bound files and tasks, whatever the partitions hold",
+    "exact": "each partition gets the files it needs",
+}
+
+
+def _own_problems(scheme: str, write: Write) -> list[str]:
+    if scheme == "coalesce" and write.source_tasks is None:
+        return ["how many tasks make the rows is not known (source_tasks)"]
+    if scheme == "coalesce" and write.source_tasks is not None:
+        if write.source_tasks < write.tasks:
+            return [f"the rows come in {write.source_tasks:,} tasks, and coalesce makes no more"]
+        if write.source_tasks >= 2 * write.tasks:
+            return [
+                f"the stage that makes the rows would run in {write.tasks:,} tasks instead of "
+                f"{write.source_tasks:,}"
+            ]
+    if scheme == "range":
+        return ["it makes the files of `columns`, and looks at the data twice"]
+    if scheme == "exact" and not write.keys.counted:
+        return ["it needs the rows of each partition"]
+    return []
+
+
+def _problems(outcome: Outcome, write: Write) -> list[str]:
+    """Return what is wrong with an outcome, the worst first."""
+    wanted = max(write.tasks, len(write.keys))
+    found = []
+    if outcome.files > 2 * wanted:
+        found.append(f"it makes {outcome.files:,} files where {wanted:,} would do")
+    if outcome.largest_task > _LONG_TASK:
+        found.append(f"one task writes {outcome.largest_task:,.1f} targets while others are done")
+    if outcome.largest_file > _LARGE_FILE:
+        found.append(f"its largest file is {outcome.largest_file:,.1f} targets")
+    unavoidable = int(np.count_nonzero(write.keys.weight < SMALL))
+    small = outcome.small_files - unavoidable
+    if small > _FEW_SMALL * outcome.files:
+        found.append(f"{small / outcome.files:.0%} of its files are small for no need")
+    return found
+
+
+__all__ = [
+    "MOST",
+    "SCHEMES",
+    "Judged",
+    "Write",
+    "choose",
+    "judge",
+    "refuse_too_many",
+    "refuse_unfit",
+]

@@ -1,0 +1,101 @@
+"""The exact plan: files of each key, and a Spark partition for each file.
+
+docs/decisions/0014-exact-plans-bound-the-largest-file.md says why the number of files is what it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow_service.planner.splits import Ints
+from windrow_service.planner.writes.keys import Floats, Keys, quantile
+
+# No file should be larger than this, in targets.
+MOST = 1.25
+# Files that are divided on account of MOST come to no less.
+_LEAST = MOST / 2
+# One plan in a hundred may have a file above MOST.
+_CHANCE = 0.01
+# A file takes time to open however small it is: at most so many share a task.
+_FILES_PER_TASK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ExactTasks:
+    """Where an exact plan puts n keys.
+
+    Attributes:
+        files: Of each key, at least 1.
+        first: The first of the Spark partitions that hold a key; the others follow it.
+        count: Spark partitions in all.
+    """
+
+    files: Ints
+    first: Ints
+    count: int
+
+
+def files_per_key(keys: Keys) -> Ints:
+    """Return how many files each key is divided into.
+
+    It is the k that minimises `|ln(weight / k)|`, or more where files of that mean could be
+    expected to pass `MOST`: the rows of a part are binomial, so that of many files some are larger
+    than the mean.
+    """
+    nearest = _nearest(keys.weight)
+    spread = quantile(int(nearest.sum()), _CHANCE) * keys.weight / np.sqrt(np.maximum(keys.rows, 1))
+    # The least k for which weight/k + spread/sqrt(k) is MOST, which bounds the exact condition.
+    root = (spread + np.sqrt(spread**2 + 4 * MOST * keys.weight)) / (2 * MOST)
+    enough = np.ceil(root**2)
+    fewer = np.maximum(enough - 1, 1)
+    fits = keys.weight / fewer + spread * np.sqrt(fewer - 1) / fewer <= MOST
+    enough = np.where(fits, fewer, enough)
+    most = np.maximum(nearest, np.floor(keys.weight / _LEAST))
+    files = np.clip(enough, nearest, most).astype(np.int64)
+    return np.minimum(files, np.maximum(keys.rows, 1))
+
+
+def pack(keys: Keys, files: Ints) -> ExactTasks:
+    """Give each file a Spark partition of its own; keys below the target share some.
+
+    Keys that share are of one bucket, neighbours among the small keys of it, and come to at most
+    one target together.
+    """
+    first = np.empty(len(keys), np.int64)
+    small = (files == 1) & (keys.weight <= 1)
+    large = np.flatnonzero(~small)
+    ends = np.cumsum(files[large])
+    first[large] = ends - files[large]
+    count = int(ends[-1]) if len(ends) else 0
+    rows = np.flatnonzero(small)
+    bucket = np.zeros(len(keys), np.int64) if keys.bucket is None else keys.bucket
+    rows = rows[np.argsort(bucket[rows], kind="stable")]
+    weight = np.maximum(keys.weight[rows], 1 / _FILES_PER_TASK)
+    starts = _fill(weight, bucket[rows])
+    first[rows] = count - 1 + np.cumsum(starts)
+    return ExactTasks(files, first, count + int(starts.sum()))
+
+
+def _nearest(weight: Floats) -> Ints:
+    """Return the k >= 1 for which `|ln(weight / k)|` is least."""
+    below = np.maximum(np.floor(weight), 1)
+    # Halfway between k and k + 1, on a logarithmic scale.
+    return np.where(weight > np.sqrt(below * (below + 1)), below + 1, below).astype(np.int64)
+
+
+def _fill(weight: Floats, bucket: Ints) -> Ints:
+    """Return 1 where a new task starts, if neighbours of a bucket fill tasks up to 1.0."""
+    starts = np.zeros(len(weight), np.int64)
+    before = np.concatenate(([0.0], np.cumsum(weight)))
+    ends = np.append(np.flatnonzero(np.diff(bucket)) + 1, len(weight))
+    # The first that no longer fits, were a task to start at each; sums are not exact.
+    full = np.searchsorted(before, before[:-1] + 1 + 1e-9, side="right") - 1
+    full = np.minimum(full, ends[np.searchsorted(ends, np.arange(len(weight)), side="right")])
+    at = 0
+    for_each = full.tolist()
+    while at < len(for_each):
+        starts[at] = 1
+        at = max(for_each[at], at + 1)
+    return starts

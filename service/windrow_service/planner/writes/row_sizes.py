@@ -1,0 +1,88 @@
+"""How many bytes a row takes in files, from files or writes that are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow_service.planner.splits import Ints
+from windrow_service.planner.writes.keys import Floats
+
+# Files of fewer rows than a tenth of the usual say little of what large files will be.
+_TINY = 0.1
+_LOW, _HIGH = 0.1, 0.9
+# A group of files with so many rows has an average of its own.
+_ENOUGH_ROWS = 1_000
+# What a file holds besides rows, at most: headers and statistics of each column, and the footer.
+_FIXED_BYTES, _FIXED_BYTES_PER_COLUMN = 1_024, 400
+
+
+@dataclass(frozen=True, slots=True)
+class RowSizes:
+    """Bytes per row.
+
+    Attributes:
+        mean: Of all, weighted by rows.
+        low: A tenth of the rows lie in files of less.
+        high: A tenth of the rows lie in files of more.
+        rows: That it rests on.
+        of_group: Of each group of files; that of all where a group has too few rows.
+    """
+
+    mean: float
+    low: float
+    high: float
+    rows: int
+    of_group: Floats
+
+
+def row_sizes(
+    size_bytes: Ints, rows: Ints, columns: int, group: Ints | None = None, groups: int = 0
+) -> RowSizes | None:
+    """Pool the sizes of files, weighted by rows; None if they hold no rows.
+
+    Tiny files are left out. What a file takes however few its rows are is not counted among the
+    bytes of rows: it is where a line through rows and bytes begins, within what the format needs.
+
+    Args:
+        size_bytes: Of each file.
+        rows: Of each file.
+        columns: That the files hold.
+        group: Which group each file belongs to, for averages of their own.
+        groups: How many there are.
+    """
+    usual = float((rows.astype(np.float64) ** 2).sum()) / max(int(rows.sum()), 1)
+    kept = np.flatnonzero(rows >= max(_TINY * usual, 1))
+    if not len(kept):
+        return None
+    size, count = size_bytes[kept].astype(np.float64), rows[kept].astype(np.float64)
+    of_rows = size - _fixed(size, count, columns)
+    mean = float(of_rows.sum() / count.sum())
+    low, high = _weighted_quantiles(of_rows / count, count)
+    of_group = np.full(groups, mean)
+    if group is not None:
+        in_group = np.bincount(group[kept], count, groups)
+        bytes_in_group = np.bincount(group[kept], of_rows, groups)
+        enough = in_group >= _ENOUGH_ROWS
+        of_group[enough] = bytes_in_group[enough] / in_group[enough]
+    return RowSizes(mean, min(low, mean), max(high, mean), int(count.sum()), of_group)
+
+
+def _fixed(size: Floats, rows: Floats, columns: int) -> float:
+    """Return the bytes that each file takes besides its rows."""
+    spread = rows - rows.mean()
+    variance = float((spread**2).sum())
+    if variance == 0:
+        return 0.0
+    slope = float((spread * size).sum()) / variance
+    begins = float(size.mean() - slope * rows.mean())
+    most = min(_FIXED_BYTES + _FIXED_BYTES_PER_COLUMN * columns, 0.95 * float(size.min()))
+    return min(max(begins, 0.0), most)
+
+
+def _weighted_quantiles(values: Floats, weight: Floats) -> tuple[float, float]:
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weight[order]) / weight.sum()
+    low, high = np.searchsorted(share, [_LOW, _HIGH])
+    return float(values[order[low]]), float(values[order[min(high, len(order) - 1)]])

@@ -1,0 +1,159 @@
+"""The outcome of each way to place rows, before a row is moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, sqrt
+
+import numpy as np
+
+from windrow_service.planner.splits import Ints
+from windrow_service.planner.writes.exact import ExactTasks
+from windrow_service.planner.writes.keys import SMALL, Keys, quantile
+from windrow_service.planner.writes.murmur3 import hash_int, partition_of
+from windrow_service.planner.writes.outcomes import Ideal, Outcome, Parts, hashed_evenly, placed
+
+# More parts than these are not placed one by one: expected figures do as well.
+_MAX_PARTS = 2_000_000
+# What `spark.sql.execution.rangeExchange.sampleSizePerPartition` is, and how `RangePartitioner`
+# bounds and oversamples it.
+_SAMPLES, _MAX_SAMPLES, _OVERSAMPLED = 100, 1_000_000, 3
+_MAX_SCALE = 1_000
+
+
+def dealt(keys: Keys, tasks: int) -> Outcome:
+    """Predict `coalesce(tasks)` and `repartition(tasks)`: every task gets some of every key.
+
+    So it is at worst, and where rows come in the order of their keys.
+    """
+    pieces = np.minimum(tasks, np.maximum(keys.rows, 1))
+    size = keys.weight / pieces
+    files = int(pieces.sum())
+    used = min(tasks, files)
+    keys_each = int(np.count_nonzero(pieces == tasks)) + ceil(pieces[pieces < tasks].sum() / tasks)
+    return Outcome(
+        tasks=tasks,
+        files=files,
+        small_files=int(pieces[size < SMALL].sum()),
+        mean_file=keys.total / files,
+        largest_file=float(size.max()),
+        largest_task=keys.total / used,
+        efficiency=used / files,
+        collisions=float(keys_each > 1),
+        severe=float(keys_each > 2),
+        most_keys=keys_each,
+        exact=len(keys) == 1,
+    )
+
+
+def by_columns(keys: Keys, tasks: int) -> Outcome:
+    """Predict `repartition(tasks, keys)`: one file of each key."""
+    parts = _parts(keys, np.ones(len(keys), np.int64))
+    if keys.hashes is None:
+        return hashed_evenly(parts, tasks)
+    return placed(parts, partition_of(keys.hashes[parts.key], tasks), tasks)
+
+
+def salted(keys: Keys, salts: int, scale: int) -> Outcome:
+    """Predict `repartition(keys * salts * scale, keys, salt)`, salt being 0 to salts - 1."""
+    tasks = len(keys) * salts * scale
+    parts = _parts(keys, np.full(len(keys), salts, np.int64))
+    if keys.hashes is None or len(keys) * salts > _MAX_PARTS:
+        outcome = hashed_evenly(parts, tasks)
+    else:
+        task = partition_of(hash_int(_number(parts.key), keys.hashes[parts.key]), tasks)
+        outcome = placed(parts, task, tasks)
+    return replace(outcome, scale=scale, salts=salts)
+
+
+def scale_for(keys: Keys, salts: int, efficiency: float) -> int:
+    """Return the least scale of `salted` that reaches an efficiency, on Spark's own hash if known."""
+    things = len(keys) * salts
+
+    def ideal(scale: int) -> float:
+        return Ideal(things, things * scale).efficiency
+
+    # 1 - 1/(2s) is what it comes to for many things, and what it is above for few.
+    scale = max(1, min(_MAX_SCALE, ceil(0.5 / (1 - efficiency))))
+    while scale > 1 and ideal(scale - 1) >= efficiency:
+        scale -= 1
+    while scale < _MAX_SCALE and ideal(scale) < efficiency:
+        scale += 1
+    if keys.hashes is None or things > _MAX_PARTS:
+        return scale
+    while scale < _MAX_SCALE and salted(keys, salts, scale).efficiency < efficiency:
+        scale += 1
+    return scale
+
+
+def ranged(keys: Keys, tasks: int) -> Outcome:
+    """Predict `repartitionByRange(tasks, keys)`: neighbours together, no key divided.
+
+    A bound lies where the rows pass the next share of the whole, and at a key: after
+    `org.apache.spark.RangePartitioner.determineBounds`.
+    """
+    parts = _parts(keys, np.ones(len(keys), np.int64))
+    step = keys.total / tasks
+    passed = np.floor(np.cumsum(parts.weight) / step + 1e-9) if step else np.zeros(len(parts))
+    at = np.arange(len(parts))
+    bounds = at + 1 + np.minimum(np.minimum.accumulate(passed - at - 1), 0)
+    task = np.minimum(np.concatenate(([0], bounds[:-1])), tasks - 1).astype(np.int64)
+    return replace(placed(parts, task, tasks), exact=False)
+
+
+def ranged_by_hash(keys: Keys, tasks: int) -> Outcome:
+    """Predict `repartitionByRange(tasks, xxhash64(keys), salt)`: even ranges that cut keys.
+
+    A key of x targets is cut in x places on average, and both of its ends are pieces of any size.
+    """
+    weight = keys.weight[keys.rows > 0] * tasks / max(keys.total, 1e-300)
+    small = np.where(weight < SMALL, 1 + weight, 1.0)
+    files = min(tasks + len(weight) - 1, int(keys.rows.sum())) if len(weight) else 0
+    target = keys.total / tasks
+    sampled = _OVERSAMPLED * min(_SAMPLES, max(1.0, _MAX_SAMPLES / tasks))
+    # A range holds as many gaps between sampled rows as any other, which are of random length.
+    largest = target * (1 + quantile(tasks) / sqrt(sampled)) if tasks > 1 else target
+    per_task = files / tasks
+    return Outcome(
+        tasks=tasks,
+        files=files,
+        small_files=min(files, round(float(small.sum()))),
+        mean_file=keys.total / max(files, 1),
+        largest_file=min(largest, float(keys.weight.max(initial=0))),
+        largest_task=largest,
+        efficiency=min(tasks, files) / max(files, 1),
+        collisions=_touched_by(per_task - 1, 1),
+        severe=_touched_by(per_task - 1, 2),
+        most_keys=min(len(weight), ceil(per_task + quantile(tasks) * sqrt(max(per_task - 1, 0)))),
+        exact=False,
+    )
+
+
+def exactly(keys: Keys, tasks: ExactTasks) -> Outcome:
+    """Predict an exact plan."""
+    parts = _parts(keys, tasks.files)
+    outcome = placed(parts, tasks.first[parts.key] + _number(parts.key), tasks.count)
+    return outcome
+
+
+def _parts(keys: Keys, count: Ints) -> Parts:
+    """Divide each key into `count` parts; those that can be expected to have no row are left out."""
+    rows = keys.rows.astype(np.float64)
+    held = count * -np.expm1(rows * np.log1p(-1 / np.maximum(count, 1.0 + 1e-12)))
+    held = np.where(count == 1, rows > 0, np.round(held)).astype(np.int64)
+    key = np.repeat(np.arange(len(keys)), held)
+    weight = keys.weight / np.maximum(held, 1)
+    return Parts(key, weight[key], keys.deviation(held)[key])
+
+
+def _number(key: Ints) -> Ints:
+    """Return 0, 1, … for the parts of each key, which lie side by side."""
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    lengths = np.diff(starts, append=len(key))
+    return np.arange(len(key)) - np.repeat(starts, lengths)
+
+
+def _touched_by(cuts: float, least: int) -> float:
+    """Return the share of ranges in which so many keys or more begin, at random places."""
+    none = np.exp(-max(cuts, 0.0))
+    return float(1 - none if least == 1 else 1 - none * (1 + max(cuts, 0.0)))

@@ -1,0 +1,149 @@
+"""The keys of a write: as a caller gives them, of a table's files, or of its last write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow.models import Column, KeyCounts, KeyReport, Scalar
+from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.planner.splits import Ints
+from windrow_service.planner.writes.errors import InvalidKeysError, UnhashableTypeError
+from windrow_service.planner.writes.key_values import column_of, numbered
+from windrow_service.planner.writes.murmur3 import Words, hash_columns, hash_int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTable:
+    """Distinct keys, side by side in columns.
+
+    Attributes:
+        columns: The partition columns.
+        values: Of each column, typed.
+        buckets: Of each key; None if the table has none.
+        rows: Of each key.
+        sent: The values as they travel; None if they did not come that way.
+    """
+
+    columns: list[Column]
+    values: list[pa.Array]
+    buckets: Ints | None
+    rows: Ints
+    sent: list[list[Scalar]] | None = None
+
+    @classmethod
+    def given(cls, keys: KeyCounts, columns: list[Column]) -> KeyTable:
+        """Take the keys of a request.
+
+        Raises:
+            InvalidKeysError: Values do not fit their columns, or a key is there twice.
+            UnknownTypeError: A column's type is none of Spark SQL.
+        """
+        if len(columns) != len(keys.values):
+            raise InvalidKeysError(
+                f"keys have values of {len(keys.values)} columns, and the table is partitioned by "
+                f"{len(columns)} ({', '.join(column.name for column in columns) or 'none'}): give "
+                "one list of values for each"
+            )
+        table = cls(
+            columns=columns,
+            values=_typed(columns, keys.values),
+            buckets=None if keys.buckets is None else np.array(keys.buckets, np.int64),
+            rows=np.array(keys.rows, np.int64),
+            sent=keys.values,
+        )
+        table._refuse_repeated()
+        return table
+
+    @classmethod
+    def reported(cls, keys: KeyReport) -> KeyTable:
+        """Take the keys of an earlier write.
+
+        Raises:
+            InvalidKeysError: Its columns are no longer as they were.
+        """
+        return cls(
+            columns=keys.columns,
+            values=_typed(keys.columns, keys.values),
+            buckets=None,
+            rows=np.array(keys.rows, np.int64),
+            sent=keys.values,
+        )
+
+    @classmethod
+    def of_files(cls, files: pa.Table, columns: list[Column], *, bucketed: bool) -> KeyTable:
+        """Count the rows of each partition, and bucket, of an inventory."""
+        values = partition_values(files)
+        buckets = files["bucket"].fill_null(0).to_numpy().astype(np.int64) if bucketed else None
+        by = values if buckets is None else [*values, pa.array(buckets)]
+        number, count = numbered(by, len(files))
+        _, first = np.unique(number, return_index=True)
+        rows = np.bincount(number, files["row_count"].to_numpy(), count).astype(np.int64)
+        return cls(
+            columns=columns,
+            values=[column.take(pa.array(first)) for column in values],
+            buckets=None if buckets is None else buckets[first],
+            rows=rows,
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def hashes(self) -> Words | None:
+        """Return Spark's hash of partition columns and bucket; None if it cannot be known."""
+        try:
+            hashes = hash_columns(self.values, len(self))
+        except UnhashableTypeError:
+            return None
+        if self.buckets is None:
+            return hashes
+        return hash_int(self.buckets.astype(np.int32), hashes)
+
+    def travelling(self) -> list[list[Scalar]]:
+        """Return the values as they travel in JSON."""
+        return self.sent if self.sent is not None else [_scalars(column) for column in self.values]
+
+    def _refuse_repeated(self) -> None:
+        by = self.values if self.buckets is None else [*self.values, pa.array(self.buckets)]
+        number, count = numbered(by, len(self))
+        if count < len(self):
+            _, first = np.unique(number, return_index=True)
+            at = int(np.setdiff1d(np.arange(len(self)), first)[0])
+            shown = ", ".join(
+                f"{column.name}={values[at].as_py()}"
+                for column, values in zip(self.columns, self.values, strict=True)
+            )
+            raise InvalidKeysError(
+                f"key {at:,} ({shown or 'of no columns'}) is there before: count each key once"
+            )
+
+
+def partition_values(files: pa.Table) -> list[pa.Array]:
+    """Return the partition values of an inventory, column by column."""
+    partition = files["partition"].combine_chunks()
+    return [pc.struct_field(partition, [at]) for at in range(partition.type.num_fields)]
+
+
+def _typed(columns: Sequence[Column], values: Sequence[Sequence[Scalar]]) -> list[pa.Array]:
+    return [
+        column_of(column.name, arrow_type(column.type), of_column)
+        for column, of_column in zip(columns, values, strict=True)
+    ]
+
+
+def _scalars(column: pa.Array) -> list[Scalar]:
+    type_ = column.type
+    if pt.is_boolean(type_) or pt.is_integer(type_) or pt.is_string(type_):
+        values: list[Scalar] = column.to_pylist()
+        return values
+    if pt.is_floating(type_):
+        # JSON has no number for those that are not finite.
+        numbers = column.to_pylist()
+        return [str(one) if one is not None and one - one != 0 else one for one in numbers]
+    texts: list[Scalar] = column.cast(pa.string()).to_pylist()
+    return texts
