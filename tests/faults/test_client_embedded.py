@@ -83,14 +83,18 @@ def test_a_host_in_the_environment_is_not_its_own(
         assert client.config().strategies
 
 
-def test_a_state_folder_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_state_folder_that_cannot_be_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
-    before = set(Path(tempfile.gettempdir()).glob("windrow-*"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
 
     with pytest.raises(EmbeddedStartError, match="file"):
         windrow.embedded(tmp_path / "file" / "state")
 
-    assert set(Path(tempfile.gettempdir()).glob("windrow-*")) <= before
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_process_that_never_closes_it_still_ends(tmp_path: Path) -> None:

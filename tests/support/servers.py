@@ -115,10 +115,14 @@ def coordinator_process(
 
 
 def free_port() -> int:
-    """Return a port of loopback that nothing listens on now."""
+    """Return a port of loopback that nothing listens on, for this caller alone."""
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        port = int(probe.getsockname()[1])
+        # Open until these tests end: a server can listen there, but no other program is given it.
+        probe.detach()
+    return port
 
 
 def _is_ready(http: httpx.Client) -> bool:
