@@ -112,6 +112,7 @@ class Bench:
         self._client = client
         self._store = store
         self._expected = expected
+        self._counters = counters(client)
 
     def reads(self, runs: int, untimed: int) -> list[Read]:
         """Return the reads without cache, the first one with it, and those after it."""
@@ -133,7 +134,6 @@ class Bench:
         ]
 
     def _read(self, what: str, filter_: str = RULE, *, cached_splits: str = "by_worker") -> Read:
-        before = counters(self._client)
         self._store.requests.clear()
         began = time.perf_counter()
         rows = self._client.read(
@@ -144,7 +144,8 @@ class Bench:
         if filter_ == RULE and tuple(answer or ()) != self._expected:
             raise DisagreementError(f"{what}: {answer}, and {self._expected} was written")
         requests = sum(self._store.data_requests().values())
-        after = counters(self._client)
+        before, after = self._counters, counters(self._client)
+        self._counters = after
         hits, elsewhere = after.hits - before.hits, after.elsewhere - before.elsewhere
         return Read(
             what=what,
