@@ -30,7 +30,8 @@ demo: $(INSTALLED) java ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
 test: $(INSTALLED) java chromium ## Run all tests
-	$(BIN)/pytest
+	# Two files of tests at a time, in order: the long ones come before the many short ones.
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: $(INSTALLED) ## Lint, types, import rules
 	$(BIN)/ruff format --check .
