@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 
 from windrow.caching import CacheCalls
+from windrow.compacting import CompactionCalls
 from windrow.errors import RefreshFailedError, error_of
 from windrow.models import (
     Plan,
@@ -48,7 +49,7 @@ _ABANDONED = "urn:windrow:problem:refresh-abandoned"
 Filter = str | Mapping[str, Any]
 
 
-class Client(CacheCalls, SnapshotCalls, WorkerCalls, WritePlanCalls):
+class Client(CacheCalls, CompactionCalls, SnapshotCalls, WorkerCalls, WritePlanCalls):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
 
     Every method raises `windrow.errors.ProblemError` (or a class under it) when the

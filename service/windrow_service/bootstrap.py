@@ -53,7 +53,9 @@ from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.access import Authenticate
+from windrow_service.usecases.advice import AdviseTable
 from windrow_service.usecases.cache_rules import DefineCacheRule
+from windrow_service.usecases.compaction import PlanCompaction
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.plans import MakePlan, PlanLimits
@@ -271,6 +273,16 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 manifests=manifests,
                 history=writes,
                 runner=runner,
+            ),
+            advise_table=AdviseTable(
+                snapshots=snapshots, manifests=manifests, history=writes, runner=runner
+            ),
+            plan_compaction=PlanCompaction(
+                snapshots=snapshots,
+                manifests=manifests,
+                runner=runner,
+                max_filter_nodes=settings.limits.max_filter_nodes,
+                max_filter_depth=settings.limits.max_filter_depth,
             ),
             report_cached_files=ReportCachedFiles(
                 tables=tables, cache=cache, runner=runner, clock=_now

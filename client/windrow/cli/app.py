@@ -12,6 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from windrow.cli import (
+    advise,
     agent,
     cache,
     db,
@@ -50,6 +51,7 @@ app.add_typer(db.app, name="db")
 app.add_typer(token.app, name="token")
 app.command("plan")(plans.plan)
 app.command("explain")(explain.explain)
+app.command("advise")(advise.advise)
 
 
 def _show_version(asked: bool) -> None:

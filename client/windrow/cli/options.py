@@ -157,6 +157,15 @@ MaxSplitSize = Annotated[
         metavar="SIZE",
     ),
 ]
+TargetSize = Annotated[
+    int | None,
+    typer.Option(
+        "--target-size",
+        parser=byte_size,
+        help="What a file should have, such as 256MB; 128MB by default.",
+        metavar="SIZE",
+    ),
+]
 TableName = Annotated[
     str, typer.Argument(parser=table_name, metavar="NAME", help="Name of the table.")
 ]

@@ -4,6 +4,13 @@ They stand once, here; the service imports this package and nothing else of the 
 Requests refuse unknown fields. Sizes are bytes unless a name says otherwise.
 """
 
+from windrow.models.advice import (
+    Advice,
+    AdviceKind,
+    TableAdvice,
+    WriteOrigin,
+    WriteTrouble,
+)
 from windrow.models.base import (
     TABLE_NAME_PATTERN,
     Answer,
@@ -21,6 +28,14 @@ from windrow.models.caching import (
     CacheRules,
     TableCache,
     WorkerFigures,
+)
+from windrow.models.compaction import (
+    CompactionPartitions,
+    CompactionPlan,
+    CompactionRequest,
+    CompactionTotals,
+    LeftAlone,
+    LeftAloneReason,
 )
 from windrow.models.explain import (
     GroupReason,
@@ -118,6 +133,8 @@ __all__ = [
     "TABLE_NAME_PATTERN",
     "WORKER_ID_PATTERN",
     "WRITE_ID_PATTERN",
+    "Advice",
+    "AdviceKind",
     "Answer",
     "Between",
     "BucketSpec",
@@ -133,6 +150,10 @@ __all__ = [
     "Column",
     "ColumnBounds",
     "ColumnName",
+    "CompactionPartitions",
+    "CompactionPlan",
+    "CompactionRequest",
+    "CompactionTotals",
     "Comparison",
     "ExpiredSnapshots",
     "FileCountBasis",
@@ -150,6 +171,8 @@ __all__ = [
     "KeyCounts",
     "KeyFiles",
     "KeyReport",
+    "LeftAlone",
+    "LeftAloneReason",
     "Limits",
     "Locality",
     "Not",
@@ -177,6 +200,7 @@ __all__ = [
     "SplitGroup",
     "StartsWith",
     "StrategyFigures",
+    "TableAdvice",
     "TableCache",
     "TableDefinition",
     "TableFormat",
@@ -189,6 +213,7 @@ __all__ = [
     "WorkerPlacement",
     "WriteKind",
     "WriteMode",
+    "WriteOrigin",
     "WriteOutcome",
     "WritePage",
     "WritePlan",
@@ -197,5 +222,6 @@ __all__ = [
     "WriteReport",
     "WriteScheme",
     "WriteState",
+    "WriteTrouble",
     "WriteUpdate",
 ]

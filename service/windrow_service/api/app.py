@@ -12,7 +12,9 @@ from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from windrow_service.api import (
+    advice,
     cache_rules,
+    compaction,
     once,
     operations,
     plans,
@@ -69,6 +71,8 @@ def create_app(
     app.include_router(snapshots.router, responses=refusals)
     app.include_router(writes.router, responses=refusals)
     app.include_router(cache_rules.router, responses=refusals)
+    app.include_router(compaction.router, responses=refusals)
+    app.include_router(advice.router, responses=refusals)
     app.include_router(plans.router, responses=refusals, dependencies=[READ])
     app.include_router(write_plans.router, responses=refusals)
     app.include_router(workers.router, responses=refusals)

@@ -14,9 +14,11 @@ from windrow_service.api.tokens import PageTokens
 from windrow_service.pool.plan_runs import PlanRuns
 from windrow_service.pool.refreshes import Refreshes
 from windrow_service.usecases.access import Authenticate
+from windrow_service.usecases.advice import AdviseTable
 from windrow_service.usecases.cache_ports import CacheMap, Heartbeats
 from windrow_service.usecases.cache_rule_ports import CacheRuleStore
 from windrow_service.usecases.cache_rules import DefineCacheRule
+from windrow_service.usecases.compaction import PlanCompaction
 from windrow_service.usecases.explain import ExplainPlan
 from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan
@@ -55,6 +57,8 @@ class Services:
     plan_runs: PlanRuns
     explain_plan: ExplainPlan
     plan_write: PlanWrite
+    plan_compaction: PlanCompaction
+    advise_table: AdviseTable
     report_cached_files: ReportCachedFiles
     runner: Runner
     tokens: PageTokens

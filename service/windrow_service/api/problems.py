@@ -20,6 +20,7 @@ from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
 from windrow_service.planner.writes import errors as writes
 from windrow_service.usecases import cache_rule_errors as caching
+from windrow_service.usecases import compaction_errors as compaction
 from windrow_service.usecases import errors as usecases
 from windrow_service.usecases import publish_errors as publishing
 from windrow_service.usecases import refresh_errors as refresh
@@ -130,6 +131,12 @@ KINDS: Mapping[type[Exception], Kind] = {
     writing.WriteTakenError: Kind(CONFLICT, "write-taken", "Write belongs to another process"),
     writing.InventoryOutdatedError: Kind(
         CONFLICT, "inventory-outdated", "Inventory is older than a write"
+    ),
+    compaction.InvalidCompactionError: Kind(
+        INVALID, "invalid-compaction", "Partitions to compact are not chosen well"
+    ),
+    compaction.FormatNotCompactableError: Kind(
+        CONFLICT, "format-not-compactable", "Files of this format are not compacted"
     ),
     inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
     inventory.PartitionLayoutError: Kind(

@@ -1,0 +1,24 @@
+"""`windrow advise`: tell how a table's small files came about, and what would have helped."""
+
+from __future__ import annotations
+
+from windrow.cli.compaction_render import table_advice
+from windrow.cli.consoles import show, show_json
+from windrow.cli.options import DEFAULT_URL, AsJson, TableName, TargetSize, Url
+from windrow.compacting import DEFAULT_TARGET_SIZE
+from windrow.connecting import connect
+
+
+def advise(
+    table: TableName,
+    target_size: TargetSize = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Tell which writes made a table's files, what went wrong, and what would have helped."""
+    with connect(url) as client:
+        found = client.advise(table, target_file_size=target_size or DEFAULT_TARGET_SIZE)
+    if as_json:
+        show_json(found)
+    else:
+        show(table_advice(found))

@@ -1,0 +1,151 @@
+"""Compaction plans and advice as things that rich can print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from windrow.cli.render import message, seconds_text, size_text, titled
+from windrow.models import Advice, CompactionPlan, LeftAlone, TableAdvice, WriteOrigin
+
+_SHOWN_PARTITIONS = 40
+_SHOWN_WRITES = 12
+
+
+def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
+    """Show which partitions are worth compacting, what that costs and gains, and why others stay.
+
+    Args:
+        pages: All of one plan, at least one.
+    """
+    plan = pages[0]
+    totals = plan.totals
+    head = f"{plan.table}, snapshot {plan.snapshot_id}"
+    parts: list[RenderableType] = []
+    if totals.partitions:
+        parts.append(
+            message(
+                f"{head}: {totals.files:,} small files of {size_text(totals.size_bytes)} become "
+                f"{totals.becomes:,}",
+                f"under {size_text(plan.small_file_bytes)} a file is small; of one core, it costs "
+                f"{seconds_text(totals.cost_seconds)}, and each read of them saves "
+                f"{seconds_text(totals.gain_seconds)}",
+            )
+        )
+        parts.append(_partitions(pages))
+    else:
+        parts.append(
+            message(f"{head}: no partition is worth compacting", f"{plan.file_count:,} files")
+        )
+    if plan.left_alone:
+        parts.append(titled("Left alone", _left_alone(plan.left_alone)))
+    return Group(*parts)
+
+
+def _partitions(pages: Sequence[CompactionPlan]) -> RenderableType:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("partition", overflow="fold")
+    for name in ("files", "small", "size", "becomes", "cost", "gain"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    rows = [
+        row
+        for page in pages
+        for row in zip(
+            page.partitions.folders,
+            page.partitions.buckets,
+            page.partitions.all_files,
+            page.partitions.files,
+            page.partitions.size_bytes,
+            page.partitions.becomes,
+            page.partitions.cost_seconds,
+            page.partitions.gain_seconds,
+            strict=True,
+        )
+    ]
+    for folder, bucket, all_files, files, size_bytes, becomes, cost, gain in rows[
+        :_SHOWN_PARTITIONS
+    ]:
+        shown.add_row(
+            Text((folder or "(all)") + ("" if bucket is None else f", bucket {bucket}")),
+            f"{all_files:,}",
+            f"{files:,}",
+            size_text(size_bytes),
+            f"{becomes:,}",
+            seconds_text(cost),
+            seconds_text(gain),
+        )
+    if len(rows) <= _SHOWN_PARTITIONS:
+        return shown
+    more = f"and {len(rows) - _SHOWN_PARTITIONS:,} more; --json shows all"
+    return Group(shown, Text(more, "dim"))
+
+
+def _left_alone(left: Sequence[LeftAlone]) -> Table:
+    shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    shown.add_column(justify="right", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for one in left:
+        noun = "partition" if one.partitions == 1 else "partitions"
+        shown.add_row(f"{one.partitions:,}", Text(f"{noun}: {one.explanation}"))
+    return shown
+
+
+def table_advice(found: TableAdvice) -> RenderableType:
+    """Show how a table's files came about, and what would have made better ones."""
+    head = (
+        f"{found.table}, snapshot {found.snapshot_id}: {found.files:,} files of "
+        f"{size_text(found.size_bytes)}, {found.small_files:,} of them small"
+    )
+    target = size_text(found.target_file_bytes)
+    remark = f"with files of {target} it would be {found.would_be:,}, in the partitions it has"
+    parts: list[RenderableType] = [message(head, remark)]
+    if found.writes:
+        parts.append(titled(_writes_title(found), _writes(found.writes[:_SHOWN_WRITES])))
+    parts += [_advice(one) for one in found.advice]
+    if not found.advice:
+        parts.append(message("nothing to advise"))
+    return Group(*parts)
+
+
+def _writes_title(found: TableAdvice) -> str:
+    shown = min(found.write_count, _SHOWN_WRITES)
+    if shown == found.write_count:
+        return "Writes"
+    return f"Writes: {shown:,} of {found.write_count:,}, those of the most files too many"
+
+
+def _writes(writes: Sequence[WriteOrigin]) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("when", no_wrap=True)
+    for name in ("tasks", "partitions", "files", "small", "size", "would be"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("what", overflow="fold")
+    for one in writes:
+        what = [one.trouble, one.scheme and f"planned: {one.scheme}"]
+        shown.add_row(
+            _when(one.last_at),
+            "" if one.tasks is None else f"{one.tasks:,}",
+            f"{one.partitions:,}",
+            f"{one.files:,}",
+            f"{one.small_files:,}",
+            size_text(one.size_bytes),
+            f"{one.would_be:,}",
+            Text(", ".join(text.replace("_", " ") for text in what if text)),
+        )
+    return shown
+
+
+def _advice(one: Advice) -> RenderableType:
+    title = f"{one.kind.replace('_', ' ').capitalize()}: {one.files:,} files, not {one.would_be:,}"
+    return titled(
+        title, Text(one.problem, overflow="fold"), Text(one.remedy, "green", overflow="fold")
+    )
+
+
+def _when(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,34 @@
+"""Calls about advice: how a table's small files come about."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from windrow.models import TableAdvice
+from windrow_service.api.access import READ
+from windrow_service.api.deps import ServicesDep, TableNamePath
+from windrow_service.api.problems import problem_responses
+
+router = APIRouter(tags=["writes"])
+
+TargetQuery = Annotated[
+    int, Query(ge=1, le=2**50, description="Bytes that a file of the table should have.")
+]
+
+
+@router.get(
+    "/tables/{name}/advice",
+    operation_id="advise_table",
+    dependencies=[READ],
+    responses=problem_responses(404, 409, 422, 503),
+)
+async def advise_table(
+    name: TableNamePath, services: ServicesDep, target_file_size: TargetQuery = 128 * 2**20
+) -> TableAdvice:
+    """Tell which writes made the files of a table, what went wrong, and what would have helped.
+
+    Writes are known by the names and times of the files that are left of them.
+    """
+    return await services.advise_table(name, target_file_size)

@@ -1,0 +1,29 @@
+"""Calls about compaction: which partitions are worth rewriting."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from windrow.models import CompactionPlan, CompactionRequest
+from windrow_service.api.access import READ
+from windrow_service.api.deps import ServicesDep, TableNamePath
+from windrow_service.api.problems import problem_responses
+
+router = APIRouter(tags=["writes"])
+
+
+@router.post(
+    "/tables/{name}/compaction-plans",
+    operation_id="plan_compaction",
+    dependencies=[READ],
+    responses=problem_responses(400, 404, 409, 413, 422, 503),
+)
+async def plan_compaction(
+    name: TableNamePath, request: CompactionRequest, services: ServicesDep
+) -> CompactionPlan:
+    """Find the partitions of a table whose small files are worth rewriting as few.
+
+    Nothing is changed or kept: the same question of the same snapshot has the same answer. A page
+    is one batch to rewrite, bounded in bytes and files; the figures are of all pages.
+    """
+    return await services.plan_compaction(name, request)

@@ -1,0 +1,250 @@
+"""Which partitions are worth compacting: those whose small files cost reads more than they must.
+
+Only small files are rewritten, those under half of the target. With three quarters, as Iceberg has
+it, there is no end where what was written falls a little short of that again
+(apache/iceberg#6669). The files that an exact write plan makes of a key are 0.62 targets on average
+or more, unless it is a single file, and a single file cannot become fewer: so a second run has
+nothing to do. Files over the target stay, as plans cut them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_service.planner.folders import Places
+from windrow_service.planner.policy import (
+    DEFAULT_OPEN_FILE_COST,
+    MIB,
+    READ_BYTES_PER_SECOND,
+    TASK_COST,
+)
+from windrow_service.planner.splits import NO_BUCKET, Bools, Ints, stable_order
+from windrow_service.planner.writes.exact import files_per_key
+from windrow_service.planner.writes.keys import SMALL, Floats, Keys
+
+# Why a partition is left alone, or `chosen`; the first that holds.
+Verdict: TypeAlias = Literal[
+    "deletes",
+    "layout",
+    "no_bucket",
+    "large_files",
+    "few_files",
+    "small_ratio",
+    "no_rows",
+    "not_worth",
+    "chosen",
+]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+CHOSEN = VERDICTS.index("chosen")
+
+# How fast one core sorts, encodes and compresses what it writes, in bytes of files; measured by
+# benchmarks/compaction.py.
+WRITE_BYTES_PER_SECOND = 32 * MIB
+
+# A value in the name of a folder, as Spark and Hive write it; what they would write in another
+# way comes to lie in another folder.
+_VALUE = (
+    r"""(?:[^\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]"""
+    r"|%(?:0[1-9A-F]|1[0-9A-F]|2[2357AF]|3[ADF]|5[B-E]|7[BF]))+"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPolicy:
+    """What is worth it, and the bounds of one candidate.
+
+    Attributes:
+        target_bytes: Of a file.
+        min_files: Small files, below which a partition is left alone.
+        min_small_ratio: Small files among all of its files, likewise.
+        worth_reads: Within so many reads the rewriting must pay.
+        max_bytes: Most bytes of one candidate, at least one target.
+        max_files: Most files of one candidate.
+    """
+
+    target_bytes: int
+    min_files: int
+    min_small_ratio: float
+    worth_reads: int
+    max_bytes: int
+    max_files: int
+
+    @property
+    def small_bytes(self) -> int:
+        """A file under this is small."""
+        return int(np.ceil(self.target_bytes * SMALL))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Partitions, and buckets of them, as columns in the order of paths; large ones in pieces.
+
+    Attributes:
+        folders: Of each the folder, relative to the table's location.
+        bucket: Or NO_BUCKET.
+        all_files: Files that lie there.
+        files: Small files that are to be rewritten.
+        size_bytes: Their bytes.
+        rows: Their rows.
+        becomes: Files that an exact write plan makes of them.
+        cost_seconds: Of one core, to rewrite them.
+        gain_seconds: Of one core, that each read of them saves from then on.
+        verdict: Positions in `VERDICTS`.
+        file_rows: Rows of the small files in the inventory, one candidate after the other.
+        offsets: Where those of each candidate begin, and the end.
+    """
+
+    folders: pa.StringArray
+    bucket: Ints
+    all_files: Ints
+    files: Ints
+    size_bytes: Ints
+    rows: Ints
+    becomes: Ints
+    cost_seconds: Floats
+    gain_seconds: Floats
+    verdict: Ints
+    file_rows: Ints
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.bucket)
+
+    @property
+    def chosen(self) -> Ints:
+        """Positions of those that are worth it."""
+        return np.flatnonzero(self.verdict == CHOSEN)
+
+    def rows_of(self, at: Ints) -> Ints:
+        """Return the rows of the files of some candidates, one candidate after the other."""
+        counts = self.files[at]
+        begins = np.repeat(self.offsets[at] - np.cumsum(counts) + counts, counts)
+        return self.file_rows[begins + np.arange(len(begins))]
+
+
+def find_candidates(
+    files: pa.Table, partition: Sequence[str], *, is_bucketed: bool, policy: CompactionPolicy
+) -> Candidates:
+    """Judge every partition, and every bucket of it, that has one of some files.
+
+    Args:
+        files: n files, as `columns.inventory_schema` says.
+        partition: Names of the partition columns.
+        is_bucketed: Whether each file should be of a bucket.
+        policy: What is worth it.
+
+    Complexity: O(n log n); O(n) memory.
+    """
+    sizes: Ints = files["size_bytes"].to_numpy()
+    places = Places.of(files)
+    part, bucket, count = places.of_file, places.bucket, len(places)
+    has_deletes = np.bincount(part, files["delete_count"].to_numpy(), count) > 0
+    small = np.flatnonzero(sizes < policy.small_bytes)
+    small = small[stable_order(part[small])]
+    owner, offsets = _pieces(part[small], sizes[small], count, policy)
+    of_small = np.concatenate(([0], np.cumsum(sizes[small])))
+    of_rows = np.concatenate(([0], np.cumsum(files["row_count"].to_numpy()[small])))
+    counts, size_bytes = np.diff(offsets), np.diff(of_small[offsets])
+    rows = np.diff(of_rows[offsets])
+    weight = size_bytes / policy.target_bytes
+    becomes = files_per_key(Keys(rows=rows, weight=weight)) * (rows > 0)
+    gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
+    cost = _cost_seconds(counts, size_bytes, policy.target_bytes)
+    all_files = np.bincount(part, minlength=count)
+    ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
+    fits = _fits(places.names, partition)[places.folder]
+    refused = [
+        has_deletes[owner],
+        ~fits[owner],
+        (bucket[owner] == NO_BUCKET) & is_bucketed,
+        counts == 0,
+        counts < policy.min_files,
+        ratio[owner] < policy.min_small_ratio,
+        rows == 0,
+        cost > gain * policy.worth_reads,
+    ]
+    return Candidates(
+        folders=places.names.take(pa.array(places.folder[owner])),
+        bucket=bucket[owner],
+        all_files=all_files[owner],
+        files=counts,
+        size_bytes=size_bytes,
+        rows=rows,
+        becomes=becomes,
+        cost_seconds=cost,
+        gain_seconds=np.maximum(gain, 0.0),
+        verdict=np.select(refused, list(range(CHOSEN)), CHOSEN),
+        file_rows=small,
+        offsets=offsets,
+    )
+
+
+def page_of(
+    candidates: Candidates, offset: int, *, max_candidates: int, policy: CompactionPolicy
+) -> Ints:
+    """Return the chosen candidates from number `offset` on that are one batch; at least one.
+
+    Args:
+        candidates: All of them.
+        offset: How many chosen ones come before.
+        max_candidates: Most of a batch.
+        policy: Bounds the bytes and files of a batch as of a candidate.
+    """
+    rest = candidates.chosen[offset : offset + max_candidates]
+    fits = (np.cumsum(candidates.size_bytes[rest]) <= policy.max_bytes) & (
+        np.cumsum(candidates.files[rest]) <= policy.max_files
+    )
+    return rest[: max(int(fits.sum()), 1)]
+
+
+def _pieces(part: Ints, sizes: Ints, count: int, policy: CompactionPolicy) -> tuple[Ints, Ints]:
+    """Cut partitions that are more than one candidate may hold.
+
+    Args:
+        part: Of small files, in the order of partitions.
+        sizes: Of the same files.
+        count: How many partitions there are.
+        policy: The bounds.
+
+    Returns:
+        The partition of each piece, of which each has one or more, and where the files of
+        each piece begin, and their number.
+    """
+    starts = np.searchsorted(part, np.arange(count + 1))
+    total = np.concatenate(([0], np.cumsum(sizes)))
+    begins, ends = starts[:-1], starts[1:]
+    too_much = (ends - begins > policy.max_files) | (total[ends] - total[begins] > policy.max_bytes)
+    cuts: list[int] = []
+    for at in np.flatnonzero(too_much).tolist():
+        begin, end = int(begins[at]), int(ends[at])
+        while True:
+            fitting = int(np.searchsorted(total, total[begin] + policy.max_bytes, "right")) - 1
+            begin = max(min(fitting, begin + policy.max_files), begin + 1)
+            if begin >= end:
+                break
+            cuts.append(begin)
+    pieces = np.ones(count, np.int64)
+    np.add.at(pieces, part[cuts], 1)
+    offsets = np.sort(np.concatenate((begins, cuts, [len(part)]))).astype(np.int64)
+    return np.repeat(np.arange(count), pieces), offsets
+
+
+def _fits(folders: pa.StringArray, partition: Sequence[str]) -> Bools:
+    """Tell which folders are those that Spark writes the rows of a partition to."""
+    pattern = "/".join(f"{re.escape(name)}={_VALUE}" for name in partition)
+    matched = pc.match_substring_regex(folders, f"^{pattern}$")
+    return np.asarray(matched.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _cost_seconds(files: Ints, size_bytes: Ints, target_bytes: int) -> Floats:
+    # Small partitions share tasks.
+    tasks = size_bytes / target_bytes
+    reading = size_bytes + files * DEFAULT_OPEN_FILE_COST + tasks * TASK_COST
+    return np.asarray(reading / READ_BYTES_PER_SECOND + size_bytes / WRITE_BYTES_PER_SECOND)

@@ -1,0 +1,216 @@
+"""Which writes made the files of a table, and what went wrong with them.
+
+Spark names what one job writes `part-<task>-<job's UUID>…`, so that its files are known by their
+names, and so is the number of its tasks. Files with other names are told apart by time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_service.planner.folders import Places
+from windrow_service.planner.splits import Bools, Ints
+from windrow_service.planner.writes.exact import files_per_key
+from windrow_service.planner.writes.keys import SMALL, Keys
+
+# What went wrong with a write; the first that holds, or `nothing`.
+#
+# * `explosion`: each task wrote files into several partitions, and those share few rows.
+# * `many_tasks`: one file a task, and far more tasks than its bytes need.
+# * `one_file_per_key`: each partition has one file, whatever its size, and some are too large.
+# * `large_files`: files that are too large otherwise.
+# * `small_appends`: few bytes, into partitions that got as few from other writes.
+Trouble: TypeAlias = Literal[
+    "explosion", "many_tasks", "one_file_per_key", "large_files", "small_appends", "nothing"
+]
+TROUBLES: tuple[Trouble, ...] = get_args(Trouble)
+NOTHING = TROUBLES.index("nothing")
+
+NO_TASKS = -1
+# A file above this is too large, in targets; as in the compaction of Iceberg.
+LARGE = 1.8
+# A write makes too many files from so many times those that it should have made on, and so many
+# more.
+_TOO_MANY_TIMES, _TOO_MANY_MORE = 2, 4
+# So many small appends, and so many into each partition, are too many.
+_APPENDS, _APPENDS_EACH = 5, 3
+# Files whose names tell nothing are of another write once nothing was written for so long.
+_PAUSE_NS = 60 * 10**9
+_SPARK_NAME = (
+    r"(?:^|/)part-(?P<task>[0-9]{1,9})-"
+    r"(?P<job>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})[^/]*$"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writes:
+    """The w writes that made the files of an inventory, by time, as columns.
+
+    Attributes:
+        job: The UUID of the Spark job; null where the names tell none.
+        first_ns: When its first file was finished, nanoseconds since 1970.
+        last_ns: When its last one was.
+        files: Files of it that are there.
+        small_files: Those under half of the target.
+        size_bytes: Bytes of all.
+        rows: Rows of all.
+        largest_bytes: Of its largest file.
+        places: Partitions, or buckets of them, that it wrote into.
+        tasks: Its greatest task number and one; NO_TASKS where the names tell none.
+        writers: Tasks of which there are files; NO_TASKS likewise.
+        ideal: Files that an exact write plan would have made.
+        trouble: Positions in `TROUBLES`.
+        of_file: The write of each file of the inventory.
+    """
+
+    job: pa.StringArray
+    first_ns: Ints
+    last_ns: Ints
+    files: Ints
+    small_files: Ints
+    size_bytes: Ints
+    rows: Ints
+    largest_bytes: Ints
+    places: Ints
+    tasks: Ints
+    writers: Ints
+    ideal: Ints
+    trouble: Ints
+    of_file: Ints
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+def find_writes(files: pa.Table, places: Places, target_bytes: int) -> Writes:
+    """Tell which writes made some files.
+
+    Args:
+        files: n files, as `columns.inventory_schema` says.
+        places: Where they lie.
+        target_bytes: Of a file.
+
+    Complexity: O(n log n); O(n) memory.
+    """
+    sizes: Ints = files["size_bytes"].to_numpy()
+    rows: Ints = files["row_count"].to_numpy()
+    times: Ints = files["mtime_ns"].to_numpy()
+    write, jobs, task = _writes(files["path"], times)
+    count = len(jobs)
+    first, last = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
+    largest = np.zeros(count, np.int64)
+    np.minimum.at(first, write, times)
+    np.maximum.at(last, write, times)
+    np.maximum.at(largest, write, sizes)
+    tasks = np.full(count, NO_TASKS)
+    np.maximum.at(tasks, write, task + 1)
+    pairs, pair = _distinct(write, places.of_file)
+    ideal = np.bincount(pairs, _ideal(sizes, rows, pair, len(pairs), target_bytes), count)
+    named = task >= 0
+    counts = np.bincount(write, minlength=count)
+    writes = Writes(
+        job=jobs,
+        first_ns=first,
+        last_ns=last,
+        files=counts,
+        small_files=np.bincount(write[sizes < target_bytes * SMALL], minlength=count),
+        size_bytes=np.bincount(write, sizes, count).astype(np.int64),
+        rows=np.bincount(write, rows, count).astype(np.int64),
+        largest_bytes=largest,
+        places=np.bincount(pairs, minlength=count),
+        tasks=tasks,
+        writers=np.where(
+            tasks > NO_TASKS,
+            np.bincount(_distinct(write[named], task[named])[0], minlength=count),
+            NO_TASKS,
+        ),
+        ideal=ideal.astype(np.int64),
+        trouble=np.full(count, NOTHING),
+        of_file=write,
+    )
+    writes.trouble[:] = _troubles(writes, places, target_bytes)
+    return writes
+
+
+def ideal_files(sizes: Ints, rows: Ints, place: Ints, target_bytes: int) -> int:
+    """Return how many files an exact write plan would make of all that lies at each place.
+
+    Args:
+        sizes: Of n files.
+        rows: Of the same files.
+        place: Of the same files, numbers from 0 on.
+        target_bytes: Of a file.
+    """
+    return int(_ideal(sizes, rows, place, int(place.max(initial=-1)) + 1, target_bytes).sum())
+
+
+def _ideal(sizes: Ints, rows: Ints, place: Ints, count: int, target_bytes: int) -> Ints:
+    held = np.bincount(place, rows, count).astype(np.int64)
+    weight = np.bincount(place, sizes, count) / target_bytes
+    return files_per_key(Keys(rows=held, weight=weight)) * (held > 0)
+
+
+def _writes(paths: pa.ChunkedArray, times: Ints) -> tuple[Ints, pa.StringArray, Ints]:
+    """Return the write of each file, the job of each write by time, and the task of each file."""
+    found = pc.extract_regex(paths, _SPARK_NAME).combine_chunks()
+    task = pc.fill_null(pc.cast(pc.struct_field(found, "task"), pa.int64()), NO_TASKS - 1)
+    coded = pc.struct_field(found, "job").dictionary_encode()
+    job = pc.fill_null(coded.indices, -1).to_numpy().astype(np.int64)
+    unnamed = np.flatnonzero(job < 0)
+    unnamed = unnamed[np.argsort(times[unnamed], kind="stable")]
+    pauses = np.concatenate(([0], np.cumsum(np.diff(times[unnamed]) > _PAUSE_NS)))[: len(unnamed)]
+    job[unnamed] = len(coded.dictionary) + pauses
+    count = int(job.max(initial=-1)) + 1
+    began = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(began, job, times)
+    order = np.argsort(began, kind="stable")
+    number = np.empty(count, np.int64)
+    number[order] = np.arange(count)
+    jobs = pa.concat_arrays(
+        [coded.dictionary, pa.nulls(count - len(coded.dictionary), pa.string())]
+    )
+    return number[job], jobs.take(pa.array(order)), task.to_numpy()
+
+
+def _distinct(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return the left of each distinct pair, and the number of its pair for each row."""
+    width = int(right.max(initial=0)) + 1
+    pairs, number = np.unique(left * width + right, return_inverse=True)
+    return pairs // width, number.reshape(-1)
+
+
+def _troubles(writes: Writes, places: Places, target_bytes: int) -> Ints:
+    too_many = writes.files >= np.maximum(
+        writes.ideal * _TOO_MANY_TIMES, writes.ideal + _TOO_MANY_MORE
+    )
+    spread = writes.files >= 2 * writes.writers
+    many_each = writes.files >= 2 * writes.places
+    too_large = writes.largest_bytes > LARGE * target_bytes
+    one_each = (writes.files == writes.places) & (writes.places > 1)
+    little = ~too_many & (writes.size_bytes < SMALL * target_bytes * writes.places)
+    return np.select(
+        [
+            too_many & (writes.writers > 1) & spread & many_each & (writes.places > 1),
+            too_many,
+            too_large & one_each,
+            too_large,
+            little & _appended(writes, places, little),
+        ],
+        list(range(NOTHING)),
+        NOTHING,
+    )
+
+
+def _appended(writes: Writes, places: Places, little: Bools) -> bool:
+    """Tell whether writes of few bytes meet in the same partitions, again and again."""
+    if np.count_nonzero(little) < _APPENDS:
+        return False
+    of_little = little[writes.of_file]
+    owner, _ = _distinct(writes.of_file[of_little], places.of_file[of_little])
+    touched = len(np.unique(places.of_file[of_little]))
+    return len(owner) >= _APPENDS_EACH * touched

@@ -1,0 +1,173 @@
+"""What is said of writes that went wrong, and what would have avoided it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from windrow.models import WriteTrouble
+
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Writes of one trouble, and the one of them that made the most files too many.
+
+    Attributes:
+        table: Its name.
+        partition: Names of its partition columns.
+        target_bytes: Of a file.
+        writes: How many.
+        files: Of all of them.
+        size_bytes: Of all of them.
+        would_be: Files that would have held the same.
+        places: Partitions that they wrote into.
+        worst_files: Of the worst write.
+        worst_places: Likewise.
+        worst_bytes: Likewise.
+        worst_largest: Its largest file, in bytes.
+        worst_tasks: Its tasks; None where they are not known.
+        worst_ideal: Files that it should have made.
+    """
+
+    table: str
+    partition: Sequence[str]
+    target_bytes: int
+    writes: int
+    files: int
+    size_bytes: int
+    would_be: int
+    places: int
+    worst_files: int
+    worst_places: int
+    worst_bytes: int
+    worst_largest: int
+    worst_tasks: int | None
+    worst_ideal: int
+
+    @property
+    def mean(self) -> str:
+        """Mean size of a file of the worst write, for people."""
+        return size(self.worst_bytes / self.worst_files)
+
+    @property
+    def among(self) -> str:
+        """How many writes more there are of the same kind, for people."""
+        if self.writes == 1:
+            return ""
+        return f" (the worst of {self.writes:,} such writes, which made {self.files:,} files)"
+
+
+def explained(trouble: WriteTrouble, case: Case) -> tuple[str, str]:
+    """Return what went wrong with writes, and what would have avoided it."""
+    return _TEXTS[trouble](case)
+
+
+def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) -> tuple[str, str]:
+    """Return what is wrong with partitions that bytes cannot fill, and what to do.
+
+    Args:
+        case: Figures of those partitions.
+        partitions: All of the table.
+        small: Those with less than half of the target.
+        levels: How many of the partition columns are enough.
+    """
+    kept, dropped = case.partition[:levels], case.partition[levels:]
+    by = f"by {_names(kept)} alone" if kept else "by nothing"
+    return (
+        f"{small:,} of {partitions:,} partitions hold less than half of {size(case.target_bytes)}, "
+        f"{size(case.size_bytes / max(small, 1))} on average",
+        f"partition {by}, and sort by {_names(dropped)}, whose statistics then prune: "
+        f"{_files(case.would_be)}; compaction does not help, as it never joins partitions",
+    )
+
+
+def size(size_bytes: float) -> str:
+    """Write bytes as people do: `11.2 KB`, units of 1024."""
+    unit = 0
+    while size_bytes >= 1023.95 and unit < len(_UNITS) - 1:
+        size_bytes, unit = size_bytes / 1024, unit + 1
+    return f"{size_bytes:,.{0 if unit == 0 or size_bytes >= 99.95 else 1}f} {_UNITS[unit]}"
+
+
+def _explosion(case: Case) -> tuple[str, str]:
+    columns = ", ".join(f'"{name}"' for name in case.partition)
+    by_columns = (
+        f"; or `df.repartition({case.worst_ideal}, {columns})` before "
+        f"`partitionBy`, which brings each partition to one task"
+        if case.worst_ideal == case.worst_places and columns
+        else ""
+    )
+    return (
+        f"{case.worst_tasks:,} tasks x {case.worst_places:,} partitions made "
+        f"{case.worst_files:,} files of {case.mean}: each task wrote into every partition that "
+        f"it had rows of{case.among}",
+        f"`client.write` would have made {_files(case.worst_ideal)}{by_columns}",
+    )
+
+
+def _many_tasks(case: Case) -> tuple[str, str]:
+    by = "" if case.worst_tasks is None else f"{case.worst_tasks:,} tasks made "
+    one_place = case.worst_places == 1
+    by_hand = (
+        f"; or `df.coalesce({case.worst_ideal})`, or where a shuffle comes before, "
+        f"`spark.sql.shuffle.partitions={case.worst_ideal}`"
+        if one_place
+        else ""
+    )
+    return (
+        f"{by}{case.worst_files:,} files of {case.mean} in {_partitions(case.worst_places)}, "
+        f"{size(case.worst_bytes)} in all{case.among}",
+        f"`client.write` would have made {_files(case.worst_ideal)}{by_hand}",
+    )
+
+
+def _one_file_per_key(case: Case) -> tuple[str, str]:
+    return (
+        f"each of {case.worst_places:,} partitions has one file, whatever its size: the largest "
+        f"has {size(case.worst_largest)}, where {size(case.target_bytes)} is wanted{case.among}",
+        f"`client.write` divides large keys by a hash of stable columns, into "
+        f"{_files(case.worst_ideal)} in all; `spark.sql.files.maxRecordsPerFile` would cut the "
+        "files, but still one task would write all of a key",
+    )
+
+
+def _large_files(case: Case) -> tuple[str, str]:
+    return (
+        f"the largest of {case.worst_files:,} files has {size(case.worst_largest)}, where "
+        f"{size(case.target_bytes)} is wanted{case.among}",
+        f"`client.write` would have made {_files(case.worst_ideal)}; or "
+        f"`df.repartition({case.worst_ideal})`, if all goes to one partition",
+    )
+
+
+def _small_appends(case: Case) -> tuple[str, str]:
+    return (
+        f"{case.writes:,} writes added {case.files:,} files of "
+        f"{size(case.size_bytes / case.files)} to {_partitions(case.places)}, "
+        f"{case.files / case.places:,.0f} into each",
+        f"write less often, as with a longer trigger of a stream; `windrow compact {case.table}` "
+        f"now and then makes {_files(case.would_be)} of them",
+    )
+
+
+_TEXTS: Mapping[WriteTrouble, Callable[[Case], tuple[str, str]]] = {
+    "explosion": _explosion,
+    "many_tasks": _many_tasks,
+    "one_file_per_key": _one_file_per_key,
+    "large_files": _large_files,
+    "small_appends": _small_appends,
+}
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count:,} partitions"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names)

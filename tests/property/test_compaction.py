@@ -1,0 +1,152 @@
+"""Compaction ends: what it has rewritten is not worth rewriting again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.inventories import inventory
+from windrow_service.planner.compaction import (
+    Candidates,
+    CompactionPolicy,
+    find_candidates,
+    page_of,
+)
+
+TARGET = 1_000_000
+ROW_BYTES = 10
+
+SIZES = st.lists(st.integers(1, 2 * TARGET) | st.integers(1, TARGET // 10), max_size=40)
+TABLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), SIZES), max_size=6)
+POLICIES = st.builds(
+    CompactionPolicy,
+    target_bytes=st.just(TARGET),
+    min_files=st.integers(2, 6),
+    min_small_ratio=st.sampled_from([0.0, 0.5]),
+    worth_reads=st.sampled_from([100, 10**9]),
+    max_bytes=st.sampled_from([TARGET, 5 * TARGET, 2**60]),
+    max_files=st.sampled_from([7, 10**6]),
+)
+UNBOUNDED = st.builds(
+    CompactionPolicy,
+    target_bytes=st.just(TARGET),
+    min_files=st.integers(2, 6),
+    min_small_ratio=st.just(0.0),
+    worth_reads=st.just(10**9),
+    max_bytes=st.just(2**60),
+    max_files=st.just(10**6),
+)
+
+# Folder, bucket, bytes.
+File = tuple[str, int, int]
+
+
+def files_in(tables: list[tuple[int, int, list[int]]]) -> list[File]:
+    return [(f"ds={day}", bucket, size) for day, bucket, sizes in tables for size in sizes]
+
+
+def inventory_of(files: list[File]) -> pa.Table:
+    table = inventory(
+        [size for _, _, size in files],
+        paths=[f"{folder}/f{n:06d}" for n, (folder, _, _) in enumerate(files)],
+        buckets=[bucket for _, bucket, _ in files],
+    )
+    rows = pa.array([-(-size // ROW_BYTES) for _, _, size in files], pa.int64())
+    at = table.schema.get_field_index("row_count")
+    return table.set_column(at, table.schema.field(at), rows).sort_by("path")
+
+
+def judged(table: pa.Table, policy: CompactionPolicy) -> Candidates:
+    return find_candidates(table, ["ds"], is_bucketed=True, policy=policy)
+
+
+def rewritten(table: pa.Table, found: Candidates, off: list[float]) -> list[File]:
+    """Return the files that are there once the chosen ones are rewritten, unevenly."""
+    gone = set(found.rows_of(found.chosen).tolist())
+    sizes = table["size_bytes"].to_pylist()
+    paths, buckets = table["path"].to_pylist(), table["bucket"].to_pylist()
+    left = [
+        (paths[row].rpartition("/")[0], buckets[row], sizes[row])
+        for row in range(len(sizes))
+        if row not in gone
+    ]
+    for at in found.chosen.tolist():
+        weights = np.resize(np.array(off), found.becomes[at])
+        parts = (found.size_bytes[at] * weights / weights.sum()).astype(int)
+        folder = found.folders[at].as_py()
+        left += [(folder, int(found.bucket[at]), max(size, 1)) for size in parts.tolist()]
+    return left
+
+
+# By how much the hash makes the files of one key uneven.
+UNEVEN = st.lists(st.floats(0.9, 1.1), min_size=1, max_size=5)
+
+
+@given(TABLES, UNBOUNDED, UNEVEN)
+def test_a_second_run_has_nothing_to_do(
+    tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy, uneven: list[float]
+) -> None:
+    table = inventory_of(files_in(tables))
+    found = judged(table, policy)
+
+    after = inventory_of(rewritten(table, found, uneven))
+
+    assert len(after) == len(table) - int((found.files - found.becomes)[found.chosen].sum())
+    assert len(judged(after, policy).chosen) == 0
+
+
+@given(TABLES, POLICIES, UNEVEN)
+def test_runs_in_pieces_come_to_an_end_and_each_leaves_fewer_files(
+    tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy, uneven: list[float]
+) -> None:
+    table = inventory_of(files_in(tables))
+    while len((found := judged(table, policy)).chosen):
+        after = inventory_of(rewritten(table, found, uneven))
+        assert len(after) < len(table)
+        table = after
+
+
+@given(TABLES, POLICIES)
+def test_every_small_file_is_in_one_candidate_and_no_other_file_in_any(
+    tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy
+) -> None:
+    table = inventory_of(files_in(tables))
+
+    found = judged(table, policy)
+
+    sizes = table["size_bytes"].to_pylist()
+    small = [row for row, size in enumerate(sizes) if size < policy.small_bytes]
+    everything = found.rows_of(np.arange(len(found)))
+    assert sorted(everything.tolist()) == small
+    assert found.files.sum() == len(small)
+    where = Counter(
+        (path.rpartition("/")[0], bucket)
+        for path, bucket in zip(table["path"].to_pylist(), table["bucket"].to_pylist(), strict=True)
+    )
+    paths = table["path"].to_pylist()
+    for at in range(len(found)):
+        rows = found.rows_of(np.array([at])).tolist()
+        folder, bucket = found.folders[at].as_py(), int(found.bucket[at])
+        assert {paths[row].rpartition("/")[0] for row in rows} <= {folder}
+        assert found.all_files[at] == where[folder, bucket]
+        assert found.size_bytes[at] == sum(sizes[row] for row in rows)
+        assert len(rows) <= policy.max_files
+        assert len(rows) == 1 or found.size_bytes[at] <= policy.max_bytes
+
+
+@given(TABLES, POLICIES, st.integers(1, 4))
+def test_pages_together_are_what_was_chosen(
+    tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy, most: int
+) -> None:
+    found = judged(inventory_of(files_in(tables)), policy)
+
+    pages: list[int] = []
+    while len(page := page_of(found, len(pages), max_candidates=most, policy=policy)):
+        assert len(page) <= most
+        pages += page.tolist()
+
+    assert pages == found.chosen.tolist()
