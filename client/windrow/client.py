@@ -31,6 +31,7 @@ from windrow.plans import SplitPlan, read_group_stream
 from windrow.publishing import SnapshotCalls
 from windrow.transport import Transport, read_answer, table_path
 from windrow.worker_calls import WorkerCalls
+from windrow.write_calls import WriteCalls
 from windrow.write_plans import WritePlanCalls
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _ABANDONED = "urn:windrow:problem:refresh-abandoned"
 Filter = str | Mapping[str, Any]
 
 
-class Client(CacheCalls, CompactionCalls, SnapshotCalls, WorkerCalls, WritePlanCalls):
+class Client(CacheCalls, CompactionCalls, SnapshotCalls, WorkerCalls, WriteCalls, WritePlanCalls):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
 
     Every method raises `windrow.errors.ProblemError` (or a class under it) when the

@@ -16,6 +16,9 @@
                                   allowed prefixes
     - BusyError                   try again after `retry_after_s`
     - OutcomeUnknownError         the change may or may not have been made
+    - WriteInProgressError        files of a write are being moved into the table
+    - WriteLostError              a write is over, or in the hands of another process
+  + WriteError                    see `windrow.writing.errors`: what stops a write to a table
   + ReadError                     see `windrow.spark.errors`: what a task finds while it reads
 """
 
@@ -123,6 +126,14 @@ class OutcomeUnknownError(ProblemError):
     """The change may or may not have been made: look before asking again."""
 
 
+class WriteInProgressError(ProblemError):
+    """Files of another write are being moved into the table."""
+
+
+class WriteLostError(ProblemError):
+    """A write is over, or in the hands of another process; nothing more may come of it here."""
+
+
 class RefreshFailedError(ProblemError):
     """A refresh ended with a problem; nothing was published."""
 
@@ -130,6 +141,9 @@ class RefreshFailedError(ProblemError):
 _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:table-not-refreshed": TableNotRefreshedError,
     "urn:windrow:problem:outcome-unknown": OutcomeUnknownError,
+    "urn:windrow:problem:write-in-progress": WriteInProgressError,
+    "urn:windrow:problem:write-state": WriteLostError,
+    "urn:windrow:problem:write-taken": WriteLostError,
 }
 _BY_STATUS: dict[int, type[ProblemError]] = {
     401: NotAuthenticatedError,

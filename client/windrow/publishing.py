@@ -42,6 +42,7 @@ class SnapshotCalls:
         *,
         if_match: str | None = None,
         listed_at: datetime | None = None,
+        write_id: str | None = None,
     ) -> PublishedSnapshot:
         """Make an inventory that was taken elsewhere the table's current snapshot.
 
@@ -57,8 +58,9 @@ class SnapshotCalls:
             if_match: The table's ETag, or `snapshot-7` for its current snapshot, if nobody may
                 have changed it since.
             listed_at: When the look at the files began, with a time zone.
+            write_id: The write that has moved the files in.
         """
-        return self._publish(name, inventory_stream(files), "full", if_match, listed_at)
+        return self._publish(name, inventory_stream(files), "full", if_match, listed_at, write_id)
 
     def publish_delta(
         self,
@@ -68,6 +70,7 @@ class SnapshotCalls:
         removed: Sequence[str] | pa.Array = (),
         if_match: str | None = None,
         listed_at: datetime | None = None,
+        write_id: str | None = None,
     ) -> PublishedSnapshot:
         """Add files to a table's current snapshot, and take others away.
 
@@ -79,8 +82,10 @@ class SnapshotCalls:
             removed: Paths of files that are gone.
             if_match: As for `publish`.
             listed_at: As for `publish`; everything that changed until then must be in.
+            write_id: As for `publish`; files that it removed need not be known.
         """
-        return self._publish(name, change_stream(added, removed), "delta", if_match, listed_at)
+        stream = change_stream(added, removed)
+        return self._publish(name, stream, "delta", if_match, listed_at, write_id)
 
     def _publish(
         self,
@@ -89,6 +94,7 @@ class SnapshotCalls:
         mode: str,
         if_match: str | None,
         listed_at: datetime | None,
+        write_id: str | None,
     ) -> PublishedSnapshot:
         headers = {"Content-Type": _ARROW_STREAM}
         if if_match is not None:
@@ -96,6 +102,8 @@ class SnapshotCalls:
         params: dict[str, str | int] = {"mode": mode}
         if listed_at is not None:
             params["listed_at"] = listed_at.isoformat()
+        if write_id is not None:
+            params["write_id"] = write_id
         answer = self._transport.call(
             "POST", f"{table_path(name)}/snapshots", body=stream, params=params, headers=headers
         )

@@ -28,7 +28,7 @@ from windrow.errors import (
     UnsupportedAnswerError,
     error_of,
 )
-from windrow.models import Problem, SnapshotPage, TablePage, WorkerPage
+from windrow.models import Problem, SnapshotPage, TablePage, WorkerPage, WritePage
 
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
@@ -38,7 +38,7 @@ _PATIENCE_S = 120.0
 _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
-P = TypeVar("P", SnapshotPage, TablePage, WorkerPage)
+P = TypeVar("P", SnapshotPage, TablePage, WorkerPage, WritePage)
 
 
 class Transport:
@@ -101,19 +101,26 @@ class Transport:
             reason = str(error) or type(error).__name__
             raise CoordinatorUnreachableError(self.url, attempts, reason) from error
 
-    def pages(self, model: type[P], path: str) -> Iterator[P]:
+    def pages(
+        self, model: type[P], path: str, params: Mapping[str, str | int] | None = None
+    ) -> Iterator[P]:
         """Yield the pages of a list, each asked for when the one before has been used.
+
+        Args:
+            model: Of one page.
+            path: Of the list.
+            params: What is asked of it.
 
         Raises:
             ProblemError: The coordinator refused; and what else `call` raises.
         """
-        params: dict[str, str | int] = {}
+        asked = dict(params or {})
         while True:
-            page = read_answer(model, self.call("GET", path, params=params))
+            page = read_answer(model, self.call("GET", path, params=asked))
             yield page
             if page.next_page_token is None:
                 return
-            params = {"page_token": page.next_page_token}
+            asked["page_token"] = page.next_page_token
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         answer = self._http.send(request)

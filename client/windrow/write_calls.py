@@ -1,0 +1,44 @@
+"""Writes to tables: who writes now, and what became of those that are over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from windrow.models import WritePage, WriteRecord, WriteUpdate
+from windrow.transport import Transport, read_answer, table_path
+
+
+class WriteCalls:
+    """The part of a client that is about writes."""
+
+    _transport: Transport
+
+    def writes(self, table: str, *, open_only: bool = False) -> Iterator[WriteRecord]:
+        """Yield a table's writes, newest first, a page at a time.
+
+        Args:
+            table: Its name.
+            open_only: Leave out those that are over.
+        """
+        params: dict[str, str | int] = {"open": "true"} if open_only else {}
+        for page in self._transport.pages(WritePage, f"{table_path(table)}/writes", params):
+            yield from page.writes
+
+    def write_record(self, table: str, write_id: str) -> WriteRecord:
+        """Return one write with its report, and what became of each key where that is kept."""
+        return read_answer(WriteRecord, self._transport.call("GET", _path(table, write_id)))
+
+    def put_write(self, table: str, write_id: str, update: WriteUpdate) -> WriteRecord:
+        """Begin a write, keep its lease, or note its next state.
+
+        Raises:
+            WriteInProgressError: Another write is moving files into the table.
+            WriteLostError: The write is over, or in the hands of another process.
+        """
+        body = update.model_dump_json()
+        answer = self._transport.call("PUT", _path(table, write_id), body=body)
+        return read_answer(WriteRecord, answer)
+
+
+def _path(table: str, write_id: str) -> str:
+    return f"{table_path(table)}/writes/{write_id}"

@@ -1,0 +1,104 @@
+"""Inventory rows of Parquet files on this machine, from their footers, as they are published."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.files.assemble import footer_columns
+from windrow.files.chunks import FooterGroup, joined, read_chunk
+from windrow.files.entries import FolderEntries, file_table, scan_local_folder
+from windrow.files.errors import FileChangedError, UnreadableFileError
+from windrow.files.schema import FileSchema, merge_schemas
+from windrow.files.types import spark_type
+
+_FILES_PER_CHUNK = 256
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LocalInventory:
+    """Files, and what their footers say.
+
+    Attributes:
+        files: As they are published, with the columns of all of them in its metadata.
+        data: Those columns, and a file that holds some of them.
+    """
+
+    files: pa.Table
+    data: FileSchema
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Spark SQL types of the columns, by name."""
+        return {field.name: spark_type(field.type) for field in self.data.schema}
+
+
+def list_local(folder: str) -> pa.Table:
+    """Return all data files below a folder, by path, with sizes and times of change.
+
+    Raises:
+        LocationError: Something in it cannot be read, or is no file of a table.
+    """
+    entries = FolderEntries()
+    folders = [""]
+    for below in folders:
+        scan_local_folder(folder, below, entries)
+        folders += entries.folders
+        entries.folders = []
+    return file_table(folder, entries).sort_by("path")
+
+
+def stat_local(folder: str, paths: Sequence[str]) -> pa.Table:
+    """Return those of some files that are there, as `list_local` does."""
+    entries = FolderEntries()
+    for path in sorted(paths):
+        try:
+            status = os.stat(os.path.join(folder, path))
+        except FileNotFoundError:
+            continue
+        entries.paths.append(path)
+        entries.sizes_bytes.append(status.st_size)
+        entries.mtimes_ns.append(status.st_mtime_ns)
+    return file_table(folder, entries)
+
+
+def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> LocalInventory:
+    """Read the footers of listed files.
+
+    Args:
+        folder: Absolute path that they lie below.
+        listed: What `list_local` returned.
+        partitions: Names of the partition columns, which are not read from the files.
+
+    Raises:
+        UnreadableFileError: A file is not Parquet.
+        FileChangedError: A file is no longer what was listed.
+        SchemaConflictError: No type fits what two files hold of a column.
+    """
+    groups = joined(_footers(folder, listed))
+    data = merge_schemas([group.files for group in groups], partitions)
+    footers = footer_columns(groups, None, data, data, kept_has_all=False)
+    columns = dict(zip(listed.column_names, listed.columns, strict=True))
+    columns |= dict(zip(footers.column_names, footers.columns, strict=True))
+    named = [{"name": field.name, "type": spark_type(field.type)} for field in data]
+    metadata = {"windrow:columns": json.dumps(named)}
+    first = listed["path"][0].as_py() if len(listed) else ""
+    return LocalInventory(
+        pa.table(columns).replace_schema_metadata(metadata), FileSchema(data, first)
+    )
+
+
+def _footers(folder: str, listed: pa.Table) -> Iterator[FooterGroup]:
+    for start in range(0, len(listed), _FILES_PER_CHUNK):
+        some = [column.to_pylist() for column in listed.slice(start, _FILES_PER_CHUNK).columns]
+        chunk = read_chunk(folder, start, *some)
+        if chunk.unreadable:
+            raise UnreadableFileError(tuple(chunk.unreadable[:_SHOWN]))
+        if chunk.changed:
+            raise FileChangedError(tuple(chunk.changed[:_SHOWN]))
+        yield from chunk.groups

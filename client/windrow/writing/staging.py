@@ -1,0 +1,118 @@
+"""Staging folders: where the files of a write lie until they are moved in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from windrow.models import WRITE_ID_PATTERN, TableInfo
+from windrow.writing import folders
+from windrow.writing.errors import UnfitLocationError
+
+# Spark, Hive, Arrow and Windrow's own listing pass over names that begin with an underscore.
+_ROOT = os.path.join("_windrow", "writes")
+_DATA = "data"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The staging folder of one write.
+
+    Attributes:
+        location: Absolute path of the table.
+        write_id: The write.
+    """
+
+    location: str
+    write_id: str
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the folder."""
+        return os.path.join(self.location, _ROOT, self.write_id)
+
+    @property
+    def data(self) -> str:
+        """Absolute path of the folder that new files are written below."""
+        return os.path.join(self.path, _DATA)
+
+    def make(self, table: str) -> folders.FolderLock:
+        """Make the folder, and hold its lock.
+
+        Raises:
+            UnfitLocationError: It cannot be made, or the file system lacks what a commit needs.
+        """
+        try:
+            while True:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                try:
+                    os.mkdir(self.path)
+                    break
+                except FileNotFoundError:
+                    # The end of another write has just removed the folder above.
+                    continue
+            lock = folders.FolderLock.make(self.path)
+        except OSError as error:
+            self.remove()
+            reason = f"{error.strerror or error}: let this user write and lock files there"
+            raise UnfitLocationError(table, self.location, reason) from error
+        try:
+            os.mkdir(self.data)
+            folders.link(os.path.join(self.path, "lock"), os.path.join(self.path, "linked"))
+        except OSError as error:
+            lock.release()
+            self.remove()
+            reason = (
+                f"its file system gives no file a second name ({error.strerror or error}), which "
+                "commits need: write with Spark, then refresh the table"
+            )
+            raise UnfitLocationError(table, self.location, reason) from error
+        return lock
+
+    def remove(self) -> None:
+        """Remove the folder and all that is in it, as far as that can be done now."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        above = os.path.dirname(self.path)
+        for folder in (above, os.path.dirname(above)):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return
+
+
+def all_staging(location: str) -> Iterator[Staging]:
+    """Yield the staging folders below a location."""
+    try:
+        names = sorted(os.listdir(os.path.join(location, _ROOT)))
+    except FileNotFoundError:
+        return
+    for name in names:
+        if re.fullmatch(WRITE_ID_PATTERN, name):
+            yield Staging(location, name)
+
+
+def local_location(table: TableInfo) -> str:
+    """Return the absolute path of a table that can be written here.
+
+    Raises:
+        UnfitLocationError: It is not Parquet on a local path.
+    """
+    location = table.definition.location
+    if table.definition.format != "parquet":
+        reason = f"its format is {table.definition.format}, and only Parquet is written"
+        raise UnfitLocationError(table.name, location, reason)
+    if location.startswith("file:"):
+        location = unquote(re.sub("^file:(//[^/]*)?", "", location))
+    if _SCHEME.match(location) or not location.startswith("/"):
+        raise UnfitLocationError(
+            table.name,
+            location,
+            "files are moved in at once on local paths alone: write with Spark, then refresh the "
+            "table",
+        )
+    return os.path.realpath(location)
