@@ -52,6 +52,7 @@ def test_partitions_of_many_small_files_are_worth_it(
         "files": len(paths),
         "size_bytes": sum(sizes),
         "rows": 10 * len(paths),
+        "becomes_bytes": sum(found["becomes_bytes"]),
         "becomes": 3,
         "cost_seconds": pytest.approx(sum(found["cost_seconds"])),
         "gain_seconds": pytest.approx(sum(found["gain_seconds"])),
@@ -62,6 +63,28 @@ def test_partitions_of_many_small_files_are_worth_it(
     assert plan["snapshot_id"] == 1
     assert plan["file_count"] == len(paths) + 1
     assert plan["next_offset"] is None
+
+
+def test_a_write_plan_of_their_rows_and_bytes_makes_the_files_that_were_said(
+    http: httpx.Client, crowded: str
+) -> None:
+    plan = planned(http, crowded, target_file_size=3_000, worth_reads=10**9)
+    found = plan["partitions"]
+    keys = {
+        "columns": [{"name": "ds", "type": "string"}],
+        "values": [[folder.removeprefix("ds=") for folder in found["folders"]]],
+        "rows": found["rows"],
+        "bytes": found["becomes_bytes"],
+    }
+
+    answer = http.post(
+        "/write-plans",
+        json={"table": crowded, "scheme": "exact", "target_file_size": 3_000, "keys": keys},
+    )
+
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["keys"]["files"] == found["becomes"]
+    assert min(found["becomes"]) > 1
 
 
 def test_a_filter_on_partition_columns_says_where_to_look(http: httpx.Client, crowded: str) -> None:

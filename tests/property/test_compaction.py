@@ -61,7 +61,7 @@ def inventory_of(files: list[File]) -> pa.Table:
 
 
 def judged(table: pa.Table, policy: CompactionPolicy) -> Candidates:
-    return find_candidates(table, ["ds"], is_bucketed=True, policy=policy)
+    return find_candidates(table, ["ds"], columns=1, is_bucketed=True, policy=policy)
 
 
 def rewritten(table: pa.Table, found: Candidates, off: list[float]) -> list[File]:

@@ -75,6 +75,9 @@ class CompactionTotals(Answer):
     files: int = Field(description="Small files that would be rewritten.")
     size_bytes: int
     rows: int
+    becomes_bytes: int = Field(
+        description="What the rows are expected to take then: a small file is not all rows."
+    )
     becomes: int = Field(description="Files that an exact write plan makes of them.")
     cost_seconds: float = Field(description="Of one core, to rewrite them.")
     gain_seconds: float = Field(
@@ -91,6 +94,7 @@ class CompactionPartitions(Answer):
     files: list[int] = Field(description="Small files, which are rewritten.")
     size_bytes: list[int] = Field(description="Of the small files.")
     rows: list[int]
+    becomes_bytes: list[int]
     becomes: list[int]
     cost_seconds: list[float]
     gain_seconds: list[float]

@@ -44,14 +44,20 @@ class KeyCounts(Request):
         default=None, description="Of a bucketed table: the bucket of each key."
     )
     rows: Annotated[list[_Rows], Field(min_length=1, max_length=MAX_WRITE_KEYS)]
+    bytes: Annotated[list[_Rows], Field(max_length=MAX_WRITE_KEYS)] | None = Field(
+        default=None,
+        description="That the rows of each key take in files, where that is known; else "
+        "`bytes_per_row` says it for all.",
+    )
 
     @model_validator(mode="after")
     def _is_a_table(self) -> KeyCounts:
         lengths = {len(self.rows), *(len(column) for column in self.values)}
-        if self.buckets is not None:
-            lengths.add(len(self.buckets))
+        for more in (self.buckets, self.bytes):
+            if more is not None:
+                lengths.add(len(more))
         if len(lengths) > 1:
-            raise ValueError("values, buckets and rows do not have the same number of keys")
+            raise ValueError("values, buckets, rows and bytes do not have the same number of keys")
         if self.columns is not None and len(self.columns) != len(self.values):
             raise ValueError("there must be one list of values for each of the columns")
         return self

@@ -28,6 +28,7 @@ from windrow_service.planner.policy import (
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints, stable_order
 from windrow_service.planner.writes.exact import files_per_key
 from windrow_service.planner.writes.keys import SMALL, Floats, Keys
+from windrow_service.planner.writes.row_sizes import row_sizes
 
 # Why a partition is left alone, or `chosen`; the first that holds.
 Verdict: TypeAlias = Literal[
@@ -93,6 +94,7 @@ class Candidates:
         files: Small files that are to be rewritten.
         size_bytes: Their bytes.
         rows: Their rows.
+        becomes_bytes: What their rows are expected to take in fewer files.
         becomes: Files that an exact write plan makes of them.
         cost_seconds: Of one core, to rewrite them.
         gain_seconds: Of one core, that each read of them saves from then on.
@@ -107,6 +109,7 @@ class Candidates:
     files: Ints
     size_bytes: Ints
     rows: Ints
+    becomes_bytes: Ints
     becomes: Ints
     cost_seconds: Floats
     gain_seconds: Floats
@@ -130,13 +133,19 @@ class Candidates:
 
 
 def find_candidates(
-    files: pa.Table, partition: Sequence[str], *, is_bucketed: bool, policy: CompactionPolicy
+    files: pa.Table,
+    partition: Sequence[str],
+    *,
+    columns: int,
+    is_bucketed: bool,
+    policy: CompactionPolicy,
 ) -> Candidates:
     """Judge every partition, and every bucket of it, that has one of some files.
 
     Args:
         files: n files, as `columns.inventory_schema` says.
         partition: Names of the partition columns.
+        columns: That the files hold.
         is_bucketed: Whether each file should be of a bucket.
         policy: What is worth it.
 
@@ -153,7 +162,9 @@ def find_candidates(
     of_rows = np.concatenate(([0], np.cumsum(files["row_count"].to_numpy()[small])))
     counts, size_bytes = np.diff(offsets), np.diff(of_small[offsets])
     rows = np.diff(of_rows[offsets])
-    weight = size_bytes / policy.target_bytes
+    row_bytes = _row_bytes(files, places, columns)[owner]
+    becomes_bytes = np.minimum(size_bytes, np.ceil(rows * row_bytes)).astype(np.int64)
+    weight = becomes_bytes / policy.target_bytes
     becomes = files_per_key(Keys(rows=rows, weight=weight)) * (rows > 0)
     gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
     cost = _cost_seconds(counts, size_bytes, policy.target_bytes)
@@ -177,6 +188,7 @@ def find_candidates(
         files=counts,
         size_bytes=size_bytes,
         rows=rows,
+        becomes_bytes=becomes_bytes,
         becomes=becomes,
         cost_seconds=cost,
         gain_seconds=np.maximum(gain, 0.0),
@@ -241,6 +253,18 @@ def _fits(folders: pa.StringArray, partition: Sequence[str]) -> Bools:
     pattern = "/".join(f"{re.escape(name)}={_VALUE}" for name in partition)
     matched = pc.match_substring_regex(folders, f"^{pattern}$")
     return np.asarray(matched.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _row_bytes(files: pa.Table, places: Places, columns: int) -> Floats:
+    """Return the bytes that a row of each place takes, as the plan of a write expects it."""
+    known = row_sizes(
+        files["size_bytes"].to_numpy(),
+        files["row_count"].to_numpy(),
+        columns,
+        places.of_file,
+        len(places),
+    )
+    return np.zeros(len(places)) if known is None else known.of_group
 
 
 def _cost_seconds(files: Ints, size_bytes: Ints, target_bytes: int) -> Floats:

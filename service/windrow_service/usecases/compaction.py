@@ -114,7 +114,13 @@ def _planned(
         max_files=MAX_BATCH_FILES,
     )
     partition = scan.snapshot.partition_schema
-    found = find_candidates(files, partition.names, is_bucketed=is_bucketed, policy=policy)
+    found = find_candidates(
+        files,
+        partition.names,
+        columns=len(scan.snapshot.data_schema),
+        is_bucketed=is_bucketed,
+        policy=policy,
+    )
     page = page_of(found, request.offset, max_candidates=request.max_partitions, policy=policy)
     behind = request.offset + len(page)
     return CompactionPlan(
@@ -138,6 +144,7 @@ def _totals(found: Candidates) -> CompactionTotals:
         files=int(found.files[chosen].sum()),
         size_bytes=int(found.size_bytes[chosen].sum()),
         rows=int(found.rows[chosen].sum()),
+        becomes_bytes=int(found.becomes_bytes[chosen].sum()),
         becomes=int(found.becomes[chosen].sum()),
         cost_seconds=float(found.cost_seconds[chosen].sum()),
         gain_seconds=float(found.gain_seconds[chosen].sum()),
@@ -155,6 +162,7 @@ def _columns(
         files=found.files[page].tolist(),
         size_bytes=found.size_bytes[page].tolist(),
         rows=found.rows[page].tolist(),
+        becomes_bytes=found.becomes_bytes[page].tolist(),
         becomes=found.becomes[page].tolist(),
         cost_seconds=found.cost_seconds[page].tolist(),
         gain_seconds=found.gain_seconds[page].tolist(),

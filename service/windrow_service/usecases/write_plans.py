@@ -76,7 +76,7 @@ class PlanWrite:
             return await self.tables.get(request.table), None
 
     async def _reports(self, request: WritePlanRequest) -> Sequence[WriteReport]:
-        if request.table is None or request.bytes_per_row is not None:
+        if request.table is None or _is_sized(request):
             return ()
         written = await self.history.reported(request.table, _POOLED_REPORTS)
         return [record.report for record in written if record.report is not None]
@@ -90,9 +90,14 @@ class PlanWrite:
 
     async def _files(self, request: WritePlanRequest, snapshot: Snapshot | None) -> pa.Table | None:
         """Return the inventory if anything is to be taken from it."""
-        sized = request.bytes_per_row is not None
+        sized = _is_sized(request)
         if request.table is None or snapshot is None or (sized and request.keys_from != "files"):
             return None
         scan = Scan.of(snapshot, None)
         decoded = await self.manifests.read(request.table, snapshot, scan.manifests, bloom=False)
         return await self.runner.run(lambda: scan.files(decoded))
+
+
+def _is_sized(request: WritePlanRequest) -> bool:
+    told = request.keys is not None and request.keys.bytes is not None
+    return told or request.bytes_per_row is not None

@@ -70,7 +70,24 @@ def row_size_of(
         return KnownRowSize(
             mean=told, low=told, high=told, rows=0, source="request", of_key=np.array([told])
         )
+    if request.keys is not None and request.keys.bytes is not None:
+        return _from_keys(request.keys.rows, request.keys.bytes)
     return _from_reports(reports) or _from_files(files, keys, columns)
+
+
+def _from_keys(rows: Sequence[int], size_bytes: Sequence[int]) -> KnownRowSize | None:
+    held, told = np.array(rows, np.float64), np.array(size_bytes, np.float64)
+    if not held.any() or not told.any():
+        return None
+    mean = float(told.sum() / held.sum())
+    return KnownRowSize(
+        mean=mean,
+        low=mean,
+        high=mean,
+        rows=int(held.sum()),
+        source="request",
+        of_key=told / np.maximum(held, 1),
+    )
 
 
 def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:

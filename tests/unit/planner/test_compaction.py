@@ -56,7 +56,9 @@ def judged(
     is_bucketed: bool = False,
     **limits: Any,
 ) -> Candidates:
-    return find_candidates(files, partition, is_bucketed=is_bucketed, policy=policy(**limits))
+    return find_candidates(
+        files, partition, columns=3, is_bucketed=is_bucketed, policy=policy(**limits)
+    )
 
 
 def verdicts(found: Candidates) -> dict[str, str]:
