@@ -98,7 +98,7 @@ class WritePlanRequest(Request):
     source_tasks: _Tasks | None = Field(
         default=None, description="Spark partitions of the data before, for `coalesce`."
     )
-    efficiency: Annotated[float, Field(gt=0, lt=1)] = Field(
+    efficiency: Annotated[float, Field(gt=0, le=0.99)] = Field(
         default=0.9, description="Wanted of `salted`: Spark partitions with rows, per file."
     )
     max_files: Annotated[int, Whole(1, 10_000_000)] = Field(

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
+from windrow.models import InventoryChange, WritePlanRequest
 from windrow_service.api import (
     advice,
     cache_rules,
@@ -27,7 +28,7 @@ from windrow_service.api import (
     writes,
 )
 from windrow_service.api.access import READ, Authentication
-from windrow_service.api.bodies import BodyLimits, BoundedBodies
+from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
 from windrow_service.api.deps import Services
 
 _DESCRIPTION = """\
@@ -89,5 +90,6 @@ def create_app(
 def _document(app: FastAPI) -> dict[str, Any]:
     document = FastAPI.openapi(app)
     problems.add_problem_schema(document)
-    snapshots.add_body_schema(document)
+    for model in (InventoryChange, WritePlanRequest):
+        add_body_schema(document, model)
     return document

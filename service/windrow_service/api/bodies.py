@@ -1,15 +1,19 @@
-"""Bound the size of request bodies, whether they say their size beforehand or not."""
+"""Bodies of requests: their size is bounded, and long ones are read off the event loop."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_service.api.problems import BodyTooLargeError
 
 JSON = b"application/json"
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 _PUBLISHES = re.compile(r"/tables/[^/]+/snapshots/?")
 
 
@@ -63,6 +67,27 @@ class BoundedBodies:
             return message
 
         await self._app(scope, bounded, send)
+
+
+def read_json(model: type[AnyModel], body: bytes) -> AnyModel:
+    """Read a body as FastAPI would; CPU-bound.
+
+    Raises:
+        RequestValidationError: It is no such model.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        raise RequestValidationError(
+            [issue | {"loc": ("body", *issue["loc"])} for issue in found]
+        ) from error
+
+
+def add_body_schema(document: dict[str, Any], model: type[BaseModel]) -> None:
+    """Add to the OpenAPI document a model that is read by `read_json`."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    document["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
 
 
 def _header(scope: Scope, name: bytes) -> bytes:

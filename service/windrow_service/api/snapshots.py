@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response, status
-from fastapi.exceptions import RequestValidationError
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime
 
 from windrow.models import (
     WRITE_ID_PATTERN,
@@ -20,7 +19,7 @@ from windrow.models import (
     SnapshotPage,
 )
 from windrow_service.api.access import ADMIN, READ, WRITE
-from windrow_service.api.bodies import JSON
+from windrow_service.api.bodies import JSON, read_json
 from windrow_service.api.deps import (
     ARROW_STREAM,
     PageSizeQuery,
@@ -118,7 +117,7 @@ async def publish_inventory(
     body = await request.body()
     content: bytes | InventoryChange = body
     if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
-        content = await services.runner.run(lambda: _read_json(body))
+        content = await services.runner.run(lambda: read_json(InventoryChange, body))
         if mode is not None and content.mode not in (None, mode):
             raise InvalidInventoryError(f"the body says {content.mode}, and mode={mode}")
         mode = content.mode or mode
@@ -185,20 +184,3 @@ async def expire_snapshots(
 def _expired(snapshot_ids: Sequence[int]) -> Answer:
     body = ExpiredSnapshots(snapshot_ids=list(snapshot_ids)).model_dump_json()
     return Answer(status=status.HTTP_200_OK, body=body)
-
-
-def add_body_schema(document: dict[str, Any]) -> None:
-    """Add to the OpenAPI document what the body of a publish refers to."""
-    template = "#/components/schemas/{model}"
-    schema = InventoryChange.model_json_schema(ref_template=template)
-    document["components"]["schemas"] |= schema.pop("$defs") | {"InventoryChange": schema}
-
-
-def _read_json(body: bytes) -> InventoryChange:
-    try:
-        return InventoryChange.model_validate_json(body)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        raise RequestValidationError(
-            [issue | {"loc": ("body", *issue["loc"])} for issue in found]
-        ) from error

@@ -261,8 +261,8 @@ def _row_bytes(files: pa.Table, places: Places, columns: int) -> Floats:
         files["size_bytes"].to_numpy(),
         files["row_count"].to_numpy(),
         columns,
-        places.of_file,
-        len(places),
+        group=places.of_file,
+        groups=len(places),
     )
     return np.zeros(len(places)) if known is None else known.of_group
 

@@ -11,26 +11,27 @@ import pyarrow as pa
 from windrow.models import (
     Column,
     FileCountBasis,
-    KeyFiles,
     KeyReport,
-    WriteOutcome,
     WritePlan,
     WritePlanRequest,
     WriteReport,
 )
 from windrow_service.planner.writes.decide import (
     SCHEMES,
-    Judged,
     Write,
     choose,
+    file_count,
     judge,
     refuse_too_many,
     refuse_unfit,
 )
 from windrow_service.planner.writes.errors import InvalidKeysError, NoEstimateError
+from windrow_service.planner.writes.exact import files_per_key
 from windrow_service.planner.writes.keys import Floats, Keys
+from windrow_service.planner.writes.murmur3 import Words
 from windrow_service.usecases.ports import Snapshot, StoredTable
 from windrow_service.usecases.types import wire_columns
+from windrow_service.usecases.write_answers import key_files, wire_outcome
 from windrow_service.usecases.write_keys import KeyTable
 from windrow_service.usecases.write_row_sizes import KnownRowSize, row_size_of
 
@@ -75,11 +76,20 @@ class WriteDraft:
         target = _target(request, size, rows, counted)
         divided = bool(columns) or bucketed or (counted is None and self._is_bucketed())
 
-        def write_of(bytes_share: float) -> Write:
-            return _write(request, counted, rows, target, size, bytes_share, divided=divided)
+        # Placing rows exactly needs no hash of Spark's.
+        hashes = None
+        if counted is not None and (request.compare or request.scheme not in (None, "exact")):
+            hashes = counted.hashes()
+
+        def write_of(share: float) -> Write:
+            return _write(request, counted, rows, target, size, share, hashes, divided=divided)
 
         write = write_of(1.0)
-        _refuse_absurd(write, request.max_files)
+        # Before anything is made that is as long as there are files.
+        refuse_too_many(write.tasks, request.max_files)
+        refuse_too_many(len(write.keys) * (request.files_per_key or 1), request.max_files)
+        if write.keys.counted:
+            write = write.placed()
         if request.scheme is None:
             scheme, why = choose(write)
             chosen = replace(judge(scheme, write), serves=True, reason=why)
@@ -87,10 +97,13 @@ class WriteDraft:
             scheme = request.scheme
             refuse_unfit(scheme, write)
             chosen = judge(scheme, write)
-        refuse_too_many(chosen.outcome, request.max_files)
-        low, high = (1.0, 1.0) if size is None else (size.low / size.mean, size.high / size.mean)
-        by_size = target.basis_is_size
-        outcome = _wire(chosen, target)
+        files = chosen.outcome.files
+        refuse_too_many(files, request.max_files)
+        low = high = files
+        if size is not None and target.basis_is_size:
+            low = file_count(scheme, write_of(size.low / size.mean))
+            high = file_count(scheme, write_of(size.high / size.mean))
+        outcome = wire_outcome(chosen, target.size_bytes)
         return WritePlan(
             table=request.table,
             snapshot_id=None if self.snapshot is None else self.snapshot.info.snapshot_id,
@@ -99,20 +112,24 @@ class WriteDraft:
             basis=_basis(request),
             row_size=None if size is None else size.wire(),
             rows=rows,
-            files=outcome.files,
-            files_low=judge(scheme, write_of(low)).outcome.files if by_size else outcome.files,
-            files_high=judge(scheme, write_of(high)).outcome.files if by_size else outcome.files,
+            files=files,
+            files_low=low,
+            files_high=high,
             scheme=outcome.scheme,
             tasks=outcome.tasks,
             scale=outcome.scale,
             salts=outcome.salts,
             partition_columns=columns,
             salt_columns=request.salt_columns,
-            keys=_key_files(counted, write) if scheme == "exact" and counted else None,
+            keys=key_files(counted, write.exact)
+            if scheme == "exact" and counted is not None and write.exact is not None
+            else None,
             outcome=outcome,
-            others=[_wire(judge(other, write), target) for other in SCHEMES if other != scheme]
-            if request.compare
-            else [],
+            others=[
+                wire_outcome(judge(other, write), target.size_bytes)
+                for other in SCHEMES
+                if request.compare and other != scheme
+            ],
         )
 
     def _keys(self) -> KeyTable | None:
@@ -256,13 +273,14 @@ def _write(
     target: _Target,
     size: KnownRowSize | None,
     share: float,
+    hashes: Words | None,
     *,
     divided: bool,
 ) -> Write:
     per_row = None if size is None or target.size_bytes is None else size.of_key * share
     if counted is not None:
         weight = _weight(counted.rows.astype(np.float64), per_row, target)
-        keys = Keys.of(counted.rows, weight, counted.buckets, counted.hashes())
+        keys = Keys.of(counted.rows, weight, counted.buckets, hashes)
         total = keys.total
     elif rows is not None:
         each = None if per_row is None or size is None else np.array([size.mean * share])
@@ -276,6 +294,9 @@ def _write(
             "how much is to be written is not known: give rows, keys, keys_from or files"
         )
     tasks = request.files or max(1, round(min(total, 1e12)))
+    if len(keys) == 1 and request.files is None:
+        # Dealt out evenly, so that no part strays from the mean.
+        tasks = request.files_per_key or int(files_per_key(Keys.equal(1, total, None)).sum())
     if counted is None and divided:
         each_key = request.files_per_key or 1
         keys = Keys.equal(max(1, round(tasks / each_key)), total, rows)
@@ -296,60 +317,9 @@ def _weight(rows: Floats, per_row: Floats | None, target: _Target) -> Floats:
     return rows / target.rows
 
 
-def _refuse_absurd(write: Write, max_files: int) -> None:
-    """Stop before arrays of as many rows as files are made."""
-    from windrow_service.planner.writes.errors import TooManyFilesError
-
-    if write.tasks > max_files:
-        raise TooManyFilesError(write.tasks, max_files)
-
-
 def _basis(request: WritePlanRequest) -> FileCountBasis:
     if request.files is not None or request.files_per_key is not None:
         return "static"
     if request.keys_from == "history":
         return "hybrid"
     return "size" if request.target_rows is None else "rows"
-
-
-def _key_files(counted: KeyTable, write: Write) -> KeyFiles:
-    tasks = write.place()
-    return KeyFiles(
-        columns=counted.columns,
-        values=counted.travelling(),
-        buckets=None if counted.buckets is None else counted.buckets.tolist(),
-        rows=counted.rows.tolist(),
-        files=tasks.files.tolist(),
-        first_task=tasks.first.tolist(),
-    )
-
-
-def _wire(judged: Judged, target: _Target) -> WriteOutcome:
-    outcome = judged.outcome
-
-    def in_bytes(targets: float) -> int | None:
-        return None if target.size_bytes is None else round(targets * target.size_bytes)
-
-    return WriteOutcome.model_validate(
-        {
-            "scheme": judged.scheme,
-            "serves": judged.serves,
-            "reason": judged.reason,
-            "tasks": outcome.tasks,
-            "scale": outcome.scale,
-            "salts": outcome.salts,
-            "files": outcome.files,
-            "small_files": outcome.small_files,
-            "mean_file": outcome.mean_file,
-            "largest_file": outcome.largest_file,
-            "largest_task": outcome.largest_task,
-            "mean_file_bytes": in_bytes(outcome.mean_file),
-            "largest_file_bytes": in_bytes(outcome.largest_file),
-            "largest_task_bytes": in_bytes(outcome.largest_task),
-            "efficiency": outcome.efficiency,
-            "collisions": outcome.collisions,
-            "severe_collisions": outcome.severe,
-            "most_keys_in_a_task": outcome.most_keys,
-            "exact": outcome.exact,
-        }
-    )

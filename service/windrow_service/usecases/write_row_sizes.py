@@ -95,8 +95,9 @@ def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:
     # Per file, so that a write of a few rows is as tiny as its files are.
     size = np.array([report.bytes / report.files for report in kept])
     rows = np.array([report.rows / report.files for report in kept])
-    repeats = np.array([report.files for report in kept], np.int64)
-    found = row_sizes(np.repeat(size, repeats), np.repeat(rows, repeats), 0)
+    files = np.array([report.files for report in kept], np.int64)
+    # Means of files tell nothing of what a file takes besides its rows.
+    found = row_sizes(size, rows, None, files=files)
     if found is None:
         return None
     return KnownRowSize(
@@ -118,7 +119,7 @@ def _from_files(files: pa.Table | None, keys: KeyTable | None, columns: int) -> 
         of_key = None if found is None else np.array([found.mean])
     else:
         of_files, of_keys, count = _numbered_alike(partition_values(files), len(files), keys)
-        found = row_sizes(size, rows, columns, of_files, count)
+        found = row_sizes(size, rows, columns, group=of_files, groups=count)
         of_key = None if found is None else found.of_group[of_keys]
     if found is None or of_key is None:
         return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import SchemeUnfitError, TooManyFilesError
-from windrow_service.planner.writes.exact import MOST, ExactTasks, files_per_key, pack
+from windrow_service.planner.writes.exact import ExactTasks, files_per_key, pack
 from windrow_service.planner.writes.keys import SMALL, Keys
 from windrow_service.planner.writes.outcomes import Outcome
 from windrow_service.planner.writes.schemes import (
@@ -40,6 +41,7 @@ class Write:
         files_per_key: The same for every key, where somebody said so.
         source_tasks: Spark partitions of the data before; None if that is not known.
         efficiency: Wanted of `salted`.
+        exact: Where an exact plan puts the keys; None where nobody counted.
     """
 
     keys: Keys
@@ -48,19 +50,22 @@ class Write:
     files_per_key: int | None
     source_tasks: int | None
     efficiency: float
+    exact: ExactTasks | None = None
 
     @property
     def salts(self) -> int:
         """Files of each key if all are given the same."""
         return self.files_per_key or max(1, round(self.tasks / max(len(self.keys), 1)))
 
-    def place(self) -> ExactTasks:
-        """Return where an exact plan puts the keys."""
+    def key_files(self) -> Ints:
+        """Return how many files an exact plan gives each key."""
         if self.files_per_key is None:
-            files = files_per_key(self.keys)
-        else:
-            files = np.minimum(self.files_per_key, np.maximum(self.keys.rows, 1))
-        return pack(self.keys, files)
+            return files_per_key(self.keys)
+        return np.minimum(self.files_per_key, np.maximum(self.keys.rows, 1))
+
+    def placed(self) -> Write:
+        """Return the same with its exact plan."""
+        return replace(self, exact=pack(self.keys, self.key_files()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class Judged:
 
 def choose(write: Write) -> tuple[str, str]:
     """Return the scheme for a write, and why it is the one."""
-    if not write.divided or len(write.keys) == 1:
+    if not write.divided or (write.keys.counted and len(write.keys) == 1):
         one = "there is one partition to write"
         if write.source_tasks is not None and write.tasks <= write.source_tasks < 2 * write.tasks:
             return "coalesce", (
@@ -90,7 +95,8 @@ def choose(write: Write) -> tuple[str, str]:
             "every partition is to have the same number of files, and nobody counted their rows"
         )
     return "range_hash", (
-        "nobody counted the rows of each partition: even ranges bound files and tasks without"
+        "nobody counted the rows of each partition, and even ranges bound files and tasks without "
+        "that; figures are for as many partitions as files"
     )
 
 
@@ -103,14 +109,25 @@ def judge(scheme: str, write: Write) -> Judged:
     return Judged(scheme, outcome, True, _MERITS[scheme])
 
 
-def refuse_too_many(outcome: Outcome, max_files: int) -> None:
+def file_count(scheme: str, write: Write) -> int:
+    """Return how many files a scheme makes, and nothing else of what it comes to."""
+    rows = write.keys.rows[write.keys.rows > 0]
+    if scheme == "exact":
+        return int(write.key_files()[write.keys.rows > 0].sum())
+    if scheme == "range_hash":
+        return min(write.tasks + len(rows) - 1, int(rows.sum())) if len(rows) else 0
+    each = {"coalesce": write.tasks, "repartition": write.tasks, "salted": write.salts}
+    return int(np.minimum(rows, each.get(scheme, 1)).sum())
+
+
+def refuse_too_many(files: int, max_files: int) -> None:
     """Make sure that a plan stays within its limit.
 
     Raises:
         TooManyFilesError: It does not.
     """
-    if outcome.files > max_files:
-        raise TooManyFilesError(outcome.files, max_files)
+    if files > max_files:
+        raise TooManyFilesError(files, max_files)
 
 
 def refuse_unfit(scheme: str, write: Write) -> None:
@@ -149,7 +166,7 @@ _PREDICTIONS: Mapping[str, Callable[[Write], Outcome]] = {
     "salted": _salted,
     "range": lambda write: ranged(write.keys, write.tasks),
     "range_hash": lambda write: ranged_by_hash(write.keys, write.tasks),
-    "exact": lambda write: exactly(write.keys, write.place()),
+    "exact": lambda write: exactly(write.keys, write.exact or pack(write.keys, write.key_files())),
 }
 
 _MERITS: Mapping[str, str] = {
@@ -196,15 +213,3 @@ def _problems(outcome: Outcome, write: Write) -> list[str]:
     if small > _FEW_SMALL * outcome.files:
         found.append(f"{small / outcome.files:.0%} of its files are small for no need")
     return found
-
-
-__all__ = [
-    "MOST",
-    "SCHEMES",
-    "Judged",
-    "Write",
-    "choose",
-    "judge",
-    "refuse_too_many",
-    "refuse_unfit",
-]

@@ -15,6 +15,8 @@ from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import InvalidKeysError
 
 _SHOWN = 60
+# No file system has folders of longer names, and hashing takes a step for each four bytes.
+_MAX_TEXT_BYTES = 4096
 
 
 def column_of(name: str, type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
@@ -37,8 +39,8 @@ def column_of(name: str, type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
             _converted(type_, [value])
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             raise InvalidKeysError(
-                f"key {at:,}: {repr(value)[:_SHOWN]} is no value of column {name!r}, which is "
-                f"{type_}"
+                f"key {at:,}: {repr(value)[:_SHOWN]} is no value of partition column {name!r}, "
+                f"which is {type_}"
             ) from None
     raise InvalidKeysError(f"the values of column {name!r} are not all {type_}")
 
@@ -56,6 +58,8 @@ def _converted(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
         texts = [None if value is None else _digits(value) for value in values]
         return pa.array(texts, pa.string()).cast(type_)
     texts = pa.array(_only(values, kinds, str), pa.string())
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) > _MAX_TEXT_BYTES:
+        raise ValueError(texts)
     if pt.is_string(type_):
         return texts
     if pt.is_date32(type_):

@@ -80,4 +80,5 @@ class Keys:
 
 def quantile(count: int, chance: float = 0.5) -> float:
     """Return how many deviations the largest of so many parts exceeds, with this chance."""
-    return NormalDist().inv_cdf(1 - chance / max(count, 1))
+    # Beyond, a float is not told from 1.
+    return NormalDist().inv_cdf(1 - max(chance / max(count, 1), 1e-15))

@@ -38,7 +38,13 @@ class RowSizes:
 
 
 def row_sizes(
-    size_bytes: Ints, rows: Ints, columns: int, group: Ints | None = None, groups: int = 0
+    size_bytes: Ints | Floats,
+    rows: Ints | Floats,
+    columns: int | None,
+    *,
+    files: Ints | None = None,
+    group: Ints | None = None,
+    groups: int = 0,
 ) -> RowSizes | None:
     """Pool the sizes of files, weighted by rows; None if they hold no rows.
 
@@ -48,18 +54,23 @@ def row_sizes(
     Args:
         size_bytes: Of each file.
         rows: Of each file.
-        columns: That the files hold.
+        columns: That the files hold; None if what a file takes besides its rows is to be
+            counted among the bytes of rows.
+        files: How many files of these figures there are; 1 of each by default.
         group: Which group each file belongs to, for averages of their own.
         groups: How many there are.
     """
-    usual = float((rows.astype(np.float64) ** 2).sum()) / max(int(rows.sum()), 1)
+    many = np.ones(len(rows), np.int64) if files is None else files
+    total = rows.astype(np.float64) * many
+    usual = float((rows * total).sum()) / max(float(total.sum()), 1.0)
     kept = np.flatnonzero(rows >= max(_TINY * usual, 1))
     if not len(kept):
         return None
-    size, count = size_bytes[kept].astype(np.float64), rows[kept].astype(np.float64)
-    of_rows = size - _fixed(size, count, columns)
+    size, each, count = size_bytes[kept].astype(np.float64), rows[kept], total[kept]
+    of_each = size if columns is None else size - _fixed(size, each.astype(np.float64), columns)
+    of_rows = of_each * many[kept]
     mean = float(of_rows.sum() / count.sum())
-    low, high = _weighted_quantiles(of_rows / count, count)
+    low, high = _weighted_quantiles(of_each / each, count)
     of_group = np.full(groups, mean)
     if group is not None:
         in_group = np.bincount(group[kept], count, groups)

@@ -18,7 +18,7 @@ _MAX_PARTS = 2_000_000
 # What `spark.sql.execution.rangeExchange.sampleSizePerPartition` is, and how `RangePartitioner`
 # bounds and oversamples it.
 _SAMPLES, _MAX_SAMPLES, _OVERSAMPLED = 100, 1_000_000, 3
-_MAX_SCALE = 1_000
+_MAX_SCALE, _SCALES_TRIED = 100, 8
 
 
 def dealt(keys: Keys, tasks: int) -> Outcome:
@@ -67,23 +67,19 @@ def salted(keys: Keys, salts: int, scale: int) -> Outcome:
 
 
 def scale_for(keys: Keys, salts: int, efficiency: float) -> int:
-    """Return the least scale of `salted` that reaches an efficiency, on Spark's own hash if known."""
+    """Return the least scale of `salted` that can be expected to reach an efficiency.
+
+    Where Spark's own hash is known, a few more are tried, as one hash of one set of keys may do
+    better or worse than the average.
+    """
     things = len(keys) * salts
-
-    def ideal(scale: int) -> float:
-        return Ideal(things, things * scale).efficiency
-
-    # 1 - 1/(2s) is what it comes to for many things, and what it is above for few.
-    scale = max(1, min(_MAX_SCALE, ceil(0.5 / (1 - efficiency))))
-    while scale > 1 and ideal(scale - 1) >= efficiency:
-        scale -= 1
-    while scale < _MAX_SCALE and ideal(scale) < efficiency:
+    scale = 1
+    while scale < _MAX_SCALE and Ideal(things, things * scale).efficiency < efficiency:
         scale += 1
     if keys.hashes is None or things > _MAX_PARTS:
         return scale
-    while scale < _MAX_SCALE and salted(keys, salts, scale).efficiency < efficiency:
-        scale += 1
-    return scale
+    tried = range(scale, scale + _SCALES_TRIED)
+    return next((s for s in tried if salted(keys, salts, s).efficiency >= efficiency), scale)
 
 
 def ranged(keys: Keys, tasks: int) -> Outcome:
