@@ -24,6 +24,7 @@ from windrow.cli import (
     tables,
     token,
     worker,
+    write_plan,
 )
 from windrow.errors import WindrowError
 
@@ -51,6 +52,7 @@ app.add_typer(db.app, name="db")
 app.add_typer(token.app, name="token")
 app.command("plan")(plans.plan)
 app.command("explain")(explain.explain)
+app.command("write-plan")(write_plan.write_plan)
 app.command("advise")(advise.advise)
 
 

@@ -23,6 +23,7 @@ from windrow_service.planner.writes.schemes import (
 )
 
 SCHEMES = ("coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact")
+_BY_KEYS = ("columns", "salted", "range", "range_hash")
 # Of all files: so many small ones may be, beyond those of keys that are small themselves.
 _FEW_SMALL = 0.05
 # Tasks of more targets than this keep the others waiting.
@@ -103,7 +104,10 @@ def choose(write: Write) -> tuple[str, str]:
 def judge(scheme: str, write: Write) -> Judged:
     """Predict what a scheme makes of a write, and say whether it is fit for it."""
     outcome = _PREDICTIONS[scheme](write)
-    problems = [*_own_problems(scheme, write), *_problems(outcome, write)]
+    if scheme in _BY_KEYS and not write.divided:
+        problems = ["there are no partition columns to place rows by"]
+    else:
+        problems = [*_own_problems(scheme, write), *_problems(outcome, write)]
     if problems:
         return Judged(scheme, outcome, False, "; ".join(problems))
     return Judged(scheme, outcome, True, _MERITS[scheme])
@@ -141,7 +145,7 @@ def refuse_unfit(scheme: str, write: Write) -> None:
             "an exact plan needs the rows of each partition: give keys, or keys_from, or take "
             "scheme range_hash, which needs none"
         )
-    if scheme in ("columns", "salted", "range", "range_hash") and not write.divided:
+    if scheme in _BY_KEYS and not write.divided:
         raise SchemeUnfitError(
             f"scheme {scheme} places rows by partition columns, and there are none: take "
             "repartition or coalesce"
@@ -211,5 +215,5 @@ def _problems(outcome: Outcome, write: Write) -> list[str]:
     unavoidable = int(np.count_nonzero(write.keys.weight < SMALL))
     small = outcome.small_files - unavoidable
     if small > _FEW_SMALL * outcome.files:
-        found.append(f"{small / outcome.files:.0%} of its files are small for no need")
+        found.append(f"{100 * small / outcome.files:.0f} % of its files are small for no need")
     return found

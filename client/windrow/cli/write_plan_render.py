@@ -1,0 +1,148 @@
+"""A write plan as things that rich can print."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from windrow.cli.render import DASH, size_text, titled
+from windrow.models import WriteOutcome, WritePlan
+
+_BASES = {
+    "size": "the size of rows",
+    "rows": "rows alone",
+    "static": "a number that was given",
+    "hybrid": "what the last write counted",
+}
+_SOURCES = {
+    "request": "as told",
+    "history": "as in {rows:,} rows of earlier writes",
+    "files": "as in {rows:,} rows of the table's files",
+}
+
+
+def write_plan_report(plan: WritePlan) -> RenderableType:
+    """Show what a write should make and how, and the other schemes where they were asked for."""
+    parts: list[RenderableType] = [_sentence(plan), Text(""), _facts(plan)]
+    if plan.others:
+        outcomes = sorted([plan.outcome, *plan.others], key=lambda one: (not one.serves, one.files))
+        parts += [
+            Text(""),
+            titled("Schemes side by side", _schemes(outcomes, plan)),
+            Text(""),
+            titled("Why", _reasons(outcomes, plan)),
+        ]
+    return Group(*parts)
+
+
+def _sentence(plan: WritePlan) -> Text:
+    wanted = (
+        f"{plan.target_file_rows:,} rows"
+        if plan.target_file_bytes is None
+        else size_text(plan.target_file_bytes)
+    )
+    count = "1 file" if plan.files == 1 else f"{plan.files:,} files"
+    though = "" if plan.outcome.serves else "as was asked for, though "
+    return Text(
+        f"Write {count} of about {wanted} with {_named(plan)}: {though}{plan.outcome.reason}."
+    )
+
+
+def _named(plan: WritePlan) -> str:
+    if plan.scale is None:
+        return plan.scheme
+    return f"{plan.scheme} ({plan.salts:,} salts, scale {plan.scale:,})"
+
+
+def _facts(plan: WritePlan) -> Table:
+    outcome = plan.outcome
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    if plan.table is not None:
+        snapshot = f", snapshot {plan.snapshot_id}" if plan.snapshot_id is not None else ""
+        table.add_row("table", Text(plan.table + snapshot))
+    if plan.rows is not None:
+        table.add_row("rows", f"{plan.rows:,}")
+    if plan.row_size is not None:
+        size = plan.row_size
+        said = f"{_bytes(size.bytes_per_row)}, {_SOURCES[size.source].format(rows=size.rows)}"
+        if size.low < size.high:
+            said += f" ({_bytes(size.low)} to {_bytes(size.high)})"
+        table.add_row("a row", said)
+    spread = ""
+    if plan.files_low != plan.files_high:
+        spread = f" ({plan.files_low:,} to {plan.files_high:,} as rows may be smaller or larger)"
+    table.add_row("files", f"{plan.files:,} by {_BASES[plan.basis]}{spread}")
+    table.add_row("Spark partitions", f"{plan.tasks:,}")
+    table.add_row("largest file", _sized(outcome.largest_file, plan))
+    table.add_row("largest task", _sized(outcome.largest_task, plan))
+    if plan.salt_columns:
+        table.add_row("salt", Text(f"xxhash64 of {', '.join(plan.salt_columns)}"))
+    return table
+
+
+def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("scheme", no_wrap=True, vertical="bottom")
+    for name in (
+        "files",
+        "small\nfiles",
+        "largest\nfile",
+        "largest\ntask",
+        "efficiency",
+        "collisions",
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    for outcome in outcomes:
+        table.add_row(
+            Text(outcome.scheme, _style(outcome, plan)),
+            f"{outcome.files:,}",
+            _percent(outcome.small_files, outcome.files),
+            f"{outcome.largest_file:,.2f}",
+            f"{outcome.largest_task:,.2f}",
+            f"{outcome.efficiency:.3f}",
+            _percent(outcome.collisions, 1),
+        )
+    table.caption = "Sizes are in targets."
+    table.caption_justify = "left"
+    return table
+
+
+def _reasons(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for outcome in outcomes:
+        chosen = outcome.scheme == plan.scheme
+        verdict = "chosen: " if chosen else "serves too: " if outcome.serves else "no: "
+        known = "" if outcome.exact or not outcome.serves else " (expected of a uniform hash)"
+        table.add_row(
+            Text(outcome.scheme, _style(outcome, plan)), Text(verdict + outcome.reason + known)
+        )
+    return table
+
+
+def _style(outcome: WriteOutcome, plan: WritePlan) -> str:
+    if outcome.scheme == plan.scheme:
+        return "bold green"
+    return "green" if outcome.serves else ""
+
+
+def _sized(targets: float, plan: WritePlan) -> str:
+    in_targets = f"{targets:.2f} targets"
+    if plan.target_file_bytes is None:
+        return in_targets
+    return f"{size_text(targets * plan.target_file_bytes)}, {in_targets}"
+
+
+def _bytes(size: float) -> str:
+    return f"{size:,.1f} B" if size < 1000 else size_text(size)
+
+
+def _percent(part: float, whole: float) -> str:
+    if not whole or not part:
+        return DASH
+    return "< 1 %" if part < whole / 200 else f"{100 * part / whole:.0f} %"
