@@ -15,7 +15,7 @@ from windrow_service.api.problems import KINDS, describe
 from windrow_service.filters import errors as filters
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
-from windrow_service.usecases import cache_rule_errors, refresh_errors
+from windrow_service.usecases import cache_rule_errors, refresh_errors, write_errors
 from windrow_service.usecases import errors as usecases
 
 
@@ -34,7 +34,15 @@ def leaves(module: Any) -> list[type[Exception]]:
 
 LEAVES = [
     leaf
-    for module in (usecases, cache_rule_errors, refresh_errors, inventory, filters, planner)
+    for module in (
+        usecases,
+        cache_rule_errors,
+        refresh_errors,
+        write_errors,
+        inventory,
+        filters,
+        planner,
+    )
     for leaf in leaves(module)
 ]
 # Met at the start or by commands; and the last is answered as the first request was.

@@ -1,0 +1,272 @@
+"""What holds of the store of writes, whichever database it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.contract.test_stores import EVENTS, taken
+from tests.support.databases import on_database
+from tests.support.writers import report_of
+from windrow.models import Column, KeyReport, SortColumn, WriteReport, WriteState, WriteUpdate
+from windrow_service.store import schema, writes
+from windrow_service.store.database import Database
+from windrow_service.store.snapshots import SqlSnapshotStore
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.store.writes import SqlWriteStore
+from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
+from windrow_service.usecases.ports import StoredTable
+from windrow_service.usecases.write_errors import (
+    WriteInProgressError,
+    WriteNotFoundError,
+    WriteStateError,
+    WriteTakenError,
+)
+
+START = datetime(2026, 11, 21, tzinfo=timezone.utc)
+ONE, TWO = "1" * 32, "2" * 32
+
+
+@dataclass
+class Stores:
+    """The stores of one database, and the time that they go by."""
+
+    database: Database
+    now: datetime = START
+
+    def __post_init__(self) -> None:
+        self.tables = SqlTableStore(self.database, lambda: self.now)
+        self.snapshots = SqlSnapshotStore(self.database, lambda: self.now)
+        self.writes = SqlWriteStore(self.database, lambda: self.now)
+
+    async def register(self) -> StoredTable:
+        return (await self.tables.put("t", EVENTS, None))[0]
+
+    async def put(self, write_id: str, *states: WriteState, **fields: Any) -> Any:
+        for state in states:
+            record, _ = await self.writes.put("t", write_id, update(state, **fields))
+        return record
+
+
+def update(state: WriteState, **fields: Any) -> WriteUpdate:
+    known: dict[str, Any] = {"mode": "append", "state": state, "host": "a", "process": 7}
+    return WriteUpdate.model_validate(known | fields)
+
+
+def report(rows: int) -> WriteReport:
+    keys = KeyReport(
+        columns=[Column(name="ds", type="string")],
+        values=[["x"]],
+        rows=[rows],
+        files=[1],
+        bytes=[9],
+    )
+    return report_of(rows).model_copy(update={"keys": keys})
+
+
+Run = Callable[[Callable[[Stores], Awaitable[Any]]], Any]
+
+
+@pytest.fixture
+def run(database_url: sa.URL) -> Run:
+    """Run a test's body with stores."""
+    return lambda body: on_database(database_url, lambda database: body(Stores(database)))
+
+
+def test_a_write_goes_from_state_to_state_and_keeps_its_report(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        with pytest.raises(TableNotFoundError):
+            await stores.put(ONE, "staging")
+        await stores.register()
+        begun, is_new = await stores.writes.put("t", ONE, update("staging"))
+        stores.now += timedelta(seconds=29)
+        renewed, is_new_again = await stores.writes.put("t", ONE, update("staging"))
+        committing = await stores.put(ONE, "committing", "committing")
+        done = await stores.put(ONE, "published", "published", report=report(5))
+
+        assert (is_new, is_new_again) == (True, False)
+        assert begun.expires_at == START + timedelta(seconds=30)
+        assert renewed.expires_at == stores.now + timedelta(seconds=30)
+        assert (committing.state, committing.alive) == ("committing", True)
+        assert (done.state, done.alive, done.expires_at) == ("published", False, None)
+        assert done.report == report_of(5)
+        assert (await stores.writes.get("t", ONE)).report == report(5)
+        (listed,) = await stores.writes.page("t", 2**31 - 1, 10, open_only=False)
+        assert listed.info == done
+        assert await stores.writes.page("t", 2**31 - 1, 10, open_only=True) == []
+        with pytest.raises(WriteNotFoundError):
+            await stores.writes.get("t", TWO)
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted"),
+    [
+        (["staging"], "published"),
+        (["staging", "committing"], "staging"),
+        (["staging", "committing", "published"], "undone"),
+        (["staging", "undone"], "committing"),
+    ],
+)
+def test_a_state_that_does_not_follow_is_refused(
+    run: Run, before: list[WriteState], wanted: WriteState
+) -> None:
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await stores.put(ONE, *before)
+        with pytest.raises(WriteStateError, match=f"is {before[-1]}, so it cannot be {wanted}"):
+            await stores.put(ONE, wanted)
+        assert (await stores.writes.get("t", ONE)).state == before[-1]
+        with pytest.raises(WriteNotFoundError):
+            await stores.put(TWO, wanted if wanted != "staging" else "committing")
+
+    run(body)
+
+
+def test_another_process_may_take_over_from_one_that_died_and_from_no_other(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await stores.put(ONE, "staging")
+        with pytest.raises(WriteTakenError, match="process 7 on host 'a'"):
+            await stores.put(ONE, "staging", process=8)
+        with pytest.raises(WriteTakenError):
+            await stores.put(ONE, "staging", host="b", takes_over=True)
+        # On the same host it has looked.
+        assert (await stores.put(ONE, "staging", process=8, takes_over=True)).process == 8
+        with pytest.raises(WriteTakenError, match="process 8"):
+            await stores.put(ONE, "committing")
+        stores.now += timedelta(seconds=31)
+        assert not (await stores.writes.get("t", ONE)).alive
+        with pytest.raises(WriteTakenError):
+            await stores.put(ONE, "staging", host="b")
+        taken_over = await stores.put(ONE, "undone", host="b", takes_over=True)
+        assert (taken_over.host, taken_over.state) == ("b", "undone")
+
+    run(body)
+
+
+def test_while_a_write_commits_nobody_else_changes_the_table(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        table = await stores.snapshots.publish(table, taken(1), None)
+        await stores.put(ONE, "staging", "committing")
+        await stores.put(TWO, "staging", host="b")
+        other = EVENTS.model_copy(update={"sort_columns": [SortColumn(name="id")]})
+
+        for change in (
+            lambda: stores.put(TWO, "committing", host="b"),
+            lambda: stores.snapshots.publish(table, taken(2), None),
+            lambda: stores.snapshots.publish(table, taken(2), None, write_id=TWO),
+            lambda: stores.snapshots.confirm(table, START, None),
+            lambda: stores.tables.put("t", other, None),
+            lambda: stores.tables.delete("t", None),
+            lambda: stores.writes.refuse_while_committing("t"),
+        ):
+            with pytest.raises(WriteInProgressError, match=f"write {ONE} from host 'a'"):
+                await change()
+        # The same definition again changes nothing.
+        await stores.tables.put("t", EVENTS, None)
+
+        published = await stores.snapshots.publish(table, taken(2), None, write_id=ONE)
+        assert published.info.current_snapshot is not None
+        done = await stores.put(ONE, "published")
+        assert done.snapshot_id == published.info.current_snapshot.snapshot_id == 2
+        assert await stores.writes.last_committed_at(table.table_id) == START
+        with pytest.raises(WriteStateError):
+            await stores.snapshots.publish(published, taken(3), None, write_id=ONE)
+        with pytest.raises(WriteNotFoundError):
+            await stores.snapshots.publish(published, taken(3), None, write_id="3" * 32)
+        await stores.snapshots.publish(published, taken(3), None)
+        await stores.put(TWO, "committing", host="b")
+
+    run(body)
+
+
+@pytest.mark.parametrize("end", ["published", "undone"])
+def test_what_was_seen_of_the_files_while_they_were_moved_in_is_not_published_afterwards(
+    run: Run, end: WriteState
+) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        await stores.put(ONE, "staging", "committing")
+        seen = await stores.tables.get("t")
+        if end == "published":
+            await stores.snapshots.publish(table, taken(2), None, write_id=ONE)
+        await stores.put(ONE, end)
+
+        with pytest.raises(TableChangedError):
+            await stores.snapshots.publish(seen, taken(1), START)
+
+    run(body)
+
+
+def test_of_writes_that_want_to_commit_at_the_same_time_one_does(database_url: sa.URL) -> None:
+    def register() -> None:
+        on_database(database_url, lambda database: Stores(database).register())
+
+    def attempt(number: int) -> str:
+        async def body(stores: Stores) -> str:
+            try:
+                await stores.put(f"{number}" * 32, "staging", "committing")
+            except WriteInProgressError:
+                return "refused"
+            return "committing"
+
+        outcome: str = on_database(database_url, lambda database: body(Stores(database)))
+        return outcome
+
+    with ThreadPoolExecutor() as threads:
+        threads.submit(register).result()
+        outcomes = list(threads.map(attempt, range(6)))
+
+    assert sorted(outcomes) == ["committing"] + ["refused"] * 5
+
+
+def test_reports_of_the_newest_writes_are_kept_with_their_keys_and_old_writes_go(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writes, "_KEPT", 6)
+    monkeypatch.setattr(writes, "MAX_KEY_REPORTS", 3)
+
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await stores.put("f" * 32, "staging")
+        for number in range(8):
+            write_id = f"{number}" * 32
+            await stores.put(write_id, "staging", "committing")
+            await stores.put(write_id, "published", report=report(number))
+        await stores.put("a" * 32, "staging", "undone")
+
+        found = await stores.writes.reported("t", 10, keys=True)
+        assert [one.report.rows for one in found if one.report] == [7, 6, 5, 4, 3]
+        has_keys = [one.report is not None and one.report.keys is not None for one in found]
+        assert has_keys == [True, True, False, False, False]
+        (newest,) = await stores.writes.reported("t", 1)
+        assert newest.report == report_of(7)
+        # One that is not over is never forgotten.
+        (left,) = await stores.writes.page("t", 2**31 - 1, 10, open_only=True)
+        assert left.info.write_id == "f" * 32
+
+    run(body)
+
+
+def test_writes_go_with_their_table(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        await stores.register()
+        await stores.put(ONE, "staging")
+        await stores.tables.delete("t", None)
+        await stores.register()
+
+        assert await stores.writes.page("t", 2**31 - 1, 10, open_only=False) == []
+        async with stores.database.reading() as connection:
+            rows = sa.select(sa.func.count()).select_from(schema.writes)
+            assert await connection.scalar(rows) == 0
+
+    run(body)

@@ -1,0 +1,139 @@
+"""`/tables/{name}/writes`: how far writes are, and what they keep others from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support import hive
+from tests.support.problems import problem_of
+
+ONE, TWO = "1" * 32, "2" * 32
+DELTA = {"mode": "delta"}
+
+
+def put(http: httpx.Client, table: str, write_id: str, state: str, **fields: Any) -> httpx.Response:
+    body = {"mode": "append", "state": state, "host": "driver-1", "process": 7} | fields
+    return http.put(f"/tables/{table}/writes/{write_id}", json=body)
+
+
+@pytest.fixture
+def committing(http: httpx.Client, events: str) -> str:
+    """The name of a table that a write moves files into."""
+    assert put(http, events, ONE, "staging").status_code == 201
+    assert put(http, events, ONE, "committing").status_code == 200
+    return events
+
+
+def test_while_a_write_commits_others_are_told_who_and_what_to_do(
+    http: httpx.Client, committing: str, location: Path
+) -> None:
+    put(http, committing, TWO, "staging")
+    table = f"/tables/{committing}"
+    refused: list[Callable[[], httpx.Response]] = [
+        lambda: http.post(f"{table}/refresh"),
+        lambda: http.post(f"{table}/snapshots", json=DELTA),
+        lambda: http.post(f"{table}/snapshots", params={"write_id": TWO}, json=DELTA),
+        lambda: http.put(table, json={"location": str(location), "sort_columns": [{"name": "id"}]}),
+        lambda: http.delete(table),
+        lambda: put(http, committing, TWO, "committing"),
+    ]
+    for ask in refused:
+        problem = problem_of(ask(), 409, "write-in-progress")
+        assert f"write {ONE} from host 'driver-1'" in problem["detail"]
+        assert f"windrow write recover {committing}" in problem["detail"]
+
+
+def test_a_write_publishes_under_its_name(http: httpx.Client, committing: str) -> None:
+    body = DELTA | {"removed": ["ds=2026-11-01/part-00000.parquet", "ds=2026-11-01/unknown"]}
+    answer = http.post(f"/tables/{committing}/snapshots", params={"write_id": ONE}, json=body)
+
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["files_removed"] == 1
+    done = put(http, committing, ONE, "published").json()
+    assert (done["snapshot_id"], done["alive"]) == (answer.json()["snapshot_id"], False)
+    again = http.post(f"/tables/{committing}/snapshots", params={"write_id": ONE}, json=DELTA)
+    problem_of(again, 409, "write-state")
+    unknown = http.post(f"/tables/{committing}/snapshots", params={"write_id": TWO}, json=DELTA)
+    problem_of(unknown, 404, "write-not-found")
+    http.post(f"/tables/{committing}/refresh").raise_for_status()
+
+
+def test_a_whole_inventory_that_was_listed_before_a_commit_ended_is_refused(
+    http: httpx.Client, committing: str
+) -> None:
+    listed_at = datetime.now(timezone.utc).isoformat()
+    put(http, committing, ONE, "published")
+
+    answer = http.post(
+        f"/tables/{committing}/snapshots", params={"listed_at": listed_at}, json={"mode": "full"}
+    )
+
+    problem = problem_of(answer, 409, "inventory-outdated")
+    assert "list them again" in problem["detail"]
+
+
+def test_a_refresh_that_began_before_a_commit_sees_the_files_as_they_are_after_it(
+    http: httpx.Client, events: str, location: Path
+) -> None:
+    status = http.post(f"/tables/{events}/refresh", headers={"Prefer": "respond-async"})
+    put(http, events, ONE, "staging")
+    put(http, events, ONE, "committing")
+    new = hive.write_file(location / "ds=2026-11-09" / "new.parquet", [1, 2])
+    added = {
+        "path": "ds=2026-11-09/new.parquet",
+        "size_bytes": new.stat().st_size,
+        "mtime_ns": new.stat().st_mtime_ns,
+        "row_count": 2,
+    }
+    published = http.post(
+        f"/tables/{events}/snapshots",
+        params={"write_id": ONE},
+        json=DELTA | {"added": [added]},
+    )
+    put(http, events, ONE, "published")
+
+    assert status.status_code == 202
+    assert published.status_code == 201
+    # Whenever it publishes, and whether it is refused, the file is there.
+    while http.get(f"/tables/{events}/refresh").json()["status"] == "running":
+        pass
+    snapshot = http.get(f"/tables/{events}").json()["current_snapshot"]
+    assert (snapshot["file_count"], snapshot["row_count"]) == (7, 62)
+
+
+def test_writes_are_listed_newest_first_a_page_at_a_time(http: httpx.Client, events: str) -> None:
+    ids = [f"{number}" * 32 for number in range(5)]
+    for write_id in ids:
+        put(http, events, write_id, "staging")
+    put(http, events, ids[2], "undone")
+
+    def listed(**params: Any) -> list[str]:
+        found: list[str] = []
+        while True:
+            page = http.get(f"/tables/{events}/writes", params=params).json()
+            found += [write["write_id"] for write in page["writes"]]
+            if page["next_page_token"] is None:
+                return found
+            params["page_token"] = page["next_page_token"]
+
+    assert listed(page_size=2) == ids[::-1]
+    assert listed(page_size=3, open="true") == [ids[4], ids[3], ids[1], ids[0]]
+    one = http.get(f"/tables/{events}/writes/{ids[2]}").json()
+    assert (one["state"], one["host"], one["process"]) == ("undone", "driver-1", 7)
+
+
+def test_refusals_name_what_is_wrong(http: httpx.Client, events: str) -> None:
+    problem_of(put(http, "no_such", ONE, "staging"), 404, "table-not-found")
+    problem_of(put(http, events, ONE, "committing"), 404, "write-not-found")
+    problem_of(put(http, events, "x", "staging"), 422, "invalid-request")
+    problem_of(put(http, events, ONE, "staging", lease_seconds=0), 422, "invalid-request")
+    put(http, events, ONE, "staging")
+    problem_of(put(http, events, ONE, "published"), 409, "write-state")
+    problem_of(put(http, events, ONE, "staging", process=8), 409, "write-taken")
+    problem_of(http.get(f"/tables/{events}/writes/{TWO}"), 404, "write-not-found")

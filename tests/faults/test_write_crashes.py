@@ -1,0 +1,349 @@
+"""A driver is killed at each step of a commit: no row is lost or doubled, and no reader sees half."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import windrow
+import windrow.writing
+from tests.support import hive
+from tests.support.looking import listed_ids, looking, planned_ids
+from tests.support.servers import coordinator_process, running
+from tests.support.writers import STEPS, Writers, forking_writers, report_of, stage
+from windrow.client import Client
+from windrow.errors import WriteInProgressError, WriteLostError
+from windrow.models import WriteUpdate
+from windrow.writing import begin, folders
+from windrow.writing.errors import (
+    CommitBlockedError,
+    PartitionChangedError,
+    UnknownCommitError,
+)
+from windrow.writing.inventories import list_local, take_local
+from windrow_service.settings import Settings
+
+FIRST, SECOND, THIRD = (f"ds={day}" for day in hive.DAYS)
+NEW = "ds=2026-11-09"
+OLD = {FIRST: range(20), SECOND: range(20, 40), THIRD: range(40, 60)}
+ADDED = {SECOND: range(100, 105), THIRD: range(200, 220), NEW: range(300, 303)}
+# Files of a write, and what each partition holds after it.
+FILES = {f"{folder}/new.parquet": list(ids) for folder, ids in ADDED.items()}
+COMPACTED = {
+    f"{SECOND}/one.parquet": list(OLD[SECOND]),
+    f"{THIRD}/one.parquet": list(OLD[THIRD])[:10],
+}
+REPLACED = [
+    f"{SECOND}/part-00000.parquet",
+    f"{SECOND}/part-00001.parquet",
+    f"{THIRD}/part-00000.parquet",
+]
+# Mode, files, files replaced, and what each partition holds after it.
+KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequence[int]]]] = {
+    "append": (
+        "append",
+        FILES,
+        [],
+        {folder: [*OLD.get(folder, []), *ADDED.get(folder, [])] for folder in {*OLD, *ADDED}},
+    ),
+    "overwrite_partitions": ("overwrite_partitions", FILES, [], {**OLD, **ADDED}),
+    "overwrite": ("overwrite", FILES, [], ADDED),
+    "compaction": ("append", COMPACTED, REPLACED, OLD),
+}
+CRASHES = [step for step in STEPS if step != "begun"]
+# Before these, a write that died is undone.
+UNDONE = ("staged", "admitted", "linked")
+
+
+@pytest.fixture(scope="module")
+def writers() -> Iterator[Writers]:
+    with forking_writers() as writers:
+        yield writers
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    state = tmp_path_factory.mktemp("state")
+    with running(Settings(state_dir=state, allowed_locations=("/",))) as url:
+        yield url
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with windrow.connect(url) as client:
+        yield client
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Path:
+    return hive.write_events(tmp_path / "events")
+
+
+@pytest.fixture
+def events(client: Client, location: Path, request: pytest.FixtureRequest) -> str:
+    name = f"t_{abs(hash(request.node.nodeid)):x}"
+    client.register_table(name, str(location))
+    # A refresh starts processes to read footers in.
+    client.publish(name, take_local(str(location), list_local(str(location)), ["ds"]).files)
+    return name
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def rows_of(partitions: Mapping[str, Sequence[int]]) -> list[int]:
+    return sorted(id_ for ids in partitions.values() for id_ in ids)
+
+
+def recover(client: Client, table: str) -> None:
+    """Begin another write, as the next run does, and do nothing with it."""
+    with begin(client, table):
+        pass
+
+
+def assert_whole(
+    client: Client, table: str, location: Path, expected: Mapping[str, Sequence[int]]
+) -> None:
+    """Make sure that all is there once, for every reader, and nothing else is left."""
+    found = {folder: ids for folder, ids in listed_ids(location).items() if ids}
+    assert found == {folder: sorted(ids) for folder, ids in expected.items()}
+    assert not (location / "_windrow").exists()
+    assert not list(client.writes(table, open_only=True))
+    status = client.refresh(table, full=True)
+    assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
+
+
+@pytest.mark.parametrize("step", [*CRASHES, "last exchanged"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_driver_that_is_killed_leaves_the_old_rows_or_the_new_and_no_reader_sees_half(
+    writers: Writers, url: str, client: Client, location: Path, events: str, kind: str, step: str
+) -> None:
+    mode, files, replaces, after = KINDS[kind]
+    changed = {path.split("/")[0] for path in files} | (
+        OLD.keys() if mode == "overwrite" else set()
+    )
+    dies = ("exchanged", len(changed)) if step == "last exchanged" else (step, 1)
+
+    with (
+        looking(lambda: listed_ids(location)) as listed,
+        looking(lambda: planned_ids(url, events, location)) as planned,
+    ):
+        outcome = writers.write(url, events, files, mode=mode, replaces=replaces, dies=dies)
+        recover(client, events)
+
+    assert outcome == "killed"
+    assert_whole(client, events, location, OLD if step in UNDONE else after)
+    for look in listed:
+        assert look.keys() >= OLD.keys() & after.keys()
+        for folder, ids in look.items():
+            assert ids in (None, sorted(OLD.get(folder, [])), sorted(after.get(folder, [])))
+    for ids_planned in planned:
+        assert ids_planned in (None, rows_of(OLD), rows_of(after))
+
+
+def test_a_commit_that_comes_to_a_halt_is_finished_by_the_next_run(
+    writers: Writers, url: str, client: Client, location: Path, events: str
+) -> None:
+    outcome = writers.write(url, events, FILES, open_limit=("recorded", 3))
+
+    assert outcome.startswith("CommitInterruptedError")
+    assert "0 of 3 partitions moved in (" in outcome
+    assert f"windrow write recover {events}" in outcome
+    with pytest.raises(WriteInProgressError, match="has been moving its files"):
+        client.publish_delta(events)
+    recover(client, events)
+    assert_whole(client, events, location, KINDS["append"][3])
+
+
+@pytest.mark.parametrize("step", ["staged", "linked"])
+def test_a_full_disk_changes_nothing(
+    writers: Writers, url: str, client: Client, location: Path, events: str, step: str
+) -> None:
+    # While staging, the whole file does not fit; while committing, the intent does not.
+    with looking(lambda: planned_ids(url, events, location)) as planned:
+        if step == "staged":
+            outcome = writers.write(url, events, FILES, file_limit=("begun", 500))
+        else:
+            outcome = writers.write(url, events, FILES, file_limit=(step, 100))
+
+    assert "File too large" in outcome
+    assert set(map(tuple, filter(None, planned))) == {tuple(rows_of(OLD))}
+    assert_whole(client, events, location, OLD)
+
+
+def test_two_writers_of_one_partition_both_have_their_rows_in(
+    writers: Writers, url: str, client: Client, location: Path, events: str
+) -> None:
+    with ThreadPoolExecutor() as threads, forking_writers() as others:
+        outcomes = threads.map(
+            lambda one: one[0].write(url, events, {f"{SECOND}/{one[1]}.parquet": [one[1]]}),
+            [(writers, 1_000), (others, 2_000)],
+        )
+
+        assert list(outcomes) == ["committed", "committed"]
+    assert_whole(client, events, location, {**OLD, SECOND: [*OLD[SECOND], 1_000, 2_000]})
+
+
+def test_a_commit_waits_for_another_and_gives_up_with_a_clear_error(
+    url: str, client: Client, location: Path, events: str
+) -> None:
+    holder = begin(client, events)
+    holder._admit()
+
+    with begin(client, events, wait_seconds=0.3) as write:
+        rows = stage(write.folder, FILES)
+        with pytest.raises(CommitBlockedError, match=f"write {holder.write_id} from host"):
+            write.commit(report_of(rows))
+
+    holder.undo()
+    assert_whole(client, events, location, OLD)
+
+
+def test_what_a_stranger_puts_into_a_partition_during_its_exchange_stays(
+    client: Client, location: Path, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = folders.exchange
+
+    def meddled(new: str, live: str) -> None:
+        # By its path, and into the old folder that the stranger has opened before.
+        opened = Path(live)
+        hive.write_file(opened / "stranger-1.parquet", [901])
+        (opened / "part-00000.parquet").unlink()
+        exchange(new, live)
+        hive.write_file(Path(new) / "stranger-2.parquet", [902])
+        hive.write_file(Path(live) / "stranger-3.parquet", [903])
+
+    monkeypatch.setattr(folders, "exchange", meddled)
+    with begin(client, events) as write:
+        rows = stage(write.folder, {f"{SECOND}/new.parquet": [100]})
+        write.commit(report_of(rows))
+    monkeypatch.undo()
+
+    client.refresh(events)
+    assert_whole(client, events, location, {**OLD, SECOND: [*range(30, 40), 100, 901, 902, 903]})
+
+
+def test_without_an_exchange_of_folders_a_commit_renames_twice(
+    writers: Writers,
+    url: str,
+    client: Client,
+    location: Path,
+    events: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unsupported(new: str, live: str) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(folders, "exchange", unsupported)
+    with begin(client, events, "overwrite_partitions") as write:
+        rows = stage(write.folder, FILES)
+        write.commit(report_of(rows))
+
+    assert_whole(client, events, location, KINDS["overwrite_partitions"][3])
+
+
+def test_a_compaction_whose_files_have_changed_fails_before_anything_moves(
+    client: Client, location: Path, events: str
+) -> None:
+    known = list_local(str(location))
+    with begin(client, events, kind="compaction") as write:
+        rows = stage(write.folder, COMPACTED)
+        hive.write_file(location / REPLACED[1], [1, 2, 3])
+        with pytest.raises(PartitionChangedError, match=f"partition '{SECOND}' of table") as error:
+            write.commit(report_of(rows), known.filter(pc.is_in(known["path"], pa.array(REPLACED))))
+
+    assert error.value.path == REPLACED[1]
+    client.refresh(events)
+    assert_whole(client, events, location, {**OLD, SECOND: [1, 2, 3, *range(20, 30)]})
+
+
+def test_a_coordinator_that_is_away_at_publishing_delays_the_end_of_a_commit(
+    writers: Writers, tmp_path: Path, location: Path
+) -> None:
+    with coordinator_process(tmp_path / "state", tmp_path) as coordinator:
+        with windrow.connect(coordinator.url) as client:
+            client.register_table("t", str(location))
+            client.publish("t", take_local(str(location), list_local(str(location)), ["ds"]).files)
+        # It is stopped when the first partition has been moved in.
+        outcome = writers.write(
+            coordinator.url, "t", FILES, kills=("exchanged", coordinator.process.pid)
+        )
+        assert outcome.startswith("CommitInterruptedError")
+        assert "3 of 3 partitions moved in (no answer from the coordinator" in outcome
+    with (
+        coordinator_process(tmp_path / "state", tmp_path) as coordinator,
+        windrow.connect(coordinator.url) as client,
+    ):
+        assert planned_ids(coordinator.url, "t", location) == rows_of(OLD)
+        recover(client, "t")
+        assert_whole(client, "t", location, KINDS["append"][3])
+
+
+def test_a_driver_that_only_sleeps_keeps_its_write(
+    client: Client, location: Path, events: str
+) -> None:
+    with begin(client, events, lease_seconds=1) as write:
+        # No word comes for longer than that.
+        write._lease.end()
+        wait_until(lambda: not client.write_record(events, write.write_id).alive)
+        (left,) = windrow.writing.recover(client, events)
+
+        assert (left.outcome, left.reason) == ("left", "its driver runs")
+        write.commit(report_of(stage(write.folder, FILES)))
+    assert_whole(client, events, location, KINDS["append"][3])
+
+
+def test_a_write_that_another_machine_took_over_ends_with_a_clear_error(
+    client: Client, location: Path, events: str
+) -> None:
+    with begin(client, events, lease_seconds=1) as write:
+        rows = stage(write.folder, FILES)
+        write._lease.end()
+        wait_until(lambda: not client.write_record(events, write.write_id).alive)
+        taken = WriteUpdate(
+            mode="append", state="staging", host="another", process=1, takes_over=True
+        )
+        client.put_write(events, write.write_id, taken)
+
+        with pytest.raises(WriteLostError, match="in the hands of process 1 on host 'another'"):
+            write.commit(report_of(rows))
+    client.put_write(events, write.write_id, taken.model_copy(update={"state": "undone"}))
+    assert_whole(client, events, location, OLD)
+
+
+def test_a_commit_that_the_coordinator_does_not_know_is_finished_when_told_to(
+    writers: Writers, url: str, client: Client, location: Path, events: str
+) -> None:
+    assert writers.write(url, events, FILES, dies=("exchanged", 1)) == "killed"
+    # Its database was lost.
+    (record,) = client.writes(events)
+    client.put_write(
+        events,
+        record.write_id,
+        WriteUpdate(
+            mode="append",
+            state="undone",
+            host=record.host,
+            process=record.process,
+        ),
+    )
+    client.delete_table(events)
+    client.register_table(events, str(location))
+    client.publish(events, take_local(str(location), list_local(str(location)), ["ds"]).files)
+
+    with pytest.raises(UnknownCommitError, match=f"windrow write recover {events} --force"):
+        recover(client, events)
+    (done,) = windrow.writing.recover(client, events, force=True)
+
+    assert (done.write_id, done.outcome) == (record.write_id, "published")
+    assert_whole(client, events, location, KINDS["append"][3])

@@ -1,0 +1,81 @@
+"""Readers that look at a table again and again while it is written to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow.parquet as pq
+
+import windrow
+from windrow.files.entries import is_hidden
+
+T = TypeVar("T")
+
+
+def ids_in(file: Path) -> list[int]:
+    """Return the ids in a Parquet file."""
+    ids: list[int] = pq.read_table(file, columns=["id"], partitioning=None)["id"].to_pylist()
+    return ids
+
+
+def listed_ids(location: Path) -> dict[str, list[int] | None]:
+    """Return the ids of each partition, as a reader finds them that lists folders.
+
+    None where a file vanishes between that it is listed and that it is opened.
+    """
+    found: dict[str, list[int] | None] = {}
+    for folder in sorted(location.iterdir()):
+        if is_hidden(folder.name):
+            continue
+        try:
+            names = sorted(path.name for path in folder.iterdir() if not is_hidden(path.name))
+            found[folder.name] = sorted(id_ for name in names for id_ in ids_in(folder / name))
+        except FileNotFoundError:
+            found[folder.name] = None
+    return found
+
+
+def planned_ids(url: str, table: str, location: Path) -> list[int] | None:
+    """Return all ids, as a reader finds them that goes by a plan; None if a file has changed."""
+    with windrow.connect(url) as client:
+        groups = client.plan(table).groups
+    ids: list[int] = []
+    for split in (split for group in groups["splits"].to_pylist() for split in group):
+        path = location / split["path"]
+        try:
+            status = path.stat()
+            if (status.st_size, status.st_mtime_ns) != (split["size_bytes"], split["mtime_ns"]):
+                return None
+            ids += ids_in(path)
+        except FileNotFoundError:
+            return None
+    return sorted(ids)
+
+
+@contextmanager
+def looking(look: Callable[[], T]) -> Iterator[list[T]]:
+    """Look again and again in a thread, at least once; yield all that was seen."""
+    seen: list[T] = []
+    failed: list[BaseException] = []
+    ended = threading.Event()
+
+    def go_on() -> None:
+        try:
+            while not (seen and ended.is_set()):
+                seen.append(look())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -1,0 +1,225 @@
+"""Drivers that write to tables, each in a process of its own, and may be made to die at a step.
+
+`python -m tests.support.writers` forks one process per write, which takes a fraction of the time
+that starting Python does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import windrow
+from tests.support import hive
+from windrow.errors import WindrowError
+from windrow.models import WriteReport
+from windrow.writing import begin, folders, intents
+from windrow.writing.committing import Commit
+from windrow.writing.leases import Lease
+from windrow.writing.moving import Moving
+from windrow.writing.preparing import Preparation
+from windrow.writing.staging import Staging
+from windrow.writing.table_write import TableWrite
+
+ROOT = Path(__file__).parents[2]
+
+# Where a driver may die: a function, and whether before or after it, in the order of a commit.
+STEPS: Mapping[str, tuple[Any, str, str]] = {
+    "begun": (Lease, "keep", "after"),
+    "staged": (TableWrite, "_admit", "before"),
+    "admitted": (TableWrite, "_admit", "after"),
+    "linked": (Preparation, "changes", "after"),
+    "recorded": (intents, "record", "after"),
+    "exchanging": (folders, "swap", "before"),
+    # Right after the exchange of a partition, or its removal.
+    "exchanged": (Moving, "_bring_back", "before"),
+    "moved in": (Moving, "move_in", "after"),
+    "published": (Commit, "_published", "after"),
+    "noted": (Moving, "finish", "before"),
+    "finished": (Staging, "remove", "before"),
+}
+
+
+def report_of(rows: int) -> WriteReport:
+    """Return a report of a write of so many rows."""
+    return WriteReport(
+        scheme="exact",
+        basis="rows",
+        target_file_bytes=1,
+        tasks=1,
+        rows=rows,
+        files=1,
+        small_files=0,
+        bytes=1,
+        largest_file_bytes=1,
+        row_hash="0",
+        count_seconds=0,
+        write_seconds=0,
+        check_seconds=0,
+        commit_seconds=0,
+    )
+
+
+def stage(folder: str, files: Mapping[str, Sequence[int]]) -> int:
+    """Write Parquet files of these ids below a folder, as Spark would; return their rows."""
+    for path, ids in files.items():
+        hive.write_file(Path(folder) / path, ids)
+    return sum(map(len, files.values()))
+
+
+class Writers:
+    """A process that forks drivers."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def write(
+        self,
+        url: str,
+        table: str,
+        files: Mapping[str, Sequence[int]],
+        *,
+        mode: str = "append",
+        replaces: Sequence[str] = (),
+        dies: tuple[str, int] | None = None,
+        file_limit: tuple[str, int] | None = None,
+        open_limit: tuple[str, int] | None = None,
+        kills: tuple[str, int] | None = None,
+        **options: Any,
+    ) -> str:
+        """Write files in a driver; return `committed`, `killed`, or the error's name and text.
+
+        Args:
+            url: Of the coordinator.
+            table: Its name.
+            files: Ids of each file, by path relative to the table's location.
+            mode: Of the write.
+            replaces: Paths that the files take the place of.
+            dies: Name of a step, and which time that it is reached the driver dies there.
+            file_limit: A step, and how large a file may be from then on, in bytes.
+            open_limit: A step, and how many files may be open from then on.
+            kills: A step, and a process that is killed then.
+            **options: Of `begin`.
+        """
+        asked = {
+            "url": url,
+            "table": table,
+            "files": files,
+            "mode": mode,
+            "replaces": list(replaces),
+            "dies": dies,
+            "file_limit": file_limit,
+            "open_limit": open_limit,
+            "kills": kills,
+            "options": options,
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        assert answer, "the process that forks drivers has ended"
+        told: str = json.loads(answer)
+        return told
+
+
+@contextmanager
+def forking_writers() -> Iterator[Writers]:
+    """Start a process that forks drivers, and stop it at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.writers"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield Writers(process)
+        finally:
+            process.kill()
+
+
+def at_step(step: str, nth: int, act: Callable[[], object]) -> None:
+    """Do something when a step of a commit is reached for the n-th time, in this process."""
+    holder, name, when = STEPS[step]
+    original = getattr(holder, name)
+    reached = 0
+
+    def instead(*args: Any, **kwargs: Any) -> Any:
+        nonlocal reached
+        reached += 1
+        due = reached == nth
+        if due and when == "before":
+            act()
+        result = original(*args, **kwargs)
+        if due and when == "after":
+            act()
+        return result
+
+    setattr(holder, name, instead)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _limit(kind: int, limit: int) -> None:
+    resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
+
+
+def _drive(asked: Mapping[str, Any]) -> str:
+    if asked["dies"]:
+        at_step(*asked["dies"], _die)
+    for name, kind in (
+        ("file_limit", resource.RLIMIT_FSIZE),
+        ("open_limit", resource.RLIMIT_NOFILE),
+    ):
+        if asked[name]:
+            step, limit = asked[name]
+            at_step(step, 1, lambda kind=kind, limit=limit: _limit(kind, limit))
+    if asked["kills"]:
+        step, process = asked["kills"]
+        at_step(step, 1, lambda: os.kill(process, signal.SIGKILL))
+    replaces = asked["replaces"] or None
+    try:
+        with (
+            windrow.connect(asked["url"], attempts=2) as client,
+            begin(client, asked["table"], asked["mode"], **asked["options"]) as write,
+        ):
+            write.commit(report_of(stage(write.folder, asked["files"])), replaces)
+    except (WindrowError, OSError) as error:
+        return f"{type(error).__name__}: {error}"
+    return "committed"
+
+
+def _main() -> None:
+    for line in sys.stdin:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.write(writing, _drive(json.loads(line)).encode())
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(writing)
+        with os.fdopen(reading) as answers:
+            told = answers.read()
+        _, status = os.waitpid(child, 0)
+        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        answer = "killed" if killed else told or f"status {status}"
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _main()
