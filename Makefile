@@ -29,8 +29,8 @@ chromium: # The one thing that no wheel brings; only tests/browser needs it.
 demo: $(INSTALLED) java ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
+# Two files of tests at a time, in order: the long ones come before the many short ones.
 test: $(INSTALLED) java chromium ## Run all tests
-	# Two files of tests at a time, in order: the long ones come before the many short ones.
 	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: $(INSTALLED) ## Lint, types, import rules
