@@ -1,13 +1,14 @@
 """How Hypothesis runs here: the same examples every time, and no verdict on speed.
 
-Then what Ctrl-C does to commands that tests start, and one PostgreSQL server for all tests that
-only need a database on one.
+Then what processes find that tests start, and one PostgreSQL server for all tests that only need
+a database on one.
 """
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +32,17 @@ def _ctrl_c_is_heeded() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _spark_starts_soon() -> Iterator[None]:
+    """Let every JVM that is started here take less of the processors for itself."""
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark"))
+        patch.setenv("SPARK_DAEMON_JAVA_OPTS", quick)
+        patch.setenv("SPARK_LAUNCHER_OPTS", quick)
+        yield
 
 
 @pytest.fixture(scope="session")
