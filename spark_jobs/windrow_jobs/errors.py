@@ -5,11 +5,13 @@
   + UnfitFilesError        files or folders are in the way; nothing was published
   + TableMovedError        somebody changed the table meanwhile; nothing was published
   + ColdFilesError         cacheable files are in no cache
+  + RowsDifferError        rows were not the same once they were rewritten
+  + PartitionsLeftError    partitions could not be rewritten
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from windrow.errors import WindrowError
 
@@ -88,4 +90,37 @@ class ColdFilesError(JobError):
         return (
             f"of the cacheable files of {self.table!r}, {said}: {'; '.join(self.reasons)}; what "
             "was fetched stays, and the same command again fetches the rest"
+        )
+
+
+class RowsDifferError(JobError):
+    """What was written is not what was read; nothing of it was moved in."""
+
+    def __init__(self, table: str, rows_read: int, rows_written: int) -> None:
+        super().__init__(table, rows_read, rows_written)
+        self.table = table
+        self.rows_read = rows_read
+        self.rows_written = rows_written
+
+    def __str__(self) -> str:
+        return (
+            f"of table {self.table!r}, {self.rows_read:,} rows were read and {self.rows_written:,} "
+            "written, and they are not the same: nothing was changed; run again, and if it says "
+            "the same, report it"
+        )
+
+
+class PartitionsLeftError(JobError):
+    """Partitions could not be rewritten; others were."""
+
+    def __init__(self, table: str, reasons: Mapping[str, str]) -> None:
+        super().__init__(table, reasons)
+        self.table = table
+        self.reasons = reasons
+
+    def __str__(self) -> str:
+        name, reason = next(iter(self.reasons.items()))
+        return (
+            f"{len(self.reasons):,} partitions of table {self.table!r} were left as they are, such "
+            f"as {name} ({reason}); the same command again tries them"
         )

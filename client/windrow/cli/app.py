@@ -15,6 +15,7 @@ from windrow.cli import (
     advise,
     agent,
     cache,
+    compact,
     db,
     demo,
     explain,
@@ -53,6 +54,7 @@ app.add_typer(token.app, name="token")
 app.command("plan")(plans.plan)
 app.command("explain")(explain.explain)
 app.command("write-plan")(write_plan.write_plan)
+app.command("compact")(compact.compact)
 app.command("advise")(advise.advise)
 
 

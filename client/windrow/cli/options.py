@@ -157,6 +157,20 @@ MaxSplitSize = Annotated[
         metavar="SIZE",
     ),
 ]
+MinFiles = Annotated[
+    int | None,
+    typer.Option(
+        help="Small files of a partition, below which it is left alone; 5 by default.", min=2
+    ),
+]
+MaxBatchBytes = Annotated[
+    int | None,
+    typer.Option(
+        parser=byte_size,
+        help="Most bytes to rewrite before they are committed; 8GB by default.",
+        metavar="SIZE",
+    ),
+]
 TargetSize = Annotated[
     int | None,
     typer.Option(

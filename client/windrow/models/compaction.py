@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from windrow.models.base import Answer, ByteSize, Request, Whole
 from windrow.models.filters import Filter
@@ -51,7 +51,7 @@ class CompactionRequest(Request):
     offset: Annotated[int, Whole(0, 2**31 - 1)] = Field(
         default=0, description="`next_offset` of the page before, and its `snapshot_id`."
     )
-    with_paths: bool = Field(default=False, description="Name the files, too.")
+    with_paths: StrictBool = Field(default=False, description="Name the files, too.")
 
     @model_validator(mode="after")
     def _fits(self) -> CompactionRequest:

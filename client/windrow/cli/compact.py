@@ -1,0 +1,61 @@
+"""`windrow compact`: rewrite the small files of a table as few, or say what that would come to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.compaction_render import compaction_plan
+from windrow.cli.consoles import show, show_json
+from windrow.cli.on_spark import prepare_spark
+from windrow.cli.options import (
+    DEFAULT_URL,
+    AsJson,
+    FilterText,
+    MaxBatchBytes,
+    MinFiles,
+    TableName,
+    TargetSize,
+    Url,
+)
+from windrow.connecting import connect
+from windrow.demo.errors import MissingPackageError
+
+
+def compact(
+    table: TableName,
+    target_size: TargetSize = None,
+    filter_: FilterText = None,
+    min_files: MinFiles = None,
+    max_batch_bytes: MaxBatchBytes = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what is worth it, and rewrite nothing.")
+    ] = False,
+    master: Annotated[str | None, typer.Option(help="Where Spark runs.", metavar="MASTER")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Rewrite the small files of a table as few, where that is worth it; a Spark job."""
+    options: dict[str, Any] = {
+        "target_file_size": target_size,
+        "filter": filter_,
+        "min_files": min_files,
+        "max_batch_bytes": max_batch_bytes,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if dry_run:
+        with connect(url) as client:
+            pages = list(client.plan_compaction(table, **given))
+        if as_json:
+            show_json({"pages": [page.model_dump(mode="json") for page in pages]})
+        else:
+            show(compaction_plan(pages))
+        return
+    try:
+        from windrow_jobs.compact import run
+    except ImportError as error:
+        raise MissingPackageError("pyspark", "spark") from error
+    prepare_spark(master)
+    with connect(url) as client:
+        run(table, client, master=master, as_json=as_json, **given)

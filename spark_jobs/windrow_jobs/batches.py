@@ -1,0 +1,294 @@
+"""One batch of a compaction: what it reads, what it makes of it, and whether that is the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.client import Client
+from windrow.files.entries import is_hidden, unescape
+from windrow.models import (
+    Column,
+    CompactionPlan,
+    KeyCounts,
+    WritePlan,
+    WritePlanRequest,
+    WriteReport,
+)
+from windrow.plans import SplitPlan
+from windrow.spark.reader import read_plan
+from windrow.spark.writing import stage
+from windrow.writing import TableWrite
+from windrow_jobs.errors import RowsDifferError
+from windrow_jobs.fingerprints import hashable_columns, row_sum
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_MAX_SALT_COLUMNS = 64
+# What files took is that much more or less than was expected: their number is worked out again.
+_MUCH = 1.25
+
+# A folder, and a bucket of it.
+Place = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Partitions to rewrite at once; columns lie side by side.
+
+    Attributes:
+        columns: The partition columns, all as text: so they come to lie in the very folders that
+            they come from, also where Spark would write a value in another way.
+        places: Folders, with their buckets.
+        rows: Of each.
+        size_bytes: What the rows of each are expected to take in fewer files.
+        files: Small files of each.
+        paths: Of the small files of all.
+        old_bytes: Bytes of those.
+        is_bucketed: Whether the table is.
+    """
+
+    columns: list[Column]
+    places: list[Place]
+    rows: list[int]
+    size_bytes: list[int]
+    files: list[int]
+    paths: pa.Array
+    old_bytes: int
+    is_bucketed: bool
+
+    @classmethod
+    def of(
+        cls, page: CompactionPlan, without: Collection[Place], *, is_bucketed: bool
+    ) -> Batch | None:
+        """Take a page of a compaction plan, less some places; None if nothing is left."""
+        found = page.partitions
+        places = list(zip(found.folders, found.buckets, strict=True))
+        kept = np.array([place not in without for place in places], np.bool_)
+        if not kept.any():
+            return None
+        at = np.flatnonzero(kept).tolist()
+        of_kept = pa.array(np.repeat(kept, found.files))
+        return cls(
+            columns=[Column(name=one.name, type="string") for one in page.partition_columns],
+            places=[places[one] for one in at],
+            rows=[found.rows[one] for one in at],
+            size_bytes=[found.becomes_bytes[one] for one in at],
+            files=[found.files[one] for one in at],
+            paths=pa.array(found.paths or [], pa.string()).filter(of_kept),
+            old_bytes=sum(found.size_bytes[one] for one in at),
+            is_bucketed=is_bucketed,
+        )
+
+    def keys(self, scale: float) -> KeyCounts:
+        """Return the keys of the write plan; bytes are what is expected times `scale`."""
+        values = [_values(folder, len(self.columns)) for folder, _ in self.places]
+        return KeyCounts.model_validate(
+            {
+                "columns": self.columns or None,
+                "values": [list(column) for column in zip(*values, strict=True)],
+                "buckets": [bucket for _, bucket in self.places] if self.is_bucketed else None,
+                "rows": self.rows,
+                "bytes": [max(round(size * scale), 1) for size in self.size_bytes],
+            }
+        )
+
+    def replaced(self, plan: SplitPlan) -> pa.Table:
+        """Return the files that are rewritten, as they were planned: path, size, time of change."""
+        splits = plan.groups["splits"].combine_chunks().flatten()
+        files = pa.Table.from_batches([pa.RecordBatch.from_struct_array(splits)])
+        first = pc.and_(pc.equal(files["start"], 0), pc.is_in(files["path"], self.paths))
+        return files.filter(first).select(["path", "size_bytes", "mtime_ns"])
+
+    def read(self, spark: SparkSession, plan: SplitPlan) -> DataFrame:
+        """Return the rows of the batch's files, with partition values as folders name them.
+
+        Args:
+            spark: A classic session.
+            plan: Of the snapshot that the batch is of.
+        """
+        names = {column.name for column in self.columns}
+        info = plan.info.model_copy(
+            update={
+                "columns": [
+                    Column(name=column.name, type="string") if column.name in names else column
+                    for column in plan.info.columns
+                ],
+                "partition_columns": self.columns,
+                # They are sorted when they are written.
+                "sort_columns": [],
+            }
+        )
+        return read_plan(spark, info, self._groups(plan.groups))
+
+    def _groups(self, groups: pa.Table) -> pa.Table:
+        """Return the groups with the splits of the batch alone."""
+        lists = groups["splits"].combine_chunks()
+        splits = lists.flatten()
+        kept = pc.is_in(splits.field("path"), self.paths)
+        parents = pc.list_parent_indices(lists).filter(kept)
+        counts = np.bincount(parents.to_numpy(), minlength=len(groups))
+        ends = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        splits = splits.filter(kept)
+        fields = {field.name: splits.field(field.name) for field in splits.type}
+        fields["partition"] = self._texts(splits.field("path"))
+        splits = pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+        at = groups.schema.get_field_index("splits")
+        of_batch = groups.set_column(at, "splits", pa.ListArray.from_arrays(ends, splits))
+        # They are gone soon: no cache need keep them.
+        return of_batch.filter(pa.array(counts > 0)).drop_columns(["cached_on"])
+
+    def _texts(self, paths: pa.Array) -> pa.StructArray:
+        coded = pc.replace_substring_regex(paths, "/?[^/]*$", "").dictionary_encode()
+        values = [_values(folder, len(self.columns)) for folder in coded.dictionary.to_pylist()]
+        columns = [
+            pa.array([value[at] for value in values], pa.string()).take(coded.indices)
+            for at in range(len(self.columns))
+        ]
+        if not columns:
+            return pa.array([{}] * len(paths), pa.struct([]))
+        return pa.StructArray.from_arrays(columns, names=[one.name for one in self.columns])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a batch became, before it is moved in.
+
+    Attributes:
+        report: Of the write.
+        scale: Bytes that its rows take, for each byte that was expected.
+    """
+
+    report: WriteReport
+    scale: float
+
+
+def rewrite(
+    spark: SparkSession,
+    client: Client,
+    batch: Batch,
+    read: SplitPlan,
+    write: TableWrite,
+    target_bytes: int,
+    scale: float,
+) -> Made:
+    """Write the rows of a batch anew, into the staging folder, and check that they are the same.
+
+    Args:
+        spark: A classic session.
+        client: Of the coordinator that plans the write.
+        batch: What to rewrite.
+        read: A plan of the snapshot that the batch is of.
+        write: Whose folder the files go into.
+        target_bytes: Of a file.
+        scale: As batches before have taught.
+
+    Raises:
+        RowsDifferError: What was written is not what was read.
+        ProblemError: The coordinator refuses.
+        PySparkException: A task failed.
+    """
+    rows = batch.read(spark, read)
+    planned = _planned(client, batch, write, target_bytes, scale, rows)
+    began_s = time.monotonic()
+    stage(rows, planned, write.table, write.folder)
+    sizes = _staged_sizes(write.folder)
+    scale = max(sum(sizes), 1) / max(sum(batch.size_bytes), 1)
+    again = _planned(client, batch, write, target_bytes, scale, rows)
+    if again.files != planned.files and not 1 / _MUCH < _of(planned, sizes) < _MUCH:
+        _empty(write.folder)
+        planned = again
+        stage(rows, planned, write.table, write.folder)
+        sizes = _staged_sizes(write.folder)
+    written_s = time.monotonic()
+    before = row_sum(rows)
+    after = row_sum(_read_back(spark, write.folder, rows))
+    if before != after:
+        raise RowsDifferError(write.table.name, before.rows, after.rows)
+    checked_s = time.monotonic()
+    report = WriteReport(
+        scheme=planned.scheme,
+        basis=planned.basis,
+        target_file_bytes=target_bytes,
+        planned_files=planned.files,
+        tasks=planned.tasks,
+        rows=after.rows,
+        files=len(sizes),
+        small_files=sum(2 * size < target_bytes for size in sizes),
+        bytes=sum(sizes),
+        largest_file_bytes=max(sizes, default=0),
+        row_hash=after.hash,
+        unhashed_columns=list(after.unhashed),
+        count_seconds=0.0,
+        write_seconds=written_s - began_s,
+        check_seconds=checked_s - written_s,
+        commit_seconds=0.0,
+    )
+    return Made(report=report, scale=scale)
+
+
+def _planned(
+    client: Client,
+    batch: Batch,
+    write: TableWrite,
+    target_bytes: int,
+    scale: float,
+    rows: DataFrame,
+) -> WritePlan:
+    partition = {column.name for column in batch.columns}
+    # What lies in files is the same whenever it is read: each column is stable.
+    salts = [name for name in hashable_columns(rows) if name not in partition]
+    return client.write_plan(
+        WritePlanRequest(
+            table=write.table.name,
+            scheme="exact",
+            target_file_size=target_bytes,
+            keys=batch.keys(scale),
+            salt_columns=salts[:_MAX_SALT_COLUMNS],
+            max_files=10_000_000,
+        )
+    )
+
+
+def _of(planned: WritePlan, sizes: Sequence[int]) -> float:
+    """Return the bytes that were written, for each that was planned."""
+    assert planned.row_size is not None
+    assert planned.rows is not None
+    return max(sum(sizes), 1) / max(planned.row_size.bytes_per_row * planned.rows, 1)
+
+
+def _read_back(spark: SparkSession, folder: str, rows: DataFrame) -> DataFrame:
+    written = spark.read.schema(rows.schema).parquet(f"file://{folder}")
+    return written.select(*rows.columns)
+
+
+def _staged_sizes(folder: str) -> list[int]:
+    return [
+        os.stat(os.path.join(path, name)).st_size
+        for path, _, names in os.walk(folder)
+        for name in names
+        if not is_hidden(name)
+    ]
+
+
+def _empty(folder: str) -> None:
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def _values(folder: str, levels: int) -> tuple[str | None, ...]:
+    """Return the partition values that a folder names, as text; null for Hive's default."""
+    parts = folder.split("/") if levels else []
+    texts = [unescape(part.partition("=")[2]) for part in parts]
+    return tuple(None if text == _NULL else text for text in texts)

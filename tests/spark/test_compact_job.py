@@ -1,0 +1,251 @@
+"""`windrow_jobs.compact`: small files become few, with the same rows, and others may write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import windrow
+from tests.support import hive
+from tests.support.servers import running
+from windrow.client import Client
+from windrow.demo.flights import flights_table
+from windrow_jobs.compact import Compaction, compact
+from windrow_jobs.fingerprints import row_sum
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.spark
+
+KIB = 2**10
+EVERYTHING = {"worth_reads": 10**9, "min_files": 2}
+
+
+@pytest.fixture(scope="module")
+def tables_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module")
+def client(tables_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    settings = Settings(
+        state_dir=tmp_path_factory.mktemp("state"), allowed_locations=(str(tables_root),)
+    )
+    with running(settings) as url, windrow.connect(url) as client:
+        yield client
+
+
+def write_flights(location: Path, days: int) -> None:
+    """Write one file for each hour and airport into a folder for each day."""
+    table = flights_table(days)
+    keys = table.group_by(["month", "day", "origin", "hour"], use_threads=False).aggregate([])
+    for key in keys.to_pylist():
+        same = [pc.equal(table[name], value) for name, value in key.items()]
+        rows = table.filter(pc.and_(pc.and_(same[0], same[1]), pc.and_(same[2], same[3])))
+        # Zero-padded, as Spark would not write it.
+        folder = location / f"month={key['month']:02d}" / f"day={key['day']:02d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(
+            rows.drop_columns(["month", "day"]), folder / f"{key['origin']}-{key['hour']}.parquet"
+        )
+
+
+def registered(client: Client, name: str, location: Path, **definition: Any) -> str:
+    client.register_table(name, str(location), **definition)
+    client.refresh(name)
+    return name
+
+
+def rows_of(spark: SparkSession, location: Path) -> DataFrame:
+    return spark.read.parquet(str(location))
+
+
+def compacted(spark: SparkSession, client: Client, table: str, **options: Any) -> Compaction:
+    return compact(lambda: spark, client, table, **{**EVERYTHING, **options})
+
+
+def test_the_flights_of_days_become_a_file_a_day_with_the_same_rows(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "flights"
+    write_flights(location, 3)
+    table = registered(client, "demo.flights", location)
+    before = row_sum(rows_of(spark, location))
+    files_before = hive.data_files(location)
+    told: list[str] = []
+
+    done = compacted(spark, client, table, on_progress=told.append)
+
+    files_after = hive.data_files(location)
+    assert row_sum(rows_of(spark, location)) == before
+    assert (done.files_before, done.files_after) == (len(files_before), 3)
+    assert (done.batches, done.partitions, done.rows, done.left) == (1, 3, before.rows, {})
+    assert {path.rpartition("/")[0] for path in files_after} == {
+        path.rpartition("/")[0] for path in files_before
+    }
+    assert done.bytes_before > 2 * done.bytes_after
+    assert any("they became 3 files" in text for text in told)
+    snapshot = client.table(table).current_snapshot
+    assert snapshot is not None
+    assert (snapshot.file_count, snapshot.row_count) == (3, before.rows)
+    assert client.read(spark, table).count() == before.rows
+    assert client.refresh(table).changed is False
+    assert list(location.glob("_windrow/writes/*")) == []
+
+    def no_spark() -> SparkSession:
+        raise AssertionError("there is nothing to do")
+
+    again = compact(no_spark, client, table, **EVERYTHING)
+    assert (again.batches, again.files_before) == (0, 0)
+
+
+def test_files_come_near_the_target_though_small_ones_are_mostly_footers(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "near"
+    write_flights(location, 4)
+    table = registered(client, "demo.near", location)
+    before = row_sum(rows_of(spark, location))
+    target = 20 * KIB
+
+    done = compacted(spark, client, table, target_file_size=target)
+
+    sizes = [(location / path).stat().st_size for path in hive.data_files(location)]
+    assert row_sum(rows_of(spark, location)) == before
+    assert done.files_after == len(sizes) > 4
+    assert sum(2 * size < target for size in sizes) == 0
+    assert max(sizes) < 1.6 * target
+    again = compacted(spark, client, table, target_file_size=target)
+    assert again.batches == 0
+
+
+def test_batches_are_bounded_and_each_is_committed_by_itself(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "batches", files_per_day=6)
+    table = registered(client, "demo.batches", location)
+    ids = sorted(row["id"] for row in rows_of(spark, location).collect())
+
+    done = compacted(spark, client, table, max_partitions=2)
+
+    assert (done.batches, done.partitions, done.files_after) == (2, 3, 3)
+    assert sorted(row["id"] for row in rows_of(spark, location).collect()) == ids
+    snapshot = client.table(table).current_snapshot
+    assert snapshot is not None
+    assert (snapshot.snapshot_id, snapshot.file_count) == (3, 3)
+    kinds = [one.kind for one in client.writes(table)]
+    assert kinds == ["compaction", "compaction"]
+
+
+def test_a_filter_chooses_partitions_and_large_files_stay_as_they_are(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "some", files_per_day=6)
+    large = hive.write_file(location / "ds=2026-11-02" / "large.parquet", range(50_000))
+    table = registered(client, "demo.some", location)
+    untouched = [path for path in hive.data_files(location) if "ds=2026-11-02" not in path]
+
+    compacted(spark, client, table, filter="ds = '2026-11-02'", target_file_size=256 * KIB)
+
+    files = hive.data_files(location)
+    assert [path for path in files if "ds=2026-11-02" not in path] == untouched
+    assert len(files) == len(untouched) + 2
+    assert large.relative_to(location).as_posix() in files
+
+
+def test_files_keep_the_order_of_the_table(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "sorted"
+    for number in range(8):
+        ids = range(number, 800, 8)
+        hive.write_file(location / "ds=__HIVE_DEFAULT_PARTITION__" / f"{number}.parquet", ids)
+        hive.write_file(location / "ds=a%3Ab" / f"{number}.parquet", ids)
+    table = registered(client, "demo.sorted", location, sort_columns=["id"])
+
+    done = compacted(spark, client, table)
+
+    assert (done.partitions, done.files_after) == (2, 2)
+    for path in hive.data_files(location):
+        assert pq.read_table(location / path)["id"].to_pylist() == list(range(800))
+    assert sorted({path.rpartition("/")[0] for path in hive.data_files(location)}) == [
+        "ds=__HIVE_DEFAULT_PARTITION__",
+        "ds=a%3Ab",
+    ]
+
+
+def test_buckets_stay_apart_and_in_files_that_spark_knows_them_by(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "bucketed"
+    spark.sql("DROP TABLE IF EXISTS bucketed")
+    for number in range(5):
+        rows = spark.range(number * 100, number * 100 + 100).selectExpr("id", "id % 7 AS amount")
+        writer = rows.coalesce(1).write.mode("append").bucketBy(4, "id").sortBy("id")
+        writer.option("path", str(location)).saveAsTable("bucketed")
+    spec = {"columns": ["id"], "count": 4}
+    table = registered(client, "demo.bucketed", location, bucket_spec=spec, sort_columns=["id"])
+    buckets = spark.read.table("bucketed").groupBy("id").count()
+    assert buckets.count() == 500
+
+    done = compacted(spark, client, table)
+
+    assert (done.partitions, done.files_before, done.files_after) == (4, 20, 4)
+    spark.catalog.refreshTable("bucketed")
+    assert spark.read.table("bucketed").groupBy("id").count().filter("count = 1").count() == 500
+    plan = client.plan(table)
+    assert sorted(plan.groups["bucket"].to_pylist()) == [0, 1, 2, 3]
+    spark.sql("DROP TABLE bucketed")
+
+
+def test_a_table_without_partitions_is_compacted_too(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = tables_root / "flat"
+    for number in range(6):
+        hive.write_file(location / f"{number}.parquet", range(number * 10, number * 10 + 10))
+    table = registered(client, "demo.flat", location)
+
+    done = compacted(spark, client, table)
+
+    assert (done.files_before, done.files_after) == (6, 1)
+    assert sorted(row["id"] for row in rows_of(spark, location).collect()) == list(range(60))
+
+
+def test_a_partition_that_changes_meanwhile_is_left_and_the_others_are_done(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "changing", files_per_day=6)
+    table = registered(client, "demo.changing", location)
+
+    def meddle(text: str) -> None:
+        path = location / "ds=2026-11-02" / "part-00003.parquet"
+        if "files of 3 partitions" in text and path.exists():
+            path.unlink()
+
+    done = compacted(spark, client, table, on_progress=meddle)
+
+    assert done.left
+    assert set(done.left) <= {f"ds={day}" for day in hive.DAYS}
+
+
+def test_a_writer_that_appends_meanwhile_loses_nothing(
+    spark: SparkSession, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "appended", files_per_day=6)
+    table = registered(client, "demo.appended", location)
+
+    def append(text: str) -> None:
+        if "files of 3 partitions" in text:
+            hive.write_file(location / "ds=2026-11-02" / "late.parquet", range(900, 910))
+
+    done = compacted(spark, client, table, on_progress=append)
+
+    assert done.left == {}
+    ids = sorted(row["id"] for row in rows_of(spark, location).collect())
+    assert ids == [*range(180), *range(900, 910)]

@@ -1,0 +1,89 @@
+"""`windrow compact --dry-run` and `windrow advise`, against a real coordinator process."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.unit.cli.conftest import Command
+
+
+@pytest.fixture
+def crowded(windrow: Command, tables_root: Path) -> str:
+    """A table of a day that eight tasks wrote one file each into, and a day of one file."""
+    folder, job = tables_root / "crowded", uuid.UUID(int=7)
+    for day, tasks in ((1, 8), (2, 1)):
+        for task in range(tasks):
+            path = folder / f"ds=2026-11-0{day}" / f"part-{task:05d}-{job}.c000.parquet"
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pq.write_table(pa.table({"id": pa.array(range(10), pa.int64())}), path)
+    windrow("table", "register", "crowded.events", str(folder))
+    assert windrow("table", "refresh", "crowded.events").code == 0
+    return "crowded.events"
+
+
+def test_a_dry_run_shows_what_is_worth_it_and_why_the_rest_is_not(
+    windrow: Command, crowded: str
+) -> None:
+    said = windrow("compact", crowded, "--dry-run")
+
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[0].startswith("crowded.events, snapshot 1: 8 small files of ")
+    assert lines[0].endswith("become 1")
+    assert "under 64 MB a file is small" in lines[1]
+    (row,) = (line.split() for line in lines if "ds=2026-11-01" in line)
+    assert row[1:3] == ["8", "8"]
+    assert any("1" in line and "fewer than 5 small files" in line for line in lines)
+
+
+def test_a_dry_run_as_json_is_the_pages_of_the_plan(windrow: Command, crowded: str) -> None:
+    said = windrow("compact", crowded, "--dry-run", "--json", "--min-files", "2")
+
+    (page,) = json.loads(said.out)["pages"]
+    assert page["partitions"]["folders"] == ["ds=2026-11-01"]
+    assert page["totals"]["becomes"] == 1
+
+
+def test_a_dry_run_says_if_nothing_is_worth_it(windrow: Command, crowded: str) -> None:
+    said = windrow("compact", crowded, "--dry-run", "--filter", "ds = '2026-11-02'")
+
+    assert said.out.splitlines()[0] == (
+        "crowded.events, snapshot 1: no partition is worth compacting"
+    )
+
+
+def test_bad_options_are_refused_in_one_line(windrow: Command, crowded: str) -> None:
+    for option, value, words in (
+        ("--target-size", "many", "not a size"),
+        ("--min-files", "1", "min-files"),
+        ("--max-batch-bytes", "1MB", "a batch must hold a file"),
+        ("--filter", "id = 1", "partition columns"),
+    ):
+        said = windrow("compact", crowded, "--dry-run", option, value)
+        assert said.code != 0
+        assert said.err.count("\n") == 1
+        assert words in said.err
+
+
+def test_advice_shows_writes_and_what_would_have_helped(windrow: Command, crowded: str) -> None:
+    said = windrow("advise", crowded)
+
+    assert (said.code, said.err) == (0, "")
+    text = " ".join(said.out.split())
+    assert text.startswith("crowded.events, snapshot 1: 9 files of ")
+    assert "with files of 128 MB it would be 2" in text
+    assert "Many tasks: 9 files, not 2" in text
+    assert "`client.write` would have made 2 files" in text
+
+
+def test_advice_as_json_is_the_answer(windrow: Command, crowded: str) -> None:
+    found = json.loads(windrow("advise", crowded, "--json", "--target-size", "1KB").out)
+
+    assert (found["target_file_bytes"], found["files"]) == (1024, 9)
