@@ -2,71 +2,367 @@
 
 from __future__ import annotations
 
-import datetime
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
+import windrow
+from tests.support import hive
 from tests.support.problems import problem_of
+from tests.support.writes import ZIPF, counts_of_days, days
+from windrow.models import (
+    Column,
+    KeyReport,
+    WritePlan,
+    WritePlanRequest,
+    WriteReport,
+    WriteState,
+    WriteUpdate,
+)
 
+SCHEMES = ["coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact"]
 MIB = 2**20
 
 
-def days(count: int) -> list[str]:
-    first = datetime.date(2018, 1, 1)
-    return [(first + datetime.timedelta(day)).isoformat() for day in range(count)]
-
-
-def keys_of(rows: list[int]) -> dict[str, Any]:
-    return {
-        "columns": [{"name": "ds", "type": "string"}],
-        "values": [days(len(rows))],
-        "rows": rows,
-    }
-
-
-def planned(http: httpx.Client, **request: Any) -> dict[str, Any]:
+def planned(http: httpx.Client, **request: Any) -> WritePlan:
     answer = http.post("/write-plans", json=request)
     assert answer.status_code == 200, answer.text
-    plan: dict[str, Any] = answer.json()
-    return plan
+    return WritePlan.model_validate(answer.json())
+
+
+def report(url: str, table: str, *, rows: int, size_bytes: int, keys: dict[str, int]) -> None:
+    """Note a write that is over, as a driver does."""
+    made = WriteReport(
+        scheme="exact",
+        basis="size",
+        target_file_bytes=MIB,
+        tasks=len(keys),
+        rows=rows,
+        files=len(keys),
+        small_files=0,
+        bytes=size_bytes,
+        largest_file_bytes=size_bytes,
+        row_hash="0",
+        count_seconds=0,
+        write_seconds=1,
+        check_seconds=0,
+        commit_seconds=0,
+        keys=KeyReport(
+            columns=[Column(name="ds", type="date")],
+            values=[list(keys)],
+            rows=list(keys.values()),
+            files=[1] * len(keys),
+            bytes=[size_bytes // len(keys)] * len(keys),
+        ),
+    )
+    write_id = uuid4().hex
+    states: list[WriteState] = ["staging", "committing", "published"]
+    with windrow.connect(url) as client:
+        for state in states:
+            update = WriteUpdate(
+                mode="append",
+                state=state,
+                host="h",
+                process=1,
+                report=made if state == "published" else None,
+            )
+            client.put_write(table, write_id, update)
 
 
 def test_counted_keys_get_an_exact_plan(http: httpx.Client) -> None:
-    rows = [5_000, 100, 200, 1_600, 0]
+    plan = planned(http, keys=counts_of_days([5_000, 100, 200, 1_600, 0]), target_rows=1_000)
 
-    plan = planned(http, keys=keys_of(rows), target_rows=1_000)
-
-    assert (plan["scheme"], plan["basis"]) == ("exact", "rows")
-    assert plan["keys"]["files"] == [5, 1, 1, 2, 1]
+    assert (plan.scheme, plan.basis, plan.rows) == ("exact", "rows", 6_900)
+    assert plan.keys is not None
+    assert plan.keys.files == [5, 1, 1, 2, 1]
     # Large keys first; the small ones share what follows.
-    assert plan["keys"]["first_task"] == [0, 7, 7, 5, 7]
-    assert plan["tasks"] == 8
-    assert plan["files"] == 9
-    assert plan["keys"]["values"] == [days(5)]
-    assert plan["outcome"]["largest_file_bytes"] is None
-    assert {other["scheme"] for other in plan["others"]} == {
-        "coalesce", "repartition", "columns", "salted", "range", "range_hash",
-    }  # fmt: skip
-    assert all(other["reason"] for other in plan["others"])
+    assert plan.keys.first_task == [0, 7, 7, 5, 7]
+    assert (plan.tasks, plan.files, plan.keys.values) == (8, 9, [days(5)])
+    assert plan.outcome.largest_file_bytes is None
+    assert plan.outcome.serves
+    assert sorted([plan.scheme, *(other.scheme for other in plan.others)]) == sorted(SCHEMES)
+    assert all(other.reason for other in plan.others)
+
+
+def test_a_plan_by_size_says_bytes_and_how_sure_they_are(http: httpx.Client) -> None:
+    plan = planned(
+        http, keys=counts_of_days(ZIPF.tolist()), bytes_per_row=1024.0, target_file_size="1MB"
+    )
+
+    assert plan.basis == "size"
+    assert (plan.target_file_bytes, plan.target_file_rows) == (MIB, 1024)
+    assert plan.row_size is not None
+    assert (plan.row_size.source, plan.files_low, plan.files_high) == (
+        "request",
+        plan.files,
+        plan.files,
+    )
+    assert plan.outcome.largest_task_bytes is not None
+    assert MIB < plan.outcome.largest_task_bytes <= 1.25 * MIB
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_is_there_by_name(http: httpx.Client, scheme: str) -> None:
+    plan = planned(
+        http, keys=counts_of_days([5_000] * 8), target_rows=1_000, scheme=scheme, compare=False
+    )
+
+    assert (plan.scheme, plan.outcome.scheme, plan.others) == (scheme, scheme, [])
+    assert (plan.keys is not None) == (scheme == "exact")
+    assert (plan.scale is not None) == (scheme == "salted")
+
+
+@pytest.mark.parametrize(
+    ("request_", "scheme"),
+    [
+        pytest.param({"rows": 10_000, "target_rows": 1_000}, "repartition", id="one partition"),
+        pytest.param(
+            {"rows": 10_000, "target_rows": 1_000, "source_tasks": 12},
+            "coalesce",
+            id="one partition of as many tasks",
+        ),
+        pytest.param(
+            {"keys": counts_of_days([9_000]), "target_rows": 1_000}, "repartition", id="one key"
+        ),
+        pytest.param({"files": 40}, "repartition", id="a number of files and nothing else"),
+    ],
+)
+def test_one_partition_is_dealt_out_evenly(
+    http: httpx.Client, request_: dict[str, Any], scheme: str
+) -> None:
+    assert planned(http, **request_).scheme == scheme
+
+
+def test_without_counts_even_ranges_of_hashes_are_the_way(http: httpx.Client, events: str) -> None:
+    plan = planned(http, table=events, rows=1_000_000, bytes_per_row=1024, target_file_size="1MB")
+
+    assert (plan.scheme, plan.partition_columns) == (
+        "range_hash",
+        [Column(name="ds", type="date")],
+    )
+    assert not plan.outcome.exact
+
+
+def test_the_same_files_for_every_key_need_a_salt(http: httpx.Client, events: str) -> None:
+    plan = planned(
+        http, table=events, rows=50_000, files_per_key=5, salt_columns=["id"], efficiency=0.95
+    )
+
+    assert (plan.scheme, plan.basis, plan.salts, plan.salt_columns) == (
+        "salted",
+        "static",
+        5,
+        ["id"],
+    )
+    assert plan.scale is not None
+    assert plan.outcome.efficiency >= 0.95
+
+
+def test_files_of_the_table_say_what_rows_take_and_which_keys_there_are(
+    http: httpx.Client, events: str
+) -> None:
+    plan = planned(http, table=events, keys_from="files", target_rows=8)
+
+    assert plan.row_size is not None
+    assert (plan.row_size.source, plan.row_size.rows) == ("files", 60)
+    assert plan.keys is not None
+    assert plan.keys.values == [list(hive.DAYS)]
+    assert (plan.keys.rows, plan.snapshot_id) == ([20, 20, 20], 1)
+
+    doubled = planned(http, table=events, keys_from="files", rows=120, target_rows=8)
+    assert doubled.keys is not None
+    assert doubled.keys.rows == [40, 40, 40]
+
+
+def test_writes_that_were_reported_say_what_rows_take_and_tiny_ones_do_not(
+    http: httpx.Client, url: str, events: str
+) -> None:
+    report(url, events, rows=800_000, size_bytes=8_000_000, keys={"2026-11-01": 800_000})
+    report(url, events, rows=200_000, size_bytes=4_000_000, keys={"2026-11-02": 200_000})
+    report(url, events, rows=3, size_bytes=9_000, keys={"2026-11-03": 3})
+
+    plan = planned(http, table=events, rows=10**6, target_file_size="1MB")
+
+    assert plan.row_size is not None
+    assert (plan.row_size.source, plan.row_size.rows) == ("history", 1_000_000)
+    assert plan.row_size.bytes_per_row == 12
+    assert plan.files_low < plan.files < plan.files_high
+
+
+def test_the_last_write_says_the_keys_of_the_next(
+    http: httpx.Client, url: str, events: str
+) -> None:
+    days_ = {"2026-11-01": 600_000, "2026-11-02": 200_000}
+    report(url, events, rows=800_000, size_bytes=8_000_000, keys=days_)
+
+    plan = planned(http, table=events, keys_from="history", target_rows=200_000)
+
+    assert (plan.basis, plan.scheme) == ("hybrid", "exact")
+    assert plan.keys is not None
+    assert dict(zip(plan.keys.values[0], plan.keys.files, strict=True)) == {
+        "2026-11-01": 3,
+        "2026-11-02": 1,
+    }
+
+
+def test_rows_of_a_bucket_stay_apart(http: httpx.Client, name: str, location: Path) -> None:
+    definition = {
+        "location": str(location),
+        "partition_columns": [],
+        "bucket_spec": {"columns": ["id"], "count": 2},
+    }
+    http.put(f"/tables/{name}", json=definition).raise_for_status()
+    keys = {"values": [], "buckets": [0, 1], "rows": [300, 400]}
+
+    plan = planned(http, table=name, keys=keys, target_rows=1_000)
+
+    assert plan.keys is not None
+    assert (plan.tasks, plan.keys.first_task, plan.keys.buckets) == (2, [0, 1], [0, 1])
+
+
+def test_hundred_thousand_keys_are_planned(http: httpx.Client) -> None:
+    count = 100_000
+    keys = {
+        "columns": [{"name": "k", "type": "bigint"}],
+        "values": [list(range(count))],
+        "rows": [1 + at % 3_000 for at in range(count)],
+    }
+
+    plan = planned(http, keys=keys, target_rows=1_000, max_files=200_000, compare=False)
+
+    assert plan.keys is not None
+    assert len(plan.keys.files) == count
+    # The keys themselves are under the target or about one, two or three of it.
+    assert plan.files == sum(plan.keys.files)
+
+
+def test_the_client_plans_a_write(url: str) -> None:
+    with windrow.connect(url) as client:
+        plan = client.write_plan(WritePlanRequest(files=3))
+
+    assert (plan.files, plan.tasks) == (3, 3)
+
+
+ONE_KEY = counts_of_days([5])
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a target of no bytes": ({"target_file_size": 0, "rows": 1}, "invalid-request", "from 1 to"),
+    "a target of no rows": ({"target_rows": 0, "rows": 1}, "invalid-request", "from 1 to"),
+    "two targets": (
+        {"target_rows": 5, "target_file_size": 5, "rows": 1},
+        "invalid-request",
+        "give one",
+    ),
+    "an unknown scheme": ({"scheme": "hope", "rows": 1}, "invalid-request", "'exact'"),
+    "an unknown field": ({"rows": 1, "hope": 1}, "invalid-request", "hope"),
+    "no such efficiency": ({"rows": 1, "efficiency": 1}, "invalid-request", "efficiency"),
+    "columns of different lengths": (
+        {"keys": counts_of_days([5]) | {"rows": [5, 6]}},
+        "invalid-request",
+        "same number",
+    ),
+    "more files than the limit": (
+        {"rows": 10**9, "target_rows": 1_000, "max_files": 500},
+        "too-many-files",
+        "1,000,000 files and max_files is 500",
+    ),
+    "more files per key than the limit": (
+        {"keys": ONE_KEY, "files_per_key": 501, "target_rows": 1, "max_files": 500},
+        "too-many-files",
+        "501 files",
+    ),
+    "nothing to go by": ({"target_rows": 5}, "no-estimate", "give rows, keys"),
+    "no size of rows": ({"rows": 5}, "no-estimate", "bytes_per_row"),
+    "keys of no table": ({"keys_from": "files"}, "no-estimate", "name the table"),
+    "an exact plan without counts": (
+        {"rows": 5, "target_rows": 5, "scheme": "exact"},
+        "scheme-unfit",
+        "give keys",
+    ),
+    "a scheme by columns without columns": (
+        {"rows": 5, "target_rows": 5, "scheme": "salted"},
+        "scheme-unfit",
+        "there are none",
+    ),
+    "a coalesce to more": (
+        {"rows": 50, "target_rows": 5, "scheme": "coalesce", "source_tasks": 3},
+        "scheme-unfit",
+        "take repartition",
+    ),
+    "rows that are not those of the keys": (
+        {"keys": ONE_KEY, "rows": 6, "target_rows": 5},
+        "invalid-keys",
+        "leave rows out",
+    ),
+    "a key twice": (
+        {"keys": ONE_KEY | {"values": [["a", "a"]], "rows": [1, 2]}, "target_rows": 5},
+        "invalid-keys",
+        "key 1 (ds=a) is there before",
+    ),
+    "a value of another type": (
+        {"keys": ONE_KEY | {"values": [[5]]}, "target_rows": 5},
+        "invalid-keys",
+        "5 is no value of partition column 'ds'",
+    ),
+    "a type that is none": (
+        {"keys": ONE_KEY | {"columns": [{"name": "ds", "type": "hope"}]}, "target_rows": 5},
+        "unknown-type",
+        "hope",
+    ),
+    "keys of columns that are not known": (
+        {"keys": {"values": [["a"]], "rows": [5]}, "target_rows": 5},
+        "invalid-keys",
+        "give keys.columns",
+    ),
+    "a salt that divides nothing": (
+        {"keys": ONE_KEY, "target_rows": 5, "salt_columns": ["ds"]},
+        "invalid-keys",
+        "name other columns",
+    ),
+}
+
+
+@pytest.mark.parametrize(("request_", "slug", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_planned_is_refused_with_the_reason(
+    http: httpx.Client, request_: dict[str, Any], slug: str, said: str
+) -> None:
+    problem = problem_of(http.post("/write-plans", json=request_), 422, slug)
+
+    assert said in problem["detail"]
+
+
+def test_what_does_not_fit_the_table_is_refused(http: httpx.Client, events: str) -> None:
+    other = ONE_KEY | {"columns": [{"name": "day", "type": "string"}]}
+    with_buckets = {"values": [["2026-11-01"]], "buckets": [0], "rows": [5]}
+    for keys, said in ((other, "partitioned by ds"), (with_buckets, "has no buckets")):
+        answer = http.post("/write-plans", json={"table": events, "keys": keys})
+        assert said in problem_of(answer, 422, "invalid-keys")["detail"]
+
+    answer = http.post("/write-plans", json={"table": events, "keys_from": "history"})
+    assert "give keys" in problem_of(answer, 422, "no-estimate")["detail"]
+
+
+def test_a_table_without_files_history_and_counts_is_told_what_is_missing(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    definition = {
+        "location": str(location),
+        "partition_columns": [{"name": "ds", "type": "date"}],
+    }
+    http.put(f"/tables/{name}", json=definition).raise_for_status()
+
+    unsized = http.post("/write-plans", json={"table": name, "rows": 5})
+    uncounted = http.post("/write-plans", json={"table": name, "target_rows": 5})
+    from_files = http.post("/write-plans", json={"table": name, "keys_from": "files"})
+
+    assert "neither files nor writes" in problem_of(unsized, 422, "no-estimate")["detail"]
+    assert "give rows" in problem_of(uncounted, 422, "no-estimate")["detail"]
+    problem_of(from_files, 409, "table-not-refreshed")
 
 
 def test_a_table_that_is_not_there_is_named(http: httpx.Client) -> None:
     answer = http.post("/write-plans", json={"table": "no_such", "rows": 5})
 
     problem_of(answer, 404, "table-not-found")
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        pytest.param({"target_file_size": 0, "rows": 1}, id="a target of no bytes"),
-        pytest.param({"target_rows": 0, "rows": 1}, id="a target of no rows"),
-        pytest.param({"scheme": "hope", "rows": 1}, id="an unknown scheme"),
-    ],
-)
-def test_what_the_contract_does_not_allow_is_refused(
-    http: httpx.Client, request_: dict[str, Any]
-) -> None:
-    problem_of(http.post("/write-plans", json=request_), 422, "invalid-request")

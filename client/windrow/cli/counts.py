@@ -43,8 +43,8 @@ def read_counts(path: Path, table: TableInfo) -> KeyCounts:
     missing = [name for name in [*names, *besides] if name not in counts.column_names]
     if missing:
         raise CountsFileError(
-            f"{path} has no column {', '.join(missing)}: it must hold {', '.join(names)}"
-            f"{',' if names else ''} {' and '.join(besides)}"
+            f"{path} has no column {', '.join(missing)}: it must hold "
+            f"{', '.join([*names, *besides])}"
         )
     columns = own or [Column(name=name, type=spark_type(counts[name].type)) for name in names]
     return KeyCounts(

@@ -93,7 +93,7 @@ def placed(parts: Parts, task: Ints, tasks: int) -> Outcome:
         small_files=parts.small,
         mean_file=_mean(parts),
         largest_file=parts.largest,
-        largest_task=_largest(weight, deviation),
+        largest_task=max(parts.largest, _largest(weight, deviation)),
         efficiency=len(used) / max(len(parts), 1),
         collisions=float(np.count_nonzero(counts > 1)) * share,
         severe=float(np.count_nonzero(counts > 2)) * share,

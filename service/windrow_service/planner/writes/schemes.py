@@ -37,7 +37,7 @@ def dealt(keys: Keys, tasks: int) -> Outcome:
         small_files=int(pieces[size < SMALL].sum()),
         mean_file=keys.total / files,
         largest_file=float(size.max()),
-        largest_task=keys.total / used,
+        largest_task=max(keys.total / used, float(size.max())),
         efficiency=used / files,
         collisions=float(keys_each > 1),
         severe=float(keys_each > 2),
@@ -93,7 +93,7 @@ def ranged(keys: Keys, tasks: int) -> Outcome:
     passed = np.floor(np.cumsum(parts.weight) / step + 1e-9) if step else np.zeros(len(parts))
     at = np.arange(len(parts))
     bounds = at + 1 + np.minimum(np.minimum.accumulate(passed - at - 1), 0)
-    task = np.minimum(np.concatenate(([0], bounds[:-1])), tasks - 1).astype(np.int64)
+    task = np.minimum(np.concatenate(([0], bounds))[:-1], tasks - 1).astype(np.int64)
     return replace(placed(parts, task, tasks), exact=False)
 
 

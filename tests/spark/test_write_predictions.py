@@ -1,0 +1,96 @@
+"""Predicted collisions are those of a real Spark job, Spark partition by Spark partition."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.planner.writes.keys import Keys
+from windrow_service.planner.writes.murmur3 import hash_columns, hash_int, partition_of
+from windrow_service.planner.writes.schemes import salted
+
+_SALTS = 2
+_DAY = datetime.date(2018, 1, 1)
+
+# Few, as each key, salt and scale is a task.
+KEYS: dict[str, tuple[str, Sequence[Any]]] = {
+    "string": ("string", [None, "", "å", *(f"2018-01-{day:02}" for day in range(1, 8))]),
+    "int": ("int", [None, 0, -1, 2**31 - 1, -(2**31), *range(20180101, 20180106)]),
+    "long": ("bigint", [None, 0, -1, 2**63 - 1, -(2**63), *range(2**40, 2**40 + 5)]),
+    "date": (
+        "date",
+        [None, datetime.date(1969, 12, 31), *(_DAY + datetime.timedelta(day) for day in range(8))],
+    ),
+}
+
+HASHED: dict[str, Sequence[Any]] = {
+    "boolean": [True, False, None],
+    "tinyint": [-128, 5, None],
+    "smallint": [-(2**15), 7, None],
+    "float": [-0.0, 0.0, float("nan"), 1.5, None],
+    "double": [-0.0, float("nan"), float("-inf"), -1.1, None],
+    "decimal(18,3)": [Decimal("-1.234"), Decimal("999999999999999.999"), None],
+    "decimal(38,2)": [Decimal("-1.28"), Decimal("1.28"), Decimal(0), Decimal("9" * 36), None],
+    "string": ["", "a", "abc", "abcd", "abcde", "日本語x", "\U0001f600", None],
+    "timestamp": [datetime.datetime(2018, 1, 1, 3, tzinfo=datetime.timezone.utc), None],
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_rows_go_where_the_prediction_says_at_every_scale(spark: SparkSession, kind: str) -> None:
+    type_, values = KEYS[kind]
+    rows = spark.createDataFrame(
+        [(at, value, salt) for at, value in enumerate(values) for salt in range(_SALTS)],
+        f"key int, part {type_}, salt int",
+    ).coalesce(1).cache()  # fmt: skip
+    hashes = hash_columns([pa.array(values, arrow_type(type_))], len(values))
+    many = np.full(len(values), 10**9, np.int64)
+    keys = Keys.of(many, np.full(len(values), float(_SALTS)), None, hashes)
+    number, salt = np.divmod(np.arange(len(values) * _SALTS), _SALTS)
+
+    for scale in range(1, 21):
+        count = len(values) * _SALTS * scale
+        # Where rows are after the shuffle, and not what a function says of them.
+        placed = (
+            rows.repartition(count, "part", "salt")
+            .select("key", "salt", F.spark_partition_id().alias("task"))
+            .toPandas()
+            .sort_values(["key", "salt"])
+        )
+        expected = partition_of(hash_int(salt, hashes[number]), count)
+        assert placed["task"].tolist() == expected.tolist()
+
+        outcome = salted(keys, _SALTS, scale)
+        held = Counter(placed["task"].tolist())
+        assert outcome.tasks == count
+        assert round(outcome.efficiency * len(number)) == len(held)
+        assert round(outcome.collisions * len(held)) == sum(one > 1 for one in held.values())
+        assert round(outcome.severe * len(held)) == sum(one > 2 for one in held.values())
+        assert outcome.most_keys == max(held.values())
+    rows.unpersist()
+
+
+@pytest.mark.parametrize("type_", HASHED)
+def test_every_type_hashes_as_on_spark(spark: SparkSession, type_: str) -> None:
+    values = HASHED[type_]
+    numbers = range(len(values))
+    frame = spark.createDataFrame(
+        list(zip(numbers, values, strict=True)), f"number int, part {type_}"
+    )
+
+    # Twice, so that the seed is not always the first.
+    said = frame.select("number", F.hash("part", "number", "part").alias("hash")).collect()
+
+    column = pa.array(values, arrow_type(type_))
+    hashes = hash_columns([column, pa.array(numbers, pa.int32()), column], len(values))
+    assert dict(said) == dict(enumerate(hashes.view(np.int32).tolist()))
