@@ -13,6 +13,7 @@ import httpx
 from windrow.caching import CacheCalls
 from windrow.compacting import CompactionCalls
 from windrow.errors import RefreshFailedError, error_of
+from windrow.frame_writes import FrameWriteCalls
 from windrow.models import (
     Plan,
     PlanExplanation,
@@ -50,7 +51,15 @@ _ABANDONED = "urn:windrow:problem:refresh-abandoned"
 Filter = str | Mapping[str, Any]
 
 
-class Client(CacheCalls, CompactionCalls, SnapshotCalls, WorkerCalls, WriteCalls, WritePlanCalls):
+class Client(
+    CacheCalls,
+    CompactionCalls,
+    FrameWriteCalls,
+    SnapshotCalls,
+    WorkerCalls,
+    WriteCalls,
+    WritePlanCalls,
+):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
 
     Every method raises `windrow.errors.ProblemError` (or a class under it) when the

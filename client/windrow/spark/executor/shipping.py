@@ -12,6 +12,9 @@ import pyarrow as pa
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
+# What Spark calls it in its plans.
+READER_NAME = "windrow_reader"
+
 _KEPT_READERS = 16
 
 
@@ -36,4 +39,5 @@ def shipped(packed: bytes, digest: str) -> Task:
             readers[digest] = pickle.loads(zlib.decompress(packed))
         return readers[digest](batches)
 
+    run.__name__ = READER_NAME
     return run

@@ -112,10 +112,12 @@ def _placed_exactly(
     salts: Sequence[Column],
 ) -> DataFrame:
     task_name, first_task, files = new_names(df, _TASK, f"{_KEY_TABLE}_task", f"{_KEY_TABLE}_files")
-    if not keys:
+    if not planned.values and planned.buckets is None:
         task = _task_in(F.lit(planned.first_task[0]), F.lit(planned.files[0]), salts)
         return _repartitioned(df.withColumn(task_name, task), tasks, task_name)
-    own = [*keys_of(df, (column.name for column in planned.columns)), *buckets]
+    own = keys_of(df, (column.name for column in planned.columns))
+    # Of a plan that does not tell them apart, each key's tasks hold all of its buckets.
+    own += buckets if planned.buckets is not None else []
     lookup, own_keys = _key_table(df, planned, first_task, files)
     same = [key.eqNullSafe(named(name)) for key, name in zip(own, own_keys, strict=True)]
     condition = same[0]

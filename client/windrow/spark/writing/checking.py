@@ -1,0 +1,142 @@
+"""What a write has staged, against its input and its plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from windrow.models import Column, KeyReport, Scalar, WritePlan, WriteReport
+from windrow.spark.writing.counting import RowSums, sum_rows, unhashed_columns
+from windrow.spark.writing.values import folder_texts, wire_values
+from windrow.writing.inventories import list_local
+
+_READING_THREADS = 8
+_SMALL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """How long the steps of a write took."""
+
+    count: float
+    write: float
+    check: float
+
+
+def staged_files(folder: str) -> pa.Table:
+    """Return the files below a folder, with `path`, `size_bytes` and `row_count` of their footers.
+
+    Raises:
+        LocationError: Something in it cannot be read.
+    """
+    listed = list_local(folder)
+
+    def row_count(path: str) -> int:
+        return int(pq.read_metadata(os.path.join(folder, path)).num_rows)
+
+    with ThreadPoolExecutor(_READING_THREADS) as threads:
+        counts = list(threads.map(row_count, listed["path"].to_pylist()))
+    return listed.append_column("row_count", pa.array(counts, pa.int64()))
+
+
+def staged_sums(df: DataFrame, partition_columns: Sequence[str], folder: str) -> RowSums:
+    """Read staged files back, and return their `RowSums`.
+
+    Args:
+        df: What was written, for its session and schema.
+        partition_columns: Names of the folders' columns.
+        folder: Absolute path of the files.
+    """
+    reader = df.sparkSession.read.schema(df.schema).option("recursiveFileLookup", "false")
+    return sum_rows(reader.parquet(f"file://{folder}"), partition_columns)
+
+
+def write_report(
+    df: DataFrame,
+    plan: WritePlan,
+    partition_columns: Sequence[Column],
+    files: pa.Table,
+    sums: RowSums,
+    seconds: Seconds,
+) -> WriteReport:
+    """Say what a write was to make, and what it made.
+
+    Args:
+        df: What was written.
+        plan: As which it was written.
+        partition_columns: Of the table.
+        files: What `staged_files` found.
+        sums: Of the rows in them.
+        seconds: How long the steps took.
+    """
+    sizes = files["size_bytes"].to_numpy()
+    counts = files["row_count"].to_numpy()
+    target = plan.target_file_bytes or 0
+    # Where bytes per row are not known, rows are what the target is in.
+    small = sizes < target * _SMALL if target else counts < (plan.target_file_rows or 0) * _SMALL
+    return WriteReport(
+        scheme=plan.scheme,
+        basis=plan.basis,
+        target_file_bytes=target,
+        planned_files=plan.files,
+        tasks=plan.tasks,
+        rows=sums.rows,
+        files=len(files),
+        small_files=int(np.count_nonzero(small)),
+        bytes=int(sizes.sum()),
+        largest_file_bytes=int(sizes.max(initial=0)),
+        row_hash=f"{sums.hash:016x}",
+        unhashed_columns=unhashed_columns(df),
+        count_seconds=round(seconds.count, 3),
+        write_seconds=round(seconds.write, 3),
+        check_seconds=round(seconds.check, 3),
+        commit_seconds=0.0,
+        keys=_key_report(plan, partition_columns, files),
+    )
+
+
+def _key_report(plan: WritePlan, columns: Sequence[Column], files: pa.Table) -> KeyReport | None:
+    if not len(files):
+        return None
+    folders = [path.rpartition("/")[0] for path in files["path"].to_pylist()]
+    encoded = pa.array(folders).dictionary_encode()
+    number = encoded.indices.to_numpy(zero_copy_only=False)
+    count = len(encoded.dictionary)
+    texts = [folder_texts(folder) for folder in encoded.dictionary.to_pylist()]
+    values = [
+        wire_values(column, [of_key[at] for of_key in texts]) for at, column in enumerate(columns)
+    ]
+
+    def total(column: str) -> list[int]:
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, number, files[column].to_numpy())
+        return [int(each) for each in sums]
+
+    planned = _planned_files(plan)
+    keys = list(zip(*values, strict=True)) if values else [()] * count
+    return KeyReport(
+        columns=list(columns),
+        values=values,
+        rows=total("row_count"),
+        files=np.bincount(number, minlength=count).tolist(),
+        bytes=total("size_bytes"),
+        planned_files=None if planned is None else [planned.get(key, 0) for key in keys],
+    )
+
+
+def _planned_files(plan: WritePlan) -> dict[tuple[Scalar, ...], int] | None:
+    """Return the planned files of each key, those of its buckets together."""
+    if plan.keys is None:
+        return None
+    planned: dict[tuple[Scalar, ...], int] = {}
+    keys = zip(*plan.keys.values, strict=True) if plan.keys.values else [()] * len(plan.keys.files)
+    for key, files in zip(keys, plan.keys.files, strict=True):
+        planned[key] = planned.get(key, 0) + files
+    return planned

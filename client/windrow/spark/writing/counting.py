@@ -1,0 +1,174 @@
+"""Rows by key, and an order-independent sum of the hashes of all rows, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from windrow.models import MAX_WRITE_KEYS, BucketSpec, KeyCounts
+from windrow.models import Column as WireColumn
+from windrow.spark.writing.columns import bucket_of, keys_of, named
+from windrow.spark.writing.errors import TooManyKeysError
+from windrow.spark.writing.values import wire_values
+
+# A hash is summed in three parts, none of which overflows a long before 2^41 rows.
+_PART_BITS = 22
+_PARTS = ("windrow_hash_0", "windrow_hash_1", "windrow_hash_2")
+_ROWS = "windrow_rows"
+_HASHLESS = ("calendarinterval", "variant", "geometry", "geography")
+
+
+@dataclass(frozen=True, slots=True)
+class RowSums:
+    """What is the same of two sets of rows that are equal, in whatever order.
+
+    Attributes:
+        rows: How many.
+        hash: Sum of the 64-bit hashes of the rows, modulo 2^64.
+    """
+
+    rows: int
+    hash: int
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows with hash sum {self.hash:016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one pass over the rows has found.
+
+    Attributes:
+        keys: Rows by key; None if there are no rows.
+        sums: Of all rows.
+    """
+
+    keys: KeyCounts | None
+    sums: RowSums
+
+
+def count_rows(
+    df: DataFrame, partition_columns: Sequence[WireColumn], buckets: BucketSpec | None
+) -> Counted:
+    """Count the rows of each key, and sum the hashes of all rows.
+
+    Args:
+        df: The rows.
+        partition_columns: Of the table, in its types; `df` has columns of these names.
+        buckets: Of the table.
+
+    Raises:
+        TooManyKeysError: There are more keys than a plan may have.
+        InvalidValueError: A value is none of its column's type.
+    """
+    names = [column.name for column in partition_columns]
+    keys = [key.cast("string").alias(f"k{at}") for at, key in enumerate(keys_of(df, names))]
+    if buckets is not None:
+        keys.append(bucket_of(buckets).alias("bucket"))
+    counted = df.groupBy(*keys).agg(*sums_of(df, names)).limit(MAX_WRITE_KEYS + 1)
+    found = collected(counted)
+    if len(found) > MAX_WRITE_KEYS:
+        by = names if buckets is None else [*names, f"bucket of {', '.join(buckets.columns)}"]
+        raise TooManyKeysError(tuple(by))
+    rows = [int(count) for count in found[_ROWS].to_pylist()]
+    totals = {_ROWS: sum(rows)}
+    totals |= {part: sum(value or 0 for value in found[part].to_pylist()) for part in _PARTS}
+    values = [
+        wire_values(column, found[f"k{at}"].to_pylist())
+        for at, column in enumerate(partition_columns)
+    ]
+    sums = row_sums(totals)
+    if not sums.rows:
+        return Counted(None, sums)
+    return Counted(
+        KeyCounts(
+            columns=list(partition_columns) or None,
+            values=values,
+            buckets=None if buckets is None else found["bucket"].to_pylist(),
+            rows=rows,
+        ),
+        sums,
+    )
+
+
+def sum_rows(df: DataFrame, partition_columns: Iterable[str]) -> RowSums:
+    """Count rows and sum their hashes."""
+    return row_sums(collected(df.agg(*sums_of(df, partition_columns))).to_pylist()[0])
+
+
+def sums_of(df: DataFrame, partition_columns: Iterable[str]) -> list[Column]:
+    """Return what is aggregated for `row_sums`, also fit for `df.observe`."""
+    hashed = [column for column in _hashed(df, partition_columns) if column is not None]
+    if not hashed:
+        parts = [F.lit(0).cast("bigint")] * len(_PARTS)
+    else:
+        whole = F.xxhash64(*hashed)
+        mask = F.lit((1 << _PART_BITS) - 1)
+        parts = [
+            whole.bitwiseAND(mask),
+            F.shiftrightunsigned(whole, _PART_BITS).bitwiseAND(mask),
+            F.shiftrightunsigned(whole, 2 * _PART_BITS),
+        ]
+    sums = [F.sum(part).alias(name) for part, name in zip(parts, _PARTS, strict=True)]
+    return [F.count(F.lit(1)).alias(_ROWS), *sums]
+
+
+def row_sums(totals: Mapping[str, Any]) -> RowSums:
+    """Put the parts together again."""
+    parts = [int(totals[part] or 0) for part in _PARTS]
+    whole = sum(part << (_PART_BITS * at) for at, part in enumerate(parts))
+    return RowSums(int(totals[_ROWS] or 0), whole % (1 << 64))
+
+
+def unhashed_columns(df: DataFrame) -> list[str]:
+    """Return the columns that Spark has no hash of, so that only their rows are counted."""
+    names = df.columns
+    return [name for name, column in zip(names, _hashed(df, ()), strict=True) if column is None]
+
+
+def is_hashable(type_: DataType) -> bool:
+    """Tell whether Spark's `xxhash64` takes a column of this type."""
+    if isinstance(type_, MapType) or type_.typeName() in _HASHLESS:
+        return False
+    if isinstance(type_, ArrayType):
+        return is_hashable(type_.elementType)
+    if isinstance(type_, StructType):
+        return all(is_hashable(field.dataType) for field in type_.fields)
+    return True
+
+
+def collected(df: DataFrame) -> pa.Table:
+    """Return few rows as Arrow."""
+    if hasattr(df, "toArrow"):
+        return df.toArrow()
+    # Before Spark 4.0 the same is there, as what `toPandas` builds on.
+    batches = df._collect_as_arrow()
+    if batches:
+        return pa.Table.from_batches(batches)
+    return pa.table({name: [] for name in df.columns})
+
+
+def _hashed(df: DataFrame, partition_columns: Iterable[str]) -> list[Column | None]:
+    """Return what is hashed of each column; what folder names tell is hashed as they tell it."""
+    partition = set(partition_columns)
+    columns: list[Column | None] = []
+    for field in df.schema.fields:
+        if field.name in partition:
+            columns += keys_of(df, [field.name])
+        elif is_hashable(field.dataType):
+            columns.append(named(field.name))
+        elif isinstance(field.dataType, MapType) and _is_sortable(field.dataType):
+            columns.append(F.array_sort(F.map_entries(named(field.name))))
+        else:
+            columns.append(None)
+    return columns
+
+
+def _is_sortable(type_: MapType) -> bool:
+    return is_hashable(type_.keyType) and is_hashable(type_.valueType)

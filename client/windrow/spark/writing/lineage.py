@@ -1,0 +1,292 @@
+"""Which columns of a DataFrame have the same value at every attempt, from its analysed plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from windrow.spark.executor.shipping import READER_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Unstable:
+    """Why a column may have another value.
+
+    Attributes:
+        reason: In words that follow the column's name.
+        per_query: Whether the value changes only from one query to the next, as the time does:
+            all attempts of one query see the same.
+    """
+
+    reason: str
+    per_query: bool = False
+
+
+# By the number of Spark's expression id.
+_Reasons = dict[int, Unstable]
+
+_TIMES = {
+    "CurDateExpressionBuilder",
+    "CurrentBatchTimestamp",
+    "CurrentDate",
+    "CurrentTime",
+    "CurrentTimestamp",
+    "LocalTimestamp",
+    "Now",
+}
+_CODE = {
+    "PythonUDF",
+    "ScalaUDF",
+    "PythonUDAF",
+    "ScalaAggregator",
+    "HiveGenericUDF",
+    "HiveSimpleUDF",
+}
+_SUBQUERIES = {"Exists", "LateralSubquery", "ListQuery", "ScalarSubquery"}
+# Of these the result hangs on the rows alone, in whatever order they come, if sums are exact.
+_ORDERLESS = {
+    "Average",
+    "BitAndAgg",
+    "BitOrAgg",
+    "BitXorAgg",
+    "BoolAnd",
+    "BoolOr",
+    "Count",
+    "CountIf",
+    "Max",
+    "Min",
+    "Sum",
+}
+_SUMS = {"Average", "Sum"}
+_INEXACT = {"float", "double"}
+# Over a window sorted by values, these are the same for rows that are alike in them.
+_TIELESS = {"CumeDist", "DenseRank", "PercentRank", "Rank"}
+
+
+def unstable_columns(df: DataFrame) -> dict[str, Unstable]:
+    """Return the columns that may have other values when a task runs again, and why.
+
+    A source is taken as read the same each time. What is made by code that Spark cannot look
+    into, and by plan nodes that are not known here, is unstable.
+
+    Args:
+        df: Of a classic session.
+    """
+    plan = df._jdf.queryExecution().analyzed()
+    reasons = _plan_reasons(plan)
+    return {
+        attribute.name(): reasons[number]
+        for attribute in _items(plan.output())
+        if (number := _id(attribute)) in reasons
+    }
+
+
+def _plan_reasons(root: Any) -> _Reasons:
+    """Walk a plan from its leaves up; without recursion, as plans of loops are deep."""
+    by_node: dict[int, _Reasons] = {}
+    definitions: dict[int, list[Unstable | None]] = {}
+    # In the order in which they are met, so that a node has a lower number than its children.
+    nodes: list[Any] = []
+    parents: list[int] = []
+    stack: list[tuple[Any, int]] = [(root, -1)]
+    while stack:
+        node, parent = stack.pop()
+        number = len(nodes)
+        nodes.append(node)
+        parents.append(parent)
+        # Common table expressions are met last, and so are known first.
+        stack += [(child, number) for child in _items(node.children())]
+    children: list[list[int]] = [[] for _ in nodes]
+    for number, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(number)
+    for number in reversed(range(len(nodes))):
+        below = [(nodes[child], by_node.pop(child)) for child in reversed(children[number])]
+        by_node[number] = _node_reasons(nodes[number], below, definitions)
+    return by_node[0]
+
+
+def _node_reasons(
+    node: Any,
+    children: Sequence[tuple[Any, _Reasons]],
+    definitions: dict[int, list[Unstable | None]],
+) -> _Reasons:
+    known: _Reasons = {}
+    for _, reasons in children:
+        known |= reasons
+    kind = _kind(node)
+    if kind in ("Project", "Aggregate"):
+        made = node.projectList() if kind == "Project" else node.aggregateExpressions()
+        _add_named(known, made)
+    elif kind == "Window":
+        _add_named(known, node.windowExpressions())
+    elif kind == "Generate":
+        _add_all(known, node.generatorOutput(), _reason(node.generator(), known))
+    elif kind == "Expand":
+        for projection in _items(node.projections()):
+            for attribute, expression in zip(
+                _items(node.output()), _items(projection), strict=True
+            ):
+                _add(known, attribute, _reason(expression, known))
+    elif kind in ("Union", "Intersect", "Except"):
+        for child, reasons in children:
+            for attribute, own in zip(_items(node.output()), _items(child.output()), strict=True):
+                _add(known, attribute, reasons.get(_id(own)))
+    elif kind == "Deduplicate":
+        keys = {_id(key) for key in _items(node.keys())}
+        for attribute in _items(node.output()):
+            if _id(attribute) not in keys:
+                _add(known, attribute, Unstable("it is that of whichever duplicate came first"))
+    elif kind == "CTERelationDef":
+        definitions[int(node.id())] = [known.get(_id(one)) for one in _items(node.output())]
+    elif kind == "CTERelationRef":
+        defined = definitions.get(int(node.cteId()), [])
+        for attribute, reason in zip(_items(node.output()), defined, strict=False):
+            _add(known, attribute, reason)
+    elif children and not _is_own_reader(node):
+        _refuse_new(known, node, kind, [child for child, _ in children])
+    return known
+
+
+def _refuse_new(known: _Reasons, node: Any, kind: str, children: Sequence[Any]) -> None:
+    """Note of columns that an unknown node makes that nothing is known of them."""
+    passed = {_id(attribute) for child in children for attribute in _items(child.output())}
+    for attribute in _items(node.output()):
+        if _id(attribute) not in passed:
+            _add(known, attribute, Unstable(f"{kind} makes it, of which Spark does not tell how"))
+
+
+def _is_own_reader(node: Any) -> bool:
+    """Tell whether a node reads files as a split plan says, whose rows are always the same."""
+    if not _kind(node).startswith(("MapInArrow", "PythonMapInArrow")):
+        return False
+    return str(node.func().name()) == READER_NAME
+
+
+def _add_named(known: _Reasons, expressions: Any) -> None:
+    # An alias may not see others of its own list.
+    made = [(one, _reason(one, known)) for one in _items(expressions)]
+    for expression, reason in made:
+        _add(known, expression, reason)
+
+
+def _add_all(known: _Reasons, attributes: Any, reason: Unstable | None) -> None:
+    for attribute in _items(attributes):
+        _add(known, attribute, reason)
+
+
+def _add(known: _Reasons, attribute: Any, reason: Unstable | None) -> None:
+    number = _id(attribute)
+    if reason is not None and (number not in known or known[number].per_query):
+        known[number] = reason
+
+
+def _reason(root: Any, known: Mapping[int, Unstable]) -> Unstable | None:
+    """Return why an expression may have another value; None if it has always the same.
+
+    What changes within a query outweighs what changes from one to the next.
+    """
+    found: Unstable | None = None
+    stack = [root]
+    while stack:
+        expression = stack.pop()
+        kind = _kind(expression)
+        reason, known_below = _own_reason(expression, kind, known)
+        if reason is not None and (found is None or found.per_query):
+            found = reason
+        if not known_below:
+            stack += _items(expression.children())
+    return found
+
+
+def _own_reason(
+    expression: Any, kind: str, known: Mapping[int, Unstable]
+) -> tuple[Unstable | None, bool]:
+    """Return what is wrong with an expression itself, and whether that settles what is in it."""
+    if kind == "AttributeReference":
+        return known.get(_id(expression)), True
+    if kind == "WindowExpression":
+        return _window_reason(expression), False
+    if kind == "AggregateExpression":
+        return _aggregate_reason(expression.aggregateFunction()), False
+    if kind in _TIMES:
+        return Unstable(f"{_name(expression)} is the time of the query", per_query=True), True
+    if kind in _CODE:
+        return Unstable("a user-defined function makes it, which may differ each time"), True
+    if kind in _SUBQUERIES:
+        return _subquery_reason(expression), False
+    # Only where the children are not what is to blame, so that the reason names the function.
+    if not expression.deterministic() and all(
+        child.deterministic() for child in _items(expression.children())
+    ):
+        return Unstable(f"{_name(expression)} differs at each attempt"), False
+    return None, False
+
+
+def _aggregate_reason(function: Any) -> Unstable | None:
+    kind = _kind(function)
+    if kind in _CODE:
+        return None
+    if kind not in _ORDERLESS:
+        return Unstable(f"{_name(function)} may depend on the order in which rows come")
+    if kind in _SUMS and any(
+        child.dataType().typeName() in _INEXACT for child in _items(function.children())
+    ):
+        return Unstable(
+            f"{_name(function)} of {_items(function.children())[0].dataType().typeName()} numbers "
+            "differs in its last digits with the order in which rows come"
+        )
+    return None
+
+
+def _window_reason(expression: Any) -> Unstable | None:
+    function = expression.windowFunction()
+    kind = _kind(function)
+    if kind in _TIELESS:
+        return None
+    if kind == "AggregateExpression":
+        # Over rows, not values: which of two equal rows comes first is not settled.
+        frame = expression.windowSpec().frameSpecification()
+        if _kind(frame) == "SpecifiedWindowFrame" and _kind(frame.frameType()) == "RowFrame$":
+            bounds = {_kind(frame.lower()), _kind(frame.upper())}
+            if bounds != {"UnboundedPreceding$", "UnboundedFollowing$"}:
+                return Unstable("a window over rows depends on their order, which ties leave open")
+        return None
+    return Unstable(f"{_name(function)} depends on the order of rows, which ties leave open")
+
+
+def _subquery_reason(expression: Any) -> Unstable | None:
+    plan = expression.plan()
+    reasons = _plan_reasons(plan)
+    for attribute in _items(plan.output()):
+        if _id(attribute) in reasons:
+            return reasons[_id(attribute)]
+    return None
+
+
+# --- the JVM's objects ------------------------------------------------------
+
+
+def _items(sequence: Any) -> list[Any]:
+    return list(_iterated(sequence))
+
+
+def _iterated(sequence: Any) -> Iterator[Any]:
+    iterator = sequence.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def _kind(thing: Any) -> str:
+    return str(thing.getClass().getSimpleName())
+
+
+def _name(expression: Any) -> str:
+    return f"`{expression.prettyName()}`"
+
+
+def _id(attribute: Any) -> int:
+    return int(attribute.exprId().id())

@@ -1,0 +1,119 @@
+"""The columns of a DataFrame against those of the table that it is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+)
+
+from windrow.models import Column, TableInfo, WriteMode
+from windrow.spark.types import spark_schema
+from windrow.spark.writing.columns import named
+from windrow.spark.writing.errors import UnfitRowsError
+
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+
+
+def partition_columns_of(table: TableInfo) -> list[Column]:
+    """Return a table's partition columns; none if it neither declares any nor has files yet."""
+    declared = table.definition.partition_columns
+    if table.current_snapshot is not None:
+        return table.current_snapshot.partition_columns
+    return declared if declared is not None else []
+
+
+def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
+    """Return rows with the table's columns: in its order, spelled and typed as it has them.
+
+    Partition columns keep their types, as folders hold them as text.
+
+    Args:
+        df: The rows; names are compared as Spark does, whatever their case.
+        table: What they are written to. One without files and declared columns takes any.
+        mode: `overwrite` takes any columns where the table declares none.
+
+    Raises:
+        UnfitRowsError: Columns are unknown, missing, there twice or of another type; all are named.
+    """
+    partition = partition_columns_of(table)
+    own = {name.lower(): name for name in df.columns}
+    if len(own) < len(df.columns):
+        twice = sorted({name for name in df.columns if name not in own.values()})
+        raise UnfitRowsError(table.name, f"they have column {', '.join(twice)} twice")
+    wanted = _data_columns(table, mode, {column.name.lower() for column in partition})
+    missing = [
+        column.name for column in (*(wanted or ()), *partition) if column.name.lower() not in own
+    ]
+    if missing:
+        raise UnfitRowsError(
+            table.name, f"they lack {_listed(missing)}; add it with `withColumn`, null if need be"
+        )
+    keys = [named(own[column.name.lower()]).alias(column.name) for column in partition]
+    known = {column.name.lower() for column in partition}
+    if wanted is None:
+        data = [named(name) for lower, name in own.items() if lower not in known]
+    else:
+        known |= {column.name.lower() for column in wanted}
+        unknown = [name for lower, name in own.items() if lower not in known]
+        if unknown:
+            raise UnfitRowsError(
+                table.name,
+                f"the table has no {_listed(unknown)}; drop it, or register the table with it",
+            )
+        types = spark_schema(wanted)
+        conflicts = []
+        data = []
+        for column, field in zip(wanted, types.fields, strict=True):
+            name = own[column.name.lower()]
+            type_ = df.schema[name].dataType
+            if not _goes_into(type_, field.dataType):
+                conflicts.append(f"{name!r} is {type_.simpleString()}, in the table {column.type}")
+            chosen = named(name)
+            if type_.simpleString() != field.dataType.simpleString():
+                chosen = chosen.cast(field.dataType)
+            data.append(chosen.alias(column.name))
+        if conflicts:
+            raise UnfitRowsError(table.name, f"{'; '.join(conflicts)}; cast what differs")
+    if not data:
+        raise UnfitRowsError(table.name, "they have partition columns alone, and files hold none")
+    return df.select(*data, *keys)
+
+
+def _data_columns(
+    table: TableInfo, mode: WriteMode, partition_columns: set[str]
+) -> list[Column] | None:
+    columns = table.definition.columns
+    if columns is None:
+        snapshot = table.current_snapshot
+        if mode == "overwrite" or snapshot is None or not snapshot.file_count:
+            return None
+        columns = snapshot.columns
+    return [column for column in columns if column.name.lower() not in partition_columns]
+
+
+def _goes_into(type_: DataType, wanted: DataType) -> bool:
+    """Tell whether every value of a type is one of the wanted type, and stays what it is."""
+    if type_.simpleString() == wanted.simpleString() or isinstance(type_, NullType):
+        return True
+    if isinstance(type_, _INTEGERS) and isinstance(wanted, _INTEGERS):
+        return _INTEGERS.index(type(type_)) < _INTEGERS.index(type(wanted))
+    if isinstance(type_, DecimalType) and isinstance(wanted, DecimalType):
+        whole, wanted_whole = type_.precision - type_.scale, wanted.precision - wanted.scale
+        return bool(wanted_whole >= whole and wanted.scale >= type_.scale)
+    return isinstance(type_, FloatType) and isinstance(wanted, DoubleType)
+
+
+def _listed(names: Sequence[str]) -> str:
+    word = "column" if len(names) == 1 else "columns"
+    return f"{word} {', '.join(repr(name) for name in names)}"

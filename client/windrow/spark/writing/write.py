@@ -1,0 +1,279 @@
+"""The whole of a planned write: count, plan, place, stage, check, commit."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation
+
+from windrow.client import Client
+from windrow.errors import ProblemError
+from windrow.models import (
+    Column,
+    TableInfo,
+    WriteMode,
+    WriteOutcome,
+    WritePlan,
+    WritePlanRequest,
+    WriteReport,
+)
+from windrow.spark.placement import require_classic
+from windrow.spark.writing.checking import Seconds, staged_files, staged_sums, write_report
+from windrow.spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
+from windrow.spark.writing.errors import (
+    NoSaltError,
+    NotReproducibleError,
+    StagingFailedError,
+    UnfitRowsError,
+)
+from windrow.spark.writing.lineage import unstable_columns
+from windrow.spark.writing.salts import check_keys, check_salts, default_salts
+from windrow.spark.writing.sampling import sampled_row_bytes
+from windrow.spark.writing.schemas import fitted, partition_columns_of
+from windrow.spark.writing.staging import stage
+from windrow.spark.writing.values import InvalidValueError
+from windrow.writing import begin
+
+# Where the rows per key come from: a pass over the data, the table's files, or its last write.
+Counts: TypeAlias = Literal["count", "files", "history"]
+
+_NO_ESTIMATE = "urn:windrow:problem:no-estimate"
+_UNSALTED = {"coalesce", "repartition", "columns", "range"}
+_CAUSE = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
+
+
+def write(
+    client: Client,
+    df: DataFrame,
+    table: str,
+    mode: WriteMode = "append",
+    *,
+    counts: Counts | None = None,
+    options: Mapping[str, Any],
+) -> WriteReport:
+    """Write rows to a table as `Client.write` says."""
+    require_classic(df.sparkSession)
+    prepared = _Prepared.of(client.table(table), df, mode, options)
+    with begin(client, table, mode) as staged:
+        with _staging_errors(table):
+            # Beside the data's folder, so that nothing of it can be moved into the table.
+            planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
+            report = _staged(prepared, planned, staged.folder)
+        began_s = time.monotonic()
+        staged.commit(report)
+    return report.model_copy(update={"commit_seconds": round(time.monotonic() - began_s, 3)})
+
+
+def plan_write(
+    client: Client,
+    df: DataFrame,
+    table: str,
+    mode: WriteMode = "append",
+    *,
+    counts: Counts | None = None,
+    options: Mapping[str, Any],
+) -> WritePlan:
+    """Plan how to write rows to a table as `Client.plan_write` says."""
+    require_classic(df.sparkSession)
+    prepared = _Prepared.of(client.table(table), df, mode, {"compare": True, **options})
+    with tempfile.TemporaryDirectory(prefix="windrow-") as scratch, _staging_errors(table):
+        return _planned(client, prepared, counts, f"{scratch}/sample").plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A write that has passed all checks that need no look at the rows.
+
+    Attributes:
+        df: The rows, with the columns of the table.
+        table: What they are written to.
+        partition_columns: Of the table.
+        request: What the caller says, with the salts chosen.
+        no_salt: Why none was, if there is no column fit for it.
+    """
+
+    df: DataFrame
+    table: TableInfo
+    partition_columns: list[Column]
+    request: WritePlanRequest
+    no_salt: NoSaltError | None
+
+    @classmethod
+    def of(
+        cls, table: TableInfo, df: DataFrame, mode: WriteMode, options: Mapping[str, Any]
+    ) -> _Prepared:
+        request = WritePlanRequest.model_validate(
+            {"compare": False, **options, "table": table.name}
+        )
+        rows = fitted(df, table, mode)
+        columns = partition_columns_of(table)
+        names = [column.name for column in columns]
+        spec = table.definition.bucket_spec
+        buckets = list(spec.columns) if spec is not None else []
+        for name in (*buckets, *request.salt_columns):
+            if name not in rows.columns:
+                use = "bucketed by" if name in buckets else "to be salted by"
+                raise UnfitRowsError(table.name, f"they have no column {name!r} that it is {use}")
+        unstable = unstable_columns(rows)
+        check_keys([*names, *buckets], unstable)
+        check_salts(rows, request.salt_columns, unstable)
+        no_salt = None
+        if not request.salt_columns:
+            try:
+                salts = default_salts(rows, names, unstable)
+            except NoSaltError as error:
+                no_salt = error
+            else:
+                request = request.model_copy(update={"salt_columns": salts})
+        return cls(rows, table, columns, request, no_salt)
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.partition_columns]
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan, and what the pass over the rows that it rests on has found, if there was one."""
+
+    plan: WritePlan
+    sums: RowSums | None
+    count_seconds: float
+
+
+def _planned(
+    client: Client, prepared: _Prepared, counts: Counts | None, sample_folder: str
+) -> _Planned:
+    request = prepared.request
+    began_s = time.monotonic()
+    sums: RowSums | None = None
+    static = request.rows is not None or request.files is not None
+    if counts == "count" or (counts is None and not static):
+        try:
+            counted = count_rows(
+                prepared.df, prepared.partition_columns, prepared.table.definition.bucket_spec
+            )
+        except InvalidValueError as error:
+            raise UnfitRowsError(prepared.table.name, str(error)) from error
+        sums = counted.sums
+        if counted.keys is None:
+            return _Planned(_single_task(prepared, "repartition"), sums, time.monotonic() - began_s)
+        request = request.model_copy(update={"keys": counted.keys, "rows": None})
+    elif counts is not None:
+        request = request.model_copy(update={"keys_from": counts})
+    try:
+        plan = client.write_plan(request)
+    except ProblemError as error:
+        sampled = None
+        if error.problem.type == _NO_ESTIMATE and request.bytes_per_row is None:
+            sampled = sampled_row_bytes(
+                prepared.df,
+                request.keys,
+                _single_task(prepared, "coalesce"),
+                prepared.table,
+                sample_folder,
+            )
+        if sampled is None:
+            raise
+        plan = client.write_plan(request.model_copy(update={"bytes_per_row": sampled}))
+    if prepared.no_salt is not None and _needs_salt(plan):
+        raise prepared.no_salt
+    return _Planned(plan, sums, time.monotonic() - began_s)
+
+
+def _needs_salt(plan: WritePlan) -> bool:
+    if plan.scheme == "exact" and plan.keys is not None:
+        return max(plan.keys.files, default=0) > 1
+    return plan.scheme not in _UNSALTED
+
+
+def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]) -> WritePlan:
+    """Return the plan of a write that one task makes, as it has few rows or none."""
+    return WritePlan(
+        table=prepared.table.name,
+        snapshot_id=None,
+        target_file_bytes=prepared.request.target_file_size,
+        target_file_rows=prepared.request.target_rows,
+        basis="rows",
+        row_size=None,
+        rows=0,
+        files=0,
+        files_low=0,
+        files_high=0,
+        scheme=scheme,
+        tasks=1,
+        partition_columns=prepared.partition_columns,
+        salt_columns=[],
+        outcome=WriteOutcome(
+            scheme=scheme,
+            serves=True,
+            reason="one task is enough",
+            tasks=1,
+            files=0,
+            small_files=0,
+            mean_file=0,
+            largest_file=0,
+            largest_task=0,
+            mean_file_bytes=0,
+            largest_file_bytes=0,
+            largest_task_bytes=0,
+            efficiency=1,
+            collisions=0,
+            severe_collisions=0,
+            most_keys_in_a_task=0,
+            exact=True,
+        ),
+    )
+
+
+def _staged(prepared: _Prepared, planned: _Planned, folder: str) -> WriteReport:
+    """Stage the rows, and make sure that they are those of the data."""
+    df, names = prepared.df, prepared.names
+    began_s = time.monotonic()
+    expected = planned.sums
+    if expected is not None:
+        if expected.rows:
+            stage(df, planned.plan, prepared.table, folder)
+        written_s = time.monotonic()
+    else:
+        observation = Observation()
+        stage(df.observe(observation, *sums_of(df, names)), planned.plan, prepared.table, folder)
+        written_s = time.monotonic()
+        expected = row_sums(observation.get)
+    files = staged_files(folder)
+    found = staged_sums(df, names, folder) if len(files) else RowSums(0, 0)
+    if found != expected and planned.sums is None:
+        # A map task that ran twice is observed twice, so that only a pass of its own can tell.
+        expected = sum_rows(df, names)
+    if found != expected:
+        raise NotReproducibleError(prepared.table.name, str(expected), str(found))
+    seconds = Seconds(planned.count_seconds, written_s - began_s, time.monotonic() - written_s)
+    try:
+        return write_report(df, planned.plan, prepared.partition_columns, files, found, seconds)
+    except InvalidValueError as error:
+        raise UnfitRowsError(prepared.table.name, str(error)) from error
+
+
+@contextmanager
+def _staging_errors(table: str) -> Iterator[None]:
+    """Say in one line why Spark could not read, count or stage the rows.
+
+    Raises:
+        StagingFailedError: In place of Spark's own errors.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        causes = _CAUSE.findall(str(error))
+        reason = causes[-1] if causes else str(error).partition("\n")[0]
+        raise StagingFailedError(table, reason) from error
+    except OSError as error:
+        raise StagingFailedError(table, str(error)) from error

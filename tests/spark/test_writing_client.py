@@ -1,0 +1,275 @@
+"""Whole writes through `client.write`: planned files, checked rows, and what is refused."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import windrow
+from windrow.errors import ProblemError
+from windrow.spark.writing.errors import (
+    NoSaltError,
+    NotReproducibleError,
+    StagingFailedError,
+    UnfitRowsError,
+    UnstableColumnError,
+)
+
+pytestmark = pytest.mark.spark
+
+_DAYS = {"ds": "date"}
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+        yield client
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Path:
+    folder = tmp_path / "events"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def events(spark: SparkSession) -> DataFrame:
+    """4,000 rows: 2,000 of the first day, 1,000 of the next, and so on; a tenth without a day."""
+    day = F.expr("date_add(date'2026-11-01', 2 - cast(log2(1 + id % 7) as int))")
+    return spark.range(4_000).select(
+        "id",
+        F.concat(F.lit("name-"), F.col("id")).alias("name"),
+        F.when(F.col("id") % 10 != 3, day).alias("ds"),
+    )
+
+
+def files_of(location: Path) -> list[Path]:
+    return sorted(path for path in location.rglob("*") if path.is_file())
+
+
+def ids_in(spark: SparkSession, location: Path) -> list[int]:
+    return sorted(row.id for row in spark.read.parquet(str(location)).select("id").collect())
+
+
+def test_a_write_makes_the_planned_files_and_publishes_all_rows(
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    report = client.write(events, "events", target_rows=300)
+
+    files = files_of(location)
+    assert ids_in(spark, location) == list(range(4_000))
+    assert (report.rows, report.files, report.planned_files) == (4_000, len(files), len(files))
+    assert report.scheme == "exact"
+    assert report.keys is not None
+    assert report.keys.planned_files == report.keys.files
+    assert report.unhashed_columns == []
+    assert max(pq.read_metadata(path).num_rows for path in files) < 1.5 * 300
+    snapshot = client.table("events").current_snapshot
+    assert snapshot is not None
+    assert (snapshot.file_count, snapshot.row_count) == (len(files), 4_000)
+    assert client.read(spark, "events").count() == 4_000
+    (record,) = client.writes("events")
+    assert record.state == "published"
+
+
+@pytest.mark.parametrize("counts", ["files", "history"])
+def test_a_later_write_takes_its_keys_from_what_is_there_without_a_pass(
+    spark: SparkSession,
+    client: windrow.Client,
+    location: Path,
+    events: DataFrame,
+    counts: str,
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    first = client.write(events, "events", target_rows=300)
+
+    more = events.withColumn("id", F.col("id") + 4_000)
+    second = client.write(more, "events", target_rows=300, counts=counts)  # type: ignore[arg-type]
+
+    assert ids_in(spark, location) == list(range(8_000))
+    assert second.files == first.files
+    assert second.row_hash != first.row_hash
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
+def test_an_overwrite_leaves_the_rows_that_it_must(
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame, mode: str
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    client.write(events, "events", target_rows=1_000)
+    kept = {row.id for row in events.where("ds > '2026-11-01'").select("id").collect()}
+    first = events.where("ds = '2026-11-01' and id < 1000")
+
+    client.write(first, "events", mode, target_rows=1_000)  # type: ignore[arg-type]
+
+    replaced = {row.id for row in first.select("id").collect()}
+    without_day = {row.id for row in events.where("ds is null").select("id").collect()}
+    wanted = replaced if mode == "overwrite" else replaced | kept | without_day
+    assert set(ids_in(spark, location)) == wanted
+
+
+def test_a_table_without_partitions_is_written_without_empty_files(
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns={})
+
+    report = client.write(events.drop("ds"), "events", target_rows=1_000)
+
+    assert report.files == 4
+    assert ids_in(spark, location) == list(range(4_000))
+    assert all(path.suffix == ".parquet" for path in files_of(location))
+
+
+def test_bytes_per_row_of_a_new_table_are_measured_on_a_sample(
+    client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    plan = client.plan_write(events, "events", target_file_size="10kB")
+    report = client.write(events, "events", target_file_size="10kB")
+
+    assert plan.row_size is not None
+    assert 4 < plan.row_size.bytes_per_row < 60
+    assert plan.others
+    assert report.files == plan.files > 4
+    assert report.largest_file_bytes < 20_000
+
+
+def test_columns_that_do_not_fit_are_all_named_before_any_work(
+    client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table(
+        "events",
+        str(location),
+        columns={"id": "bigint", "name": "string"},
+        partition_columns=_DAYS,
+    )
+
+    with pytest.raises(UnfitRowsError, match="lack columns 'name', 'ds'"):
+        client.write(events.select("id"), "events")
+    with pytest.raises(UnfitRowsError, match="has no columns 'more', 'other'"):
+        client.write(events.selectExpr("*", "1 AS more", "2 AS other"), "events")
+    with pytest.raises(UnfitRowsError, match="'id' is string, in the table bigint"):
+        client.write(events.withColumn("id", F.col("id").cast("string")), "events")
+    with pytest.raises(UnfitRowsError, match="twice"):
+        client.write(events.selectExpr("*", "1 AS ID"), "events")
+    assert list(location.iterdir()) == []
+
+
+def test_narrower_columns_of_any_case_and_order_are_widened(
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table(
+        "events",
+        str(location),
+        columns={"id": "bigint", "name": "string"},
+        partition_columns=_DAYS,
+    )
+    narrow = events.selectExpr("ds AS DS", "name", "cast(id AS int) AS ID")
+
+    client.write(narrow, "events", target_rows=1_000)
+
+    assert spark.read.parquet(str(location)).schema["id"].dataType.simpleString() == "bigint"
+    assert client.read(spark, "events").columns == ["id", "name", "ds"]
+
+
+def test_a_partition_value_that_the_table_cannot_hold_is_named(
+    client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    with pytest.raises(UnfitRowsError, match="'tomorrow' is no value of partition column 'ds'"):
+        client.write(events.withColumn("ds", F.lit("tomorrow")), "events", target_rows=100)
+    assert list(location.iterdir()) == []
+
+
+def test_data_that_differs_each_time_is_refused_and_leaves_nothing(
+    client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    # Of Spark's own functions even `uuid()` is repeatable: its seed is fixed in the plan.
+    new = F.udf(lambda _: uuid.uuid4().hex, "string").asNondeterministic()
+    different = events.withColumn("x", new("id"))
+
+    with pytest.raises(NotReproducibleError, match="not the same each time"):
+        client.write(different, "events", target_rows=300)
+    assert list(location.iterdir()) == []
+
+
+def test_a_task_that_fails_leaves_nothing_and_says_why(
+    client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    failing = events.withColumn(
+        "name", F.when(F.col("id") == 3_999, F.raise_error(F.lit("no more"))).otherwise("a")
+    )
+
+    with pytest.raises(StagingFailedError, match="no more"):
+        client.write(failing, "events", target_rows=300)
+    assert list(location.iterdir()) == []
+
+
+def test_impossible_options_are_refused(
+    client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    with pytest.raises(ProblemError, match="max_files is 100"):
+        client.write(events, "events", target_rows=1, max_files=100)
+    with pytest.raises(UnfitRowsError, match="no column 'nothing'"):
+        client.write(events, "events", target_rows=100, salt_columns=["nothing"])
+    with pytest.raises(ValueError, match="target_rows"):
+        client.write(events, "events", target_rows=0)
+    assert list(location.iterdir()) == []
+
+
+def _random_day(df: DataFrame) -> DataFrame:
+    return df.withColumn("ds", F.expr("date_add(ds, cast(rand() * 3 AS int))"))
+
+
+def _first_name(df: DataFrame) -> DataFrame:
+    return df.groupBy("id").agg(F.first("name").alias("name"), F.first("ds").alias("ds"))
+
+
+@pytest.mark.parametrize("made", [_random_day, _first_name])
+def test_partition_columns_that_differ_at_each_attempt_are_refused(
+    client: windrow.Client,
+    location: Path,
+    events: DataFrame,
+    made: Callable[[DataFrame], DataFrame],
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    with pytest.raises(UnstableColumnError, match="'ds' cannot be a partition"):
+        client.write(made(events), "events", target_rows=300)
+
+
+def test_large_keys_without_a_stable_column_are_refused_and_small_ones_written(
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("numbers", str(location), partition_columns=_DAYS)
+    floats = events.select(F.col("id").cast("double").alias("x"), "ds")
+
+    with pytest.raises(NoSaltError, match="'x': it holds float"):
+        client.write(floats, "numbers", target_rows=100)
+    client.write(floats, "numbers", target_rows=10_000)
+
+    assert spark.read.parquet(str(location)).count() == 4_000
+
+
+def test_no_rows_make_no_files(client: windrow.Client, location: Path, events: DataFrame) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    report = client.write(events.where("id < 0"), "events", target_rows=300)
+
+    assert (report.rows, report.files) == (0, 0)
+    assert files_of(location) == []
