@@ -26,6 +26,7 @@ from windrow.cli import (
     token,
     worker,
     write_plan,
+    writes,
 )
 from windrow.errors import WindrowError
 
@@ -53,6 +54,7 @@ app.add_typer(db.app, name="db")
 app.add_typer(token.app, name="token")
 app.command("plan")(plans.plan)
 app.command("explain")(explain.explain)
+app.add_typer(writes.app, name="write")
 app.command("write-plan")(write_plan.write_plan)
 app.command("compact")(compact.compact)
 app.command("advise")(advise.advise)

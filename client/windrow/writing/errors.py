@@ -10,6 +10,7 @@
     - CommitInterruptedError      some partitions are moved in, and the rest is not yet
     - UnpublishedError            all files are moved in, and the coordinator refuses them
     - UnknownCommitError          a commit that the coordinator does not know was interrupted
+    - UnreadableIntentError       what an interrupted commit was to move cannot be told
 """
 
 from __future__ import annotations
@@ -144,4 +145,19 @@ class UnknownCommitError(WriteError):
             f"a commit to table {self.table!r} was interrupted that this coordinator does not know "
             f"({self.folder!r}): it belongs to another coordinator, or this one's database was "
             f"lost; recover it there, or here with `windrow write recover {self.table} --force`"
+        )
+
+
+class UnreadableIntentError(WriteError):
+    """What an interrupted commit was to move cannot be told."""
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"the intent of the commit in {self.folder!r} cannot be read ({self.reason}): recover "
+            "it with the version of Windrow that wrote it"
         )

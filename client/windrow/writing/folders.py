@@ -188,6 +188,7 @@ class FolderLock:
             FileNotFoundError: It has none.
             OSError: It cannot be opened.
         """
+        # NFS locks only what is open for writing.
         descriptor = os.open(os.path.join(folder, _LOCK), os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

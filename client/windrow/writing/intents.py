@@ -10,6 +10,7 @@ from typing import Any
 
 from windrow.files.entries import is_hidden
 from windrow.models import WriteKind, WriteMode, WriteReport
+from windrow.writing.errors import UnreadableIntentError
 from windrow.writing.folders import write_atomically
 
 _FILE = "intent.json"
@@ -110,25 +111,27 @@ def recorded(staging: str) -> Intent | None:
     """Return the intent in a staging folder; None if there is none, so that nothing was moved.
 
     Raises:
-        ValueError: It is of a later version, or damaged.
+        UnreadableIntentError: It is of another version, or damaged.
         OSError: It cannot be read.
     """
     try:
         with open(os.path.join(staging, _FILE), "rb") as file:
             document = json.load(file)
+        if document["version"] != _VERSION:
+            raise UnreadableIntentError(staging, f"it is of version {document['version']}")
+        return Intent(
+            write_id=document["write_id"],
+            table=document["table"],
+            kind=document["kind"],
+            mode=document["mode"],
+            whole=document["whole"],
+            partitions=tuple(map(_change, document["partitions"])),
+            report=WriteReport.model_validate(document["report"]),
+        )
     except FileNotFoundError:
         return None
-    if document["version"] != _VERSION:
-        raise ValueError(f"it is of version {document['version']}: recover it with that Windrow")
-    return Intent(
-        write_id=document["write_id"],
-        table=document["table"],
-        kind=document["kind"],
-        mode=document["mode"],
-        whole=document["whole"],
-        partitions=tuple(map(_change, document["partitions"])),
-        report=WriteReport.model_validate(document["report"]),
-    )
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableIntentError(staging, str(error)) from error
 
 
 def _change(document: Mapping[str, Any]) -> PartitionChange:

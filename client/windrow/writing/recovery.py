@@ -82,6 +82,8 @@ class _Recovery:
             if lock is None:
                 return _left(staging, "its driver runs")
             return self._of_nobody(staging, same_machine=lock.same_machine)
+        except PermissionError as error:
+            return _left(staging, f"this user may not recover it ({error})")
         except FileNotFoundError:
             # A folder gets its lock before the coordinator hears of the write.
             there = os.path.isdir(staging.path)

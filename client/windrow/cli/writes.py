@@ -1,0 +1,99 @@
+"""`windrow write list | recover`: what wrote to a table, and what died while it did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+
+from windrow.cli.consoles import show, show_json
+from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url
+from windrow.cli.render import DASH, message, seconds_text
+from windrow.connecting import connect
+from windrow.models import WriteRecord, WriteReport
+from windrow.writing import Recovered, recover
+
+app = typer.Typer(help="Look back at writes, and tidy up after those that died.")
+_ID_CHARACTERS = 8
+
+
+@app.command("list")
+def list_writes(
+    name: TableName,
+    limit: Annotated[int, typer.Option(help="Show so many of the newest.", min=1)] = 20,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List a table's writes, newest first."""
+    with connect(url) as client:
+        found = list(islice(client.writes(name), limit))
+    if as_json:
+        show_json({"writes": [one.model_dump(mode="json") for one in found]})
+    elif found:
+        show(write_list(found))
+    else:
+        show(message(f"nothing has been written to {name} through Windrow yet"))
+
+
+@app.command("recover")
+def recover_writes(
+    name: TableName,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Also finish commits that this coordinator does not know, remove folders of "
+            "unknown writes, and give up commits whose folder is gone.",
+        ),
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Finish the commits of writes that died, and undo what else they have left."""
+    with connect(url) as client:
+        done = recover(client, name, force=force)
+    if as_json:
+        fields = Recovered.__slots__
+        show_json({"writes": [{key: getattr(one, key) for key in fields} for one in done]})
+    elif done:
+        show(*(message(f"{one.write_id} {one.outcome}: {one.reason}") for one in done))
+    else:
+        show(message(f"no write to {name} has left anything"))
+
+
+def write_list(writes: Sequence[WriteRecord]) -> RenderableType:
+    """List writes with what their reports say."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("write", "began at", "state", "what", "scheme"):
+        shown.add_column(title, no_wrap=True)
+    for title in ("rows", "files", "small files", "took"):
+        shown.add_column(title, justify="right", no_wrap=True)
+    shown.add_column("host", overflow="fold")
+    for one in writes:
+        shown.add_row(
+            one.write_id[:_ID_CHARACTERS],
+            f"{one.started_at:%Y-%m-%d %H:%M:%S %Z}",
+            one.state if one.alive or one.expires_at is None else f"{one.state}, dead",
+            one.kind if one.kind == "compaction" else one.mode,
+            *_report_cells(one.report),
+            one.host,
+        )
+    return shown
+
+
+def _report_cells(report: WriteReport | None) -> list[str]:
+    if report is None:
+        return [DASH] * 5
+    parts = (report.count_seconds, report.write_seconds, report.check_seconds)
+    return [
+        report.scheme,
+        f"{report.rows:,}",
+        f"{report.files:,}",
+        f"{report.small_files:,}",
+        seconds_text(sum(parts) + report.commit_seconds),
+    ]

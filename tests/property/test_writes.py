@@ -1,0 +1,88 @@
+"""Whatever is written in whatever order, and wherever drivers die: the table holds what committed."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import windrow
+import windrow.writing
+from tests.support.looking import listed_ids, planned_ids
+from tests.support.servers import running
+from tests.support.writers import STEPS, Writers, forking_writers
+from windrow_service.settings import Settings
+
+DAYS = ["ds=1", "ds=2", "ds=__HIVE_DEFAULT_PARTITION__"]
+UNDONE = ("begun", "staged", "admitted", "linked")
+
+
+@pytest.fixture(scope="module")
+def writers() -> Iterator[Writers]:
+    with forking_writers() as writers:
+        yield writers
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    state = tmp_path_factory.mktemp("state")
+    with running(Settings(state_dir=state, allowed_locations=("/",))) as url:
+        yield url
+
+
+writes = st.tuples(
+    st.sampled_from(["append", "overwrite_partitions", "overwrite"]),
+    st.sets(st.sampled_from(DAYS)),
+    st.one_of(st.none(), st.tuples(st.sampled_from(list(STEPS)), st.integers(1, 2))),
+)
+
+
+# A failure would take minutes to shrink, as each step is a process.
+@settings(max_examples=8, phases=[Phase.generate])
+@given(partitioned=st.booleans(), asked=st.lists(writes, min_size=1, max_size=5))
+def test_a_table_holds_exactly_the_rows_of_the_writes_that_committed(
+    url: str,
+    writers: Writers,
+    tmp_path_factory: pytest.TempPathFactory,
+    partitioned: bool,
+    asked: list[tuple[str, set[str], tuple[str, int] | None]],
+) -> None:
+    location: Path = tmp_path_factory.mktemp("table") / "t"
+    table, ids = f"t_{uuid.uuid4().hex}", count()
+    expected: dict[str, list[int]] = {}
+    with windrow.connect(url) as client:
+        client.register_table(table, str(location))
+        for mode, days, dies in asked:
+            folders = sorted(days) if partitioned else [""] if days else []
+            new = {folder: [next(ids), next(ids)] for folder in folders}
+            files = {
+                f"{folder}/{uuid.uuid4().hex}.parquet".strip("/"): new[folder] for folder in new
+            }
+            outcome = writers.write(url, table, files, mode=mode, dies=dies)
+            assert outcome == "committed" or (outcome == "killed" and dies is not None)
+            if outcome == "killed" and dies is not None and dies[0] in UNDONE:
+                continue
+            if mode == "overwrite" or (mode == "overwrite_partitions" and new and not partitioned):
+                expected = {}
+            for folder, some in new.items():
+                kept = expected.get(folder, []) if mode == "append" else []
+                expected[folder] = [*kept, *some]
+
+        windrow.writing.recover(client, table)
+        found = sorted(id_ for ids in expected.values() for id_ in ids)
+        if client.table(table).current_snapshot is None:
+            assert found == []
+        else:
+            assert planned_ids(url, table, location) == found
+        if partitioned:
+            there = {folder: some for folder, some in listed_ids(location).items() if some}
+            assert there == {folder: sorted(some) for folder, some in expected.items()}
+        assert not (location / "_windrow").exists()
+        assert not list(client.writes(table, open_only=True))
+    shutil.rmtree(location)

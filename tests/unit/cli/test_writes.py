@@ -1,0 +1,74 @@
+"""`windrow write list | recover`, against a real coordinator process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.writers import report_of, stage
+from tests.unit.cli.conftest import Command
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.writing import TableWrite, begin
+
+TABLE = "written.events"
+
+
+@pytest.fixture
+def client(coordinator_url: str, tables_root: Path) -> Iterator[Client]:
+    with connect(coordinator_url) as client:
+        client.register_table(TABLE, str(tables_root / "written"))
+        yield client
+        client.delete_table(TABLE)
+        shutil.rmtree(tables_root / "written", ignore_errors=True)
+
+
+def die(write: TableWrite) -> None:
+    """Leave a write as a process does that ends."""
+    write._lease.end()
+    write._lock.release()
+
+
+def test_writes_are_listed_with_what_their_reports_say(windrow: Command, client: Client) -> None:
+    said = windrow("write", "list", TABLE)
+    assert (said.code, said.err) == (0, "")
+    assert "nothing has been written" in said.out
+
+    with begin(client, TABLE) as write:
+        write.commit(report_of(stage(write.folder, {"one.parquet": range(12_345)})))
+    with begin(client, TABLE, "overwrite", "compaction") as undone:
+        pass
+    text = windrow("write", "list", TABLE).out
+    (listed,) = json.loads(windrow("write", "list", TABLE, "--limit", "1", "--json").out)["writes"]
+
+    rows = [line.split() for line in text.splitlines()]
+    first, second = (row for row in rows if row and row[0].isalnum() and row[0] != "write")
+    assert (first[0], second[0]) == (undone.write_id[:8], write.write_id[:8])
+    assert {"undone", "compaction"} <= set(first)
+    assert {"published", "append", "exact", "12,345", "1", "0"} <= set(second)
+    assert (listed["write_id"], listed["state"]) == (undone.write_id, "undone")
+
+
+def test_recovering_says_what_became_of_each_write(windrow: Command, client: Client) -> None:
+    assert "no write" in windrow("write", "recover", TABLE).out
+
+    lives, died = begin(client, TABLE), begin(client, TABLE)
+    die(died)
+    done = json.loads(windrow("write", "recover", TABLE, "--json").out)["writes"]
+
+    outcomes = {one["write_id"]: one["outcome"] for one in done}
+    assert outcomes == {lives.write_id: "left", died.write_id: "undone"}
+    text = windrow("write", "recover", TABLE).out
+    assert f"{lives.write_id} left: its driver runs" in text
+    lives.undo()
+
+
+def test_a_table_that_is_not_there_is_one_clear_line(windrow: Command) -> None:
+    for command in ("list", "recover"):
+        said = windrow("write", command, "no.such")
+        assert (said.code, said.out) == (1, "")
+        assert said.err.startswith("windrow: no table 'no.such'")
