@@ -223,6 +223,25 @@ def test_rows_of_a_bucket_stay_apart(http: httpx.Client, name: str, location: Pa
     assert (plan.tasks, plan.keys.first_task, plan.keys.buckets) == (2, [0, 1], [0, 1])
 
 
+def test_the_last_write_to_buckets_is_taken_to_have_filled_them_evenly(
+    http: httpx.Client, url: str, name: str, location: Path
+) -> None:
+    definition = {
+        "location": str(location),
+        "partition_columns": [{"name": "ds", "type": "date"}],
+        "bucket_spec": {"columns": ["id"], "count": 2},
+    }
+    http.put(f"/tables/{name}", json=definition).raise_for_status()
+    report(url, name, rows=301, size_bytes=3_010, keys={"2026-11-01": 101, "2026-11-02": 200})
+
+    plan = planned(http, table=name, keys_from="history", target_rows=1_000)
+
+    assert plan.keys is not None
+    assert plan.keys.values == [["2026-11-01"] * 2 + ["2026-11-02"] * 2]
+    assert (plan.keys.buckets, plan.keys.rows) == ([0, 1, 0, 1], [51, 50, 100, 100])
+    assert plan.keys.first_task == [0, 1, 0, 1]
+
+
 def test_hundred_thousand_keys_are_planned(http: httpx.Client) -> None:
     count = 100_000
     keys = {

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.models import (
+    MAX_WRITE_KEYS,
     Column,
     FileCountBasis,
     KeyReport,
@@ -85,20 +86,18 @@ class WriteDraft:
             return _write(request, counted, rows, target, size, share, hashes, divided=divided)
 
         write = write_of(1.0)
+        scheme, why = (request.scheme, None) if request.scheme is not None else choose(write)
+        refuse_unfit(scheme, write)
         # Before anything is made that is as long as there are files.
         refuse_too_many(write.tasks, request.max_files)
         refuse_too_many(len(write.keys) * (request.files_per_key or 1), request.max_files)
+        refuse_too_many(file_count(scheme, write), request.max_files)
         if write.keys.counted:
             write = write.placed()
-        if request.scheme is None:
-            scheme, why = choose(write)
-            chosen = replace(judge(scheme, write), serves=True, reason=why)
-        else:
-            scheme = request.scheme
-            refuse_unfit(scheme, write)
-            chosen = judge(scheme, write)
+        chosen = judge(scheme, write)
+        if why is not None:
+            chosen = replace(chosen, serves=True, reason=why)
         files = chosen.outcome.files
-        refuse_too_many(files, request.max_files)
         low = high = files
         if size is not None and target.basis_is_size:
             low = file_count(scheme, write_of(size.low / size.mean))
@@ -144,7 +143,9 @@ class WriteDraft:
                     f"no write to table {request.table!r} has left the rows of its partitions: "
                     "give keys, or keys_from 'files'"
                 )
-            return self._scaled(KeyTable.reported(self.last_keys))
+            found = KeyTable.reported(self.last_keys)
+            spec = None if self.table is None else self.table.info.definition.bucket_spec
+            return self._scaled(found if spec is None else found.over_buckets(spec.count))
         if request.keys is None:
             return None
         found = KeyTable.given(request.keys, self._columns())
@@ -162,6 +163,11 @@ class WriteDraft:
         if not len(keys) or not total:
             raise NoEstimateError(
                 f"table {self.request.table!r} has no rows yet to take keys from: give keys"
+            )
+        if len(keys) > MAX_WRITE_KEYS:
+            raise InvalidKeysError(
+                f"table {self.request.table!r} has {len(keys):,} partitions and buckets, and a plan "
+                f"takes {MAX_WRITE_KEYS:,} keys: give keys, of those that are written"
             )
         if self.request.rows is None:
             return keys
@@ -241,7 +247,7 @@ class _Target:
 def _target(
     request: WritePlanRequest, size: KnownRowSize | None, rows: int | None, keys: KeyTable | None
 ) -> _Target:
-    if request.files is not None and rows:
+    if request.files is not None and rows is not None:
         # So many files of equal size, whatever a good size would be.
         each = max(1, round(rows / request.files))
         return _Target(None if size is None else max(1, round(each * size.mean)), each, False)
@@ -260,7 +266,7 @@ def _target(
             else "how many bytes a row takes is not known: give bytes_per_row, a table whose files "
             "tell, or target_rows instead of a size"
         )
-    if rows:
+    if rows is not None:
         count = request.files or (request.files_per_key or 1) * (1 if keys is None else len(keys))
         return _Target(None, max(1, round(rows / count)), False)
     return _Target(in_bytes, None, False)
@@ -299,7 +305,8 @@ def _write(
         tasks = request.files_per_key or int(files_per_key(Keys.equal(1, total, None)).sum())
     if counted is None and divided:
         each_key = request.files_per_key or 1
-        keys = Keys.equal(max(1, round(tasks / each_key)), total, rows)
+        assumed = min(max(1, round(tasks / each_key)), MAX_WRITE_KEYS)
+        keys = Keys.equal(assumed, total, rows)
     return Write(
         keys=keys,
         tasks=tasks,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from windrow.models import Column, KeyCounts, KeyReport, Scalar
+from windrow.models import MAX_WRITE_KEYS, Column, KeyCounts, KeyReport, Scalar
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import InvalidKeysError, UnhashableTypeError
@@ -89,6 +89,25 @@ class KeyTable:
             values=[column.take(pa.array(first)) for column in values],
             buckets=None if buckets is None else buckets[first],
             rows=rows,
+        )
+
+    def over_buckets(self, count: int) -> KeyTable:
+        """Return the keys of a table of so many buckets, each with an even share of the rows."""
+        size = len(self)
+        if size * count > MAX_WRITE_KEYS:
+            raise InvalidKeysError(
+                f"{size:,} partitions of {count:,} buckets each are more than {MAX_WRITE_KEYS:,} "
+                "keys: write fewer partitions at a time"
+            )
+        again = pa.array(np.repeat(np.arange(size), count))
+        rows, extra = np.divmod(np.repeat(self.rows, count), count)
+        buckets = np.tile(np.arange(count, dtype=np.int64), size)
+        return replace(
+            self,
+            values=[column.take(again) for column in self.values],
+            buckets=buckets,
+            rows=rows + (buckets < extra),
+            sent=None,
         )
 
     def __len__(self) -> int:

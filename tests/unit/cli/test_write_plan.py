@@ -52,7 +52,9 @@ def _plan(said: Said) -> WritePlan:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_comparison_fits_the_terminal_and_names_every_scheme(width: int) -> None:
-    plan = drafted(keys=counts_of_days(ZIPF.tolist()), target_file_size="1MB", bytes_per_row=1048.576)
+    plan = drafted(
+        keys=counts_of_days(ZIPF.tolist()), target_file_size="1MB", bytes_per_row=1048.576
+    )
 
     lines = printed(plan, width)
 
