@@ -1,0 +1,288 @@
+"""What a commit makes of a table: files, folders and the snapshot."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import windrow
+from tests.support import hive
+from tests.support.looking import planned_ids
+from tests.support.writers import report_of, stage
+from windrow.client import Client
+from windrow.models import PublishedSnapshot, WriteMode
+from windrow.writing import begin, recover
+from windrow.writing.errors import (
+    DefinitionChangedError,
+    StagedFilesError,
+    UnfitLocationError,
+    UnpublishedError,
+)
+
+DAY = "ds=2026-11-02"
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with windrow.connect(url) as client:
+        yield client
+
+
+def write(
+    client: Client, table: str, files: dict[str, list[int]], mode: WriteMode = "append"
+) -> PublishedSnapshot:
+    with begin(client, table, mode) as begun:
+        return begun.commit(report_of(stage(begun.folder, files)))
+
+
+def assert_known(client: Client, table: str) -> None:
+    """Make sure that the snapshot is what a refresh would publish."""
+    status = client.refresh(table, full=True)
+    assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
+
+
+def test_files_that_nobody_touched_keep_their_place_size_and_time(
+    client: Client, events: str, location: Path, url: str
+) -> None:
+    before = {path: (location / path).stat() for path in hive.data_files(location)}
+    plan = client.plan(events).groups
+
+    write(client, events, {f"{DAY}/new.parquet": [100]})
+
+    for path, status in before.items():
+        now = (location / path).stat()
+        assert (now.st_ino, now.st_size, now.st_mtime_ns) == (
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+        )
+    assert client.plan(events, snapshot_id=1).groups.equals(plan)
+    assert planned_ids(url, events, location) == [*range(60), 100]
+    assert_known(client, events)
+
+
+def test_a_snapshot_says_of_new_files_what_a_refresh_would(
+    client: Client, events: str, location: Path
+) -> None:
+    write(client, events, {f"{DAY}/new.parquet": [100, 105]})
+
+    assert client.plan(events, filter="id > 102").summary.files_planned == 1
+    assert client.plan(events, filter="id > 105").summary.files_planned == 0
+    assert_known(client, events)
+
+
+def test_what_is_staged_is_hidden_from_all_who_list_the_table(
+    client: Client, events: str, location: Path
+) -> None:
+    with begin(client, events) as begun:
+        stage(begun.folder, {f"{DAY}/new.parquet": [100]})
+        assert Path(begun.folder).is_relative_to(location / "_windrow")
+
+        status = client.refresh(events, full=True)
+        read = ds.dataset(location, format="parquet", partitioning="hive").to_table()
+
+    assert (status.changed, status.progress.folders_listed) == (False, 4)
+    assert sorted(read["id"].to_pylist()) == list(range(60))
+    assert sorted(path.name for path in location.iterdir()) == [f"ds={day}" for day in hive.DAYS]
+
+
+def test_a_table_without_files_or_folder_is_written_to(
+    client: Client, name: str, location: Path, url: str
+) -> None:
+    target = location / "deep" / "table"
+    client.register_table(name, str(target))
+
+    files = {"a=1/b=x%2Fy/one.parquet": [1], "a=2/b=__HIVE_DEFAULT_PARTITION__/two.parquet": [2]}
+    snapshot = write(client, name, files)
+
+    assert [(c.name, c.type) for c in snapshot.partition_columns] == [("a", "int"), ("b", "string")]
+    assert planned_ids(url, name, target) == [1, 2]
+    assert client.plan(name, filter="b = 'x/y'").summary.files_planned == 1
+    write(client, name, {"a=2/b=__HIVE_DEFAULT_PARTITION__/three.parquet": [3]})
+    assert_known(client, name)
+
+
+def test_a_table_that_was_never_refreshed_is_published_whole(
+    client: Client, name: str, location: Path, url: str
+) -> None:
+    hive.write_events(location)
+    client.register_table(name, str(location))
+
+    snapshot = write(client, name, {f"{DAY}/new.parquet": [100]})
+
+    assert (snapshot.file_count, snapshot.row_count) == (7, 61)
+    assert planned_ids(url, name, location) == [*range(60), 100]
+    assert_known(client, name)
+
+
+def test_new_columns_come_into_the_snapshot(client: Client, events: str, location: Path) -> None:
+    with begin(client, events) as begun:
+        folder = Path(begun.folder) / DAY
+        folder.mkdir()
+        pq.write_table(pa.table({"id": [1], "more": [1.5]}), folder / "new.parquet")
+        snapshot = begun.commit(report_of(1))
+
+    assert [column.name for column in snapshot.columns] == ["id", "name", "more"]
+    assert_known(client, events)
+
+
+def test_types_that_do_not_go_together_are_refused_before_anything_moves(
+    client: Client, events: str, location: Path
+) -> None:
+    with begin(client, events) as begun:
+        folder = Path(begun.folder) / DAY
+        folder.mkdir()
+        pq.write_table(pa.table({"id": ["text"]}), folder / "new.parquet")
+        with pytest.raises(StagedFilesError, match="column 'id'"):
+            begun.commit(report_of(1))
+
+    assert len(hive.data_files(location)) == 6
+    assert_known(client, events)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        (f"{DAY}/part-00000.parquet", "in the table already"),
+        ("flat.parquet", r"lie in ds=…/: partition the data alike"),
+        (f"{DAY}/hour=1/deep.parquet", r"lie in ds=…/"),
+        ("day=1/other.parquet", r"lie in ds=…/"),
+    ],
+)
+def test_files_that_do_not_fit_the_table_are_refused(
+    client: Client, events: str, location: Path, path: str, reason: str
+) -> None:
+    with pytest.raises(StagedFilesError, match=reason):
+        write(client, events, {path: [1]})
+
+    assert len(hive.data_files(location)) == 6
+    assert_known(client, events)
+
+
+def test_an_overwrite_without_rows_empties_the_table_and_keeps_its_columns(
+    client: Client, events: str, location: Path
+) -> None:
+    snapshot = write(client, events, {}, "overwrite")
+
+    assert (snapshot.file_count, snapshot.row_count) == (0, 0)
+    assert [column.name for column in snapshot.columns] == ["id", "name"]
+    assert list(location.iterdir()) == []
+
+
+def test_an_append_without_rows_changes_nothing(
+    client: Client, events: str, location: Path
+) -> None:
+    assert write(client, events, {}).file_count == 6
+    assert write(client, events, {}, "overwrite_partitions").file_count == 6
+    assert_known(client, events)
+
+
+def test_partitions_keep_their_rights_and_hidden_files(
+    client: Client, events: str, location: Path
+) -> None:
+    folder = location / DAY
+    folder.chmod(0o2750)
+    (folder / "_metadata").write_text("kept")
+    (folder / ".part-00000.parquet.crc").write_text("goes with its file")
+    (folder / "_others" / "below").mkdir(parents=True)
+
+    write(client, events, {f"{DAY}/new.parquet": [1]}, "overwrite_partitions")
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o2750
+    assert sorted(path.name for path in folder.iterdir()) == ["_metadata", "_others", "new.parquet"]
+    assert (folder / "_others" / "below").is_dir()
+
+
+def test_a_location_is_reached_through_a_link_and_a_partition_is_not(
+    client: Client, events: str, location: Path, tables_folder: Path, name: str
+) -> None:
+    link = tables_folder / f"{name}_link"
+    link.symlink_to(location)
+    client.register_table(f"{name}_l", f"file://{link}")
+    client.refresh(f"{name}_l")
+    write(client, f"{name}_l", {f"{DAY}/new.parquet": [1]})
+    assert (location / DAY / "new.parquet").exists()
+
+    (location / DAY).rename(location / "_elsewhere")
+    (location / DAY).symlink_to(location / "_elsewhere")
+    with pytest.raises(UnfitLocationError, match="is a symbolic link"):
+        write(client, events, {f"{DAY}/more.parquet": [1]})
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        ({"location": "s3://bucket/table"}, "write with Spark, then refresh"),
+        ({"format": "orc"}, "its format is orc"),
+    ],
+)
+def test_a_table_that_cannot_be_written_is_refused_before_any_work(
+    client: Client,
+    http: httpx.Client,
+    name: str,
+    location: Path,
+    definition: dict[str, str],
+    reason: str,
+) -> None:
+    info = client.register_table(name, str(location))
+    changed = info.definition.model_copy(update=definition)
+
+    with pytest.raises(UnfitLocationError, match=reason):
+        # The coordinator of these tests allows no other location.
+        windrow.writing.staging.local_location(info.model_copy(update={"definition": changed}))
+    assert not location.exists()
+
+
+def test_a_definition_that_changes_meanwhile_undoes_a_write(
+    client: Client, events: str, location: Path
+) -> None:
+    with begin(client, events) as begun:
+        rows = stage(begun.folder, {f"{DAY}/new.parquet": [1]})
+        client.register_table(events, str(location), sort_columns=["id"])
+        with pytest.raises(DefinitionChangedError, match="has changed since the write began"):
+            begun.commit(report_of(rows))
+
+    assert len(hive.data_files(location)) == 6
+    assert next(client.writes(events)).state == "undone"
+
+
+def test_rows_that_the_coordinator_refuses_are_told_of_and_hold_nobody_up(
+    client: Client, name: str, location: Path
+) -> None:
+    hive.write_events(location)
+    client.register_table(name, str(location), partition_columns={"ds": "date"})
+    client.refresh(name)
+
+    with pytest.raises(UnpublishedError, match=f"then `windrow table refresh {name}`"):
+        write(client, name, {"ds=yesterday/new.parquet": [1]})
+
+    assert next(client.writes(name)).state == "published"
+    assert not (location / "_windrow").exists()
+    (location / "ds=yesterday" / "new.parquet").unlink()
+    (location / "ds=yesterday").rmdir()
+    assert_known(client, name)
+
+
+def test_a_folder_that_a_write_left_before_it_was_known_goes_after_a_day(
+    client: Client, events: str, location: Path
+) -> None:
+    young, old = (location / "_windrow" / "writes" / (digit * 32) for digit in "ab")
+    for folder in (young, old):
+        folder.mkdir(parents=True)
+        (folder / "lock").touch()
+    os.utime(old, (0, 0))
+
+    outcomes = {one.write_id: one.outcome for one in recover(client, events)}
+
+    assert outcomes == {"a" * 32: "left", "b" * 32: "tidied"}
+    assert not old.exists()
+    assert [one.outcome for one in recover(client, events, force=True)] == ["tidied"]
+    assert not (location / "_windrow").exists()
