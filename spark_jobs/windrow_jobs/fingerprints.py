@@ -29,7 +29,10 @@ class RowSum:
 def row_sum(df: DataFrame) -> RowSum:
     """Count and hash all rows of a DataFrame; a Spark job."""
     hashed = hashable_columns(df)
-    one = F.xxhash64(*map(named, hashed)).cast("decimal(20,0)")
+    columns = [named(name) for name in hashed]
+    # A hash passes over nulls, so that (null, 1) and (1, null) would look alike.
+    row_hash = F.xxhash64(*columns, *(column.isNull() for column in columns))
+    one = row_hash.cast("decimal(20,0)")
     found = df.agg(F.count(F.lit(1)).alias("rows"), F.sum(one).alias("sum")).first()
     assert found is not None
     unhashed = tuple(name for name in df.columns if name not in hashed)

@@ -1,0 +1,194 @@
+"""Compact a table of small files, and read it before and after: Spark's defaults, and Windrow.
+
+    python benchmarks/compaction.py [--quick] [--json FILE]
+
+The flights of 2013: 19,486 files, one for each hour and airport, in a folder for each month. The
+table is compacted to files of 256 KB; then the job is run again, which has nothing to do. Rows
+are compared by their hashes. Reads are warm; Spark's listing is not in its figures, Windrow's
+planning is in its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from common import Result, arguments, console, write_json
+from peers import normal
+from pyspark.sql import SparkSession
+from rich import box
+from rich.table import Table
+
+from windrow.cli.consoles import show
+from windrow.cli.render import seconds_text, size_text
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
+from windrow.demo.hive import write_hive_table
+from windrow.demo.measuring import Fingerprint, Timing, fingerprint, time_in_turns, timed
+from windrow.demo.run import SPARK_DEFAULT, WINDROW, flight_queries, sides
+from windrow.demo.session import local_session, require_java
+from windrow_jobs.compact import Compaction, compact
+
+NAME = "compaction"
+TABLE = "bench.flights"
+TARGET = 256 * 2**10
+QUICK_DAYS = 6
+BEFORE = "before compaction"
+
+
+class DisagreementError(Exception):
+    """What was compacted is not what was there, or compaction does not come to an end."""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    given = arguments("Compact a table of small files, and read it before and after.").parse_args()
+    require_java()
+    days = QUICK_DAYS if given.quick else DAYS_IN_THE_YEAR
+    runs = 1 if given.quick else given.runs
+    data = given.data.resolve()
+    location, work = data / "compaction", data / "work-compaction"
+    for folder in (location, work):
+        shutil.rmtree(folder, ignore_errors=True)
+    console.print(f"writing the flights of {days} days", style="dim")
+    write_flights(location, days)
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+        local_session("windrow benchmark", work / "spark.log") as spark,
+    ):
+        client.register_table(TABLE, str(location))
+        _, refresh_s = timed(partial(client.refresh, TABLE))
+        before = _Reads(spark, client, location, runs)
+        console.print("compacting", style="dim")
+        work_on = partial(compact, lambda: spark, client, TABLE, target_file_size=TARGET)
+        first, first_s = timed(work_on)
+        again, again_s = timed(work_on)
+        after = _Reads(spark, client, location, runs)
+    _require_the_same(before, first, again, after)
+    results = [
+        Result(
+            case="flights", metric="files", unit="files",
+            windrow=after.files, peer=BEFORE, peer_value=before.files,
+        ),
+        Result(
+            case="flights", metric="bytes", unit="bytes",
+            windrow=after.size_bytes, peer=BEFORE, peer_value=before.size_bytes,
+        ),
+        *_reads(before.timings, after.timings),
+    ]  # fmt: skip
+    seconds = {"refresh": refresh_s, "compaction": first_s, "second run": again_s}
+    show(_table(results, seconds))
+    if given.json is not None:
+        sizes = {"smallest": min(after.sizes), "largest": max(after.sizes), "target": TARGET}
+        write_json(given.json, NAME, results, seconds=seconds, file_bytes=sizes, quick=given.quick)
+
+
+def write_flights(location: Path, days: int) -> None:
+    """Write one file for each hour and airport, in a folder for each month."""
+    table = flights_table(days)
+    folders = {"month": "month", "day": "d", "origin": "o", "hour": "h"}
+    for name in PARTITION[1:]:
+        # Those stay in the files, too.
+        table = table.append_column(folders[name], table[name])
+    apart = location.with_name("compaction-apart")
+    shutil.rmtree(apart, ignore_errors=True)
+    apart.mkdir(parents=True)
+    write_hive_table(apart, table, tuple(folders.values()), lambda _: None)
+    for month in apart.iterdir():
+        folder = location / month.name
+        folder.mkdir(parents=True)
+        for file in month.rglob("*.parquet"):
+            name = "-".join(part.partition("=")[2] for part in file.parent.relative_to(month).parts)
+            file.rename(folder / f"{name}.parquet")
+    shutil.rmtree(apart)
+
+
+class _Reads:
+    """What a table is at one time, and how long it takes to read."""
+
+    def __init__(self, spark: SparkSession, client: Client, location: Path, runs: int) -> None:
+        paths = sorted(location.rglob("*.parquet"))
+        self.sizes = [path.stat().st_size for path in paths]
+        self.rows = sum(pq.read_metadata(path).num_rows for path in paths)
+        contestants = [
+            side
+            for side in sides(spark.read.parquet(str(location)), client, TABLE)
+            if side.name in (SPARK_DEFAULT, WINDROW)
+        ]
+        columns = spark.read.parquet(str(location)).columns
+        self.fingerprints: list[Fingerprint] = [
+            fingerprint(spark, side, columns) for side in contestants
+        ]
+        self.timings = time_in_turns(
+            spark, contestants, flight_queries(), runs=runs, on_run=lambda: None
+        )
+
+    @property
+    def files(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.sizes)
+
+
+def _require_the_same(before: _Reads, first: Compaction, again: Compaction, after: _Reads) -> None:
+    known = {repr(one) for one in (*before.fingerprints, *after.fingerprints)}
+    if len(known) != 1 or before.rows != after.rows:
+        raise DisagreementError(f"the rows are not the same before and after: {known}")
+    answers = {(one.query, repr(normal(one.answer))) for one in (*before.timings, *after.timings)}
+    if len(answers) != len({query for query, _ in answers}):
+        raise DisagreementError(f"the answers are not the same before and after: {answers}")
+    if first.left or again.batches:
+        raise DisagreementError(f"partitions are left, or a second run has work: {first}, {again}")
+
+
+def _reads(before: Sequence[Timing], after: Sequence[Timing]) -> list[Result]:
+    titles = {query.name: query.title for query in flight_queries()}
+    known = {(one.side, one.query): one for one in before}
+    return [
+        Result(
+            case=f"{one.side}, {titles[one.query]}",
+            metric=metric,
+            unit=unit,
+            windrow=float(getattr(one, field)),
+            peer=BEFORE,
+            peer_value=float(getattr(known[one.side, one.query], field)),
+        )
+        for one in after
+        for metric, unit, field in (
+            ("warm read", "s", "median_s"),
+            ("tasks", "tasks", "task_count"),
+        )
+    ]
+
+
+def _table(results: Sequence[Result], seconds: dict[str, float]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("case", "metric"):
+        table.add_column(name, no_wrap=True)
+    for name in ("before", "after", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    text = {"s": seconds_text, "bytes": size_text}
+    for one in results:
+        figure = text.get(one.unit, lambda count: f"{count:,.0f}")
+        table.add_row(
+            one.case,
+            one.metric,
+            figure(one.peer_value),
+            figure(one.windrow),
+            f"{one.ratio:.1f}x",
+        )
+    for what, taken in seconds.items():
+        table.add_row("", what, "", seconds_text(taken), "")
+    return table
+
+
+if __name__ == "__main__":
+    main()
