@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from windrow.client import Client
-from windrow.files.entries import is_hidden, unescape
+from windrow.files.entries import unescape
 from windrow.models import (
     Column,
     CompactionPlan,
@@ -23,15 +23,16 @@ from windrow.models import (
     WritePlanRequest,
     WriteReport,
 )
+from windrow.models.writes import MAX_SALT_COLUMNS
 from windrow.plans import SplitPlan
 from windrow.spark.reader import read_plan
 from windrow.spark.writing import stage
+from windrow.spark.writing.checking import Seconds, staged_files, staged_sums, write_report
+from windrow.spark.writing.counting import RowSums, is_hashable, row_sums, sum_rows, sums_of
 from windrow.writing import TableWrite
 from windrow_jobs.errors import RowsDifferError
-from windrow_jobs.fingerprints import hashable_columns, row_sum
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_MAX_SALT_COLUMNS = 64
 # What files took is that much more or less than was expected: their number is worked out again.
 _MUCH = 1.25
 
@@ -63,6 +64,11 @@ class Batch:
     paths: pa.Array
     old_bytes: int
     is_bucketed: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the partition columns."""
+        return [column.name for column in self.columns]
 
     @classmethod
     def of(
@@ -114,11 +120,10 @@ class Batch:
             spark: A classic session.
             plan: Of the snapshot that the batch is of.
         """
-        names = {column.name for column in self.columns}
         info = plan.info.model_copy(
             update={
                 "columns": [
-                    Column(name=column.name, type="string") if column.name in names else column
+                    Column(name=column.name, type="string") if column.name in self.names else column
                     for column in plan.info.columns
                 ],
                 "partition_columns": self.columns,
@@ -154,7 +159,7 @@ class Batch:
         ]
         if not columns:
             return pa.array([{}] * len(paths), pa.struct([]))
-        return pa.StructArray.from_arrays(columns, names=[one.name for one in self.columns])
+        return pa.StructArray.from_arrays(columns, names=self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,43 +200,44 @@ def rewrite(
         ProblemError: The coordinator refuses.
         PySparkException: A task failed.
     """
+    began_s = time.monotonic()
     rows = batch.read(spark, read)
     planned = _planned(client, batch, write, target_bytes, scale, rows)
-    began_s = time.monotonic()
-    stage(rows, planned, write.table, write.folder)
-    sizes = _staged_sizes(write.folder)
-    scale = max(sum(sizes), 1) / max(sum(batch.size_bytes), 1)
+    staged = _stage(batch, rows, planned, write)
+    scale = max(staged.size_bytes, 1) / max(sum(batch.size_bytes), 1)
     again = _planned(client, batch, write, target_bytes, scale, rows)
-    if again.files != planned.files and not 1 / _MUCH < _of(planned, sizes) < _MUCH:
+    off = staged.size_bytes / _planned_bytes(planned)
+    if again.files != planned.files and not 1 / _MUCH < off < _MUCH:
         _empty(write.folder)
-        planned = again
-        stage(rows, planned, write.table, write.folder)
-        sizes = _staged_sizes(write.folder)
+        planned, staged = again, _stage(batch, rows, again, write)
     written_s = time.monotonic()
-    before = row_sum(rows)
-    after = row_sum(_read_back(spark, write.folder, rows))
-    if before != after:
-        raise RowsDifferError(write.table.name, before.rows, after.rows)
-    checked_s = time.monotonic()
-    report = WriteReport(
-        scheme=planned.scheme,
-        basis=planned.basis,
-        target_file_bytes=target_bytes,
-        planned_files=planned.files,
-        tasks=planned.tasks,
-        rows=after.rows,
-        files=len(sizes),
-        small_files=sum(2 * size < target_bytes for size in sizes),
-        bytes=sum(sizes),
-        largest_file_bytes=max(sizes, default=0),
-        row_hash=after.hash,
-        unhashed_columns=list(after.unhashed),
-        count_seconds=0.0,
-        write_seconds=written_s - began_s,
-        check_seconds=checked_s - written_s,
-        commit_seconds=0.0,
-    )
-    return Made(report=report, scale=scale)
+    found = staged_sums(rows, batch.names, write.folder)
+    # A map task that ran twice is observed twice, so that only a pass of its own can tell.
+    if found != staged.expected and found != (expected := sum_rows(rows, batch.names)):
+        raise RowsDifferError(write.table.name, str(expected), str(found))
+    seconds = Seconds(0.0, written_s - began_s, time.monotonic() - written_s)
+    report = write_report(rows, planned, batch.columns, staged.files, found, seconds)
+    # What a part of each partition holds says nothing of the next write.
+    return Made(report=report.model_copy(update={"keys": None}), scale=scale)
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """Files in the staging folder, and what their rows should come to."""
+
+    files: pa.Table
+    expected: RowSums
+
+    @property
+    def size_bytes(self) -> int:
+        return int(pc.sum(self.files["size_bytes"]).as_py() or 0)
+
+
+def _stage(batch: Batch, rows: DataFrame, planned: WritePlan, write: TableWrite) -> _Staged:
+    observation = Observation()
+    observed = rows.observe(observation, *sums_of(rows, batch.names))
+    stage(observed, planned, write.table, write.folder)
+    return _Staged(staged_files(write.folder), row_sums(observation.get))
 
 
 def _planned(
@@ -242,40 +248,28 @@ def _planned(
     scale: float,
     rows: DataFrame,
 ) -> WritePlan:
-    partition = {column.name for column in batch.columns}
-    # What lies in files is the same whenever it is read: each column is stable.
-    salts = [name for name in hashable_columns(rows) if name not in partition]
+    # What lies in files is the same whenever it is read, numbers with fractions too.
+    salts = [
+        field.name
+        for field in rows.schema
+        if field.name not in batch.names and is_hashable(field.dataType)
+    ]
     return client.write_plan(
         WritePlanRequest(
             table=write.table.name,
             scheme="exact",
             target_file_size=target_bytes,
             keys=batch.keys(scale),
-            salt_columns=salts[:_MAX_SALT_COLUMNS],
+            salt_columns=salts[:MAX_SALT_COLUMNS],
             max_files=10_000_000,
         )
     )
 
 
-def _of(planned: WritePlan, sizes: Sequence[int]) -> float:
-    """Return the bytes that were written, for each that was planned."""
+def _planned_bytes(planned: WritePlan) -> float:
     assert planned.row_size is not None
     assert planned.rows is not None
-    return max(sum(sizes), 1) / max(planned.row_size.bytes_per_row * planned.rows, 1)
-
-
-def _read_back(spark: SparkSession, folder: str, rows: DataFrame) -> DataFrame:
-    written = spark.read.schema(rows.schema).parquet(f"file://{folder}")
-    return written.select(*rows.columns)
-
-
-def _staged_sizes(folder: str) -> list[int]:
-    return [
-        os.stat(os.path.join(path, name)).st_size
-        for path, _, names in os.walk(folder)
-        for name in names
-        if not is_hidden(name)
-    ]
+    return max(planned.row_size.bytes_per_row * planned.rows, 1)
 
 
 def _empty(folder: str) -> None:

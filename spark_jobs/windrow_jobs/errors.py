@@ -96,17 +96,16 @@ class ColdFilesError(JobError):
 class RowsDifferError(JobError):
     """What was written is not what was read; nothing of it was moved in."""
 
-    def __init__(self, table: str, rows_read: int, rows_written: int) -> None:
-        super().__init__(table, rows_read, rows_written)
+    def __init__(self, table: str, read: str, written: str) -> None:
+        super().__init__(table, read, written)
         self.table = table
-        self.rows_read = rows_read
-        self.rows_written = rows_written
+        self.read = read
+        self.written = written
 
     def __str__(self) -> str:
         return (
-            f"of table {self.table!r}, {self.rows_read:,} rows were read and {self.rows_written:,} "
-            "written, and they are not the same: nothing was changed; run again, and if it says "
-            "the same, report it"
+            f"of table {self.table!r}, {self.read} were read and {self.written} written: nothing "
+            "was changed; run again, and if it says the same, report it"
         )
 
 

@@ -134,3 +134,13 @@ def test_cache_finds_cached_files_on_their_workers_and_asks_the_store_for_none(
     assert reads["second read"]["on_worker"] >= 0.99
     tasks = {read["what"]: read["groups"] for read in content["packing"]}
     assert tasks["separate"] == 100 > tasks["by_worker"]
+
+
+def test_compaction_leaves_the_same_rows_in_few_files(tmp_path: Path) -> None:
+    content = _quick("compaction", tmp_path)
+
+    found = {(row["case"], row["metric"]): row for row in content["results"]}
+    files = found["flights", "files"]
+    assert files["peer_value"] > 100 * files["windrow"] >= 100
+    assert {row["metric"] for row in content["results"]} == {"files", "bytes", "warm read", "tasks"}
+    assert content["file_bytes"]["largest"] < 1.5 * content["file_bytes"]["target"]

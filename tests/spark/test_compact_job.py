@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,8 @@ from tests.support import hive
 from tests.support.servers import running
 from windrow.client import Client
 from windrow.demo.flights import flights_table
+from windrow.spark.writing.counting import RowSums, sum_rows
 from windrow_jobs.compact import Compaction, compact
-from windrow_jobs.fingerprints import row_sum
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark
@@ -32,11 +34,18 @@ def tables_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def client(tables_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def coordinator(tables_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a coordinator is."""
     settings = Settings(
         state_dir=tmp_path_factory.mktemp("state"), allowed_locations=(str(tables_root),)
     )
-    with running(settings) as url, windrow.connect(url) as client:
+    with running(settings) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def client(coordinator: str) -> Iterator[Client]:
+    with windrow.connect(coordinator) as client:
         yield client
 
 
@@ -65,6 +74,10 @@ def rows_of(spark: SparkSession, location: Path) -> DataFrame:
     return spark.read.parquet(str(location))
 
 
+def sums(rows: DataFrame) -> RowSums:
+    return sum_rows(rows, [])
+
+
 def compacted(spark: SparkSession, client: Client, table: str, **options: Any) -> Compaction:
     return compact(lambda: spark, client, table, **{**EVERYTHING, **options})
 
@@ -75,14 +88,14 @@ def test_the_flights_of_days_become_a_file_a_day_with_the_same_rows(
     location = tables_root / "flights"
     write_flights(location, 3)
     table = registered(client, "demo.flights", location)
-    before = row_sum(rows_of(spark, location))
+    before = sums(rows_of(spark, location))
     files_before = hive.data_files(location)
     told: list[str] = []
 
     done = compacted(spark, client, table, on_progress=told.append)
 
     files_after = hive.data_files(location)
-    assert row_sum(rows_of(spark, location)) == before
+    assert sums(rows_of(spark, location)) == before
     assert (done.files_before, done.files_after) == (len(files_before), 3)
     assert (done.batches, done.partitions, done.rows, done.left) == (1, 3, before.rows, {})
     assert {path.rpartition("/")[0] for path in files_after} == {
@@ -110,13 +123,13 @@ def test_files_come_near_the_target_though_small_ones_are_mostly_footers(
     location = tables_root / "near"
     write_flights(location, 4)
     table = registered(client, "demo.near", location)
-    before = row_sum(rows_of(spark, location))
+    before = sums(rows_of(spark, location))
     target = 20 * KIB
 
     done = compacted(spark, client, table, target_file_size=target)
 
     sizes = [(location / path).stat().st_size for path in hive.data_files(location)]
-    assert row_sum(rows_of(spark, location)) == before
+    assert sums(rows_of(spark, location)) == before
     assert done.files_after == len(sizes) > 4
     assert sum(2 * size < target for size in sizes) == 0
     assert max(sizes) < 1.6 * target
@@ -249,3 +262,14 @@ def test_a_writer_that_appends_meanwhile_loses_nothing(
     assert done.left == {}
     ids = sorted(row["id"] for row in rows_of(spark, location).collect())
     assert ids == [*range(180), *range(900, 910)]
+
+
+def test_what_the_coordinator_refuses_is_one_line(coordinator: str) -> None:
+    command = [sys.executable, "-m", "windrow_jobs.compact", "nothing"]
+
+    done = subprocess.run(
+        [*command, "--coordinator", coordinator], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("windrow: no table 'nothing'")
