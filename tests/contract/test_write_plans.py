@@ -276,6 +276,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "an unknown scheme": ({"scheme": "hope", "rows": 1}, "invalid-request", "'exact'"),
     "an unknown field": ({"rows": 1, "hope": 1}, "invalid-request", "hope"),
+    "rows of next to no bytes": ({"rows": 1, "bytes_per_row": 5e-324}, "invalid-request", "0.001"),
     "no such efficiency": ({"rows": 1, "efficiency": 1}, "invalid-request", "efficiency"),
     "columns of different lengths": (
         {"keys": counts_of_days([5]) | {"rows": [5, 6]}},

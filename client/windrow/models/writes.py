@@ -76,7 +76,7 @@ class WritePlanRequest(Request):
         default=None, description="Rows per file, instead of a size."
     )
     rows: _Rows | None = Field(default=None, description="To be written, where known.")
-    bytes_per_row: Annotated[float, Field(gt=0, le=2**40)] | None = Field(
+    bytes_per_row: Annotated[float, Field(ge=0.001, le=2**40)] | None = Field(
         default=None, description="In files; by default as in earlier writes or files of the table."
     )
     keys: KeyCounts | None = Field(default=None, description="Rows per key, where known.")

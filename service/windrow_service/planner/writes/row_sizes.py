@@ -46,7 +46,7 @@ def row_sizes(
     group: Ints | None = None,
     groups: int = 0,
 ) -> RowSizes | None:
-    """Pool the sizes of files, weighted by rows; None if they hold no rows.
+    """Pool the sizes of files, weighted by rows; None if they hold none, or no bytes.
 
     Tiny files are left out. What a file takes however few its rows are is not counted among the
     bytes of rows: it is where a line through rows and bytes begins, within what the format needs.
@@ -70,6 +70,8 @@ def row_sizes(
     of_each = size if columns is None else size - _fixed(size, each.astype(np.float64), columns)
     of_rows = of_each * many[kept]
     mean = float(of_rows.sum() / count.sum())
+    if mean <= 0:
+        return None
     low, high = _weighted_quantiles(of_each / each, count)
     of_group = np.full(groups, mean)
     if group is not None:

@@ -74,6 +74,7 @@ def test_a_group_of_few_rows_has_the_average_of_all() -> None:
     assert known.of_group.tolist() == [40, 10, pooled, pooled]
 
 
-def test_files_without_rows_say_nothing() -> None:
+def test_files_without_rows_or_bytes_say_nothing() -> None:
+    assert row_sizes(ints([0, 0]), ints([500, 600]), 3) is None
     assert row_sizes(ints([500, 600]), ints([0, 0]), 3) is None
     assert row_sizes(ints([]), ints([]), 3) is None
