@@ -59,3 +59,28 @@ def test_ctrl_c_ends_the_demo_in_one_line_and_its_coordinator_with_it(tmp_path: 
     assert "Traceback" not in said.read_text()
     log = (tmp_path / "data" / "demo" / "coordinator.log").read_text()
     assert "Finished server process" in log
+
+
+def test_writes_explode_without_a_plan_and_do_not_with_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "windrow.cli", "demo", "writes", "--json"]
+    size = ["--tasks", "12", "--days", "20", "--rows", "200000", "--target-size", "64KB"]
+    picture = tmp_path / "picture.svg"
+
+    done = subprocess.run(
+        [*command, *size, "--picture", str(picture)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "WARN" not in done.stderr
+    said = json.loads(done.stdout)
+    assert said["agreed"] is True
+    exploded, planned = said["tables"]
+    assert exploded["files"] == exploded["small_files"] == 12 * 20
+    assert planned["files"] == said["report"]["planned_files"] < 12 * 20 / 4
+    assert planned["largest_file_bytes"] < 1.5 * 2**16
+    assert exploded["hash_sum"] == planned["hash_sum"]
+    assert picture.read_text().startswith("<svg")

@@ -42,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("serve")(serve.serve)
-app.command("demo")(demo.demo)
+app.add_typer(demo.app, name="demo")
 tables.app.command("import")(snapshots.import_inventory)
 tables.app.command("snapshots")(snapshots.list_snapshots)
 tables.app.command("expire")(snapshots.expire)

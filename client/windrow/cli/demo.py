@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter
 
-from windrow.cli.consoles import error_console, show, show_json
+from windrow.cli.consoles import error_console, save_picture, show, show_json
 from windrow.cli.options import AsJson
+from windrow.models.base import ByteSize
+
+app = typer.Typer()
 
 
+@app.callback(invoke_without_command=True)
 def demo(
+    context: typer.Context,
     data: Annotated[
         Path, typer.Option(help="Folder for the table; written once, then reused.", metavar="DIR")
     ] = Path("data"),
@@ -23,7 +29,12 @@ def demo(
     ] = 365,
     as_json: AsJson = False,
 ) -> None:
-    """Read 19,486 small files three ways on Spark, compare the answers and the seconds."""
+    """Read 19,486 small files three ways on Spark, compare the answers and the seconds.
+
+    `windrow demo writes` shows how such files come about, and how they do not.
+    """
+    if context.invoked_subcommand is not None:
+        return
     from windrow.demo import comparison_as_json, comparison_report, run_demo
 
     outcome = run_demo(data, runs=runs, days=days, console=error_console())
@@ -31,5 +42,44 @@ def demo(
         show_json(comparison_as_json(outcome))
     else:
         show(*comparison_report(outcome))
+    if not outcome.agreed:
+        raise typer.Exit(1)
+
+
+@app.command("writes")
+def writes(
+    data: Annotated[
+        Path, typer.Option(help="Folder for the events and both tables.", metavar="DIR")
+    ] = Path("data"),
+    tasks: Annotated[
+        int, typer.Option(help="Tasks that write without a plan.", min=1, max=2000)
+    ] = 50,
+    days: Annotated[int, typer.Option(help="Days of the table.", min=1, max=3650)] = 365,
+    rows: Annotated[int, typer.Option(help="Events of all days.", min=10_000)] = 3_000_000,
+    target_size: Annotated[
+        str, typer.Option(help="Wanted of a file; as small as the table.", metavar="SIZE")
+    ] = "64KB",
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw what is printed, as SVG.", metavar="FILE")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a year of events so that its files explode, and then with a plan; show both."""
+    from windrow.demo import run_writes_demo, writes_as_json, writes_report
+
+    outcome = run_writes_demo(
+        data,
+        tasks=tasks,
+        days=days,
+        row_count=rows,
+        target_bytes=TypeAdapter(ByteSize).validate_python(target_size),
+        console=error_console(),
+    )
+    if as_json:
+        show_json(writes_as_json(outcome))
+    else:
+        show(*writes_report(outcome))
+    if picture is not None:
+        save_picture(picture, "windrow demo writes", *writes_report(outcome))
     if not outcome.agreed:
         raise typer.Exit(1)

@@ -79,12 +79,13 @@ def plan_picture(plan: SplitPlan) -> RenderableType:
     """Draw the sizes of a plan's files, and of the groups that they became."""
     files, groups = file_sizes(plan.groups), plan.groups["size_bytes"]
     return Group(
-        _picture("Files before", "file", files, "red"),
-        _picture("Groups after", "group", groups, "green"),
+        picture("Files before", "file", files, "red"),
+        picture("Groups after", "group", groups, "green"),
     )
 
 
-def _picture(title: str, noun: str, sizes: pa.ChunkedArray, style: str) -> RenderableType:
+def picture(title: str, noun: str, sizes: pa.Array | pa.ChunkedArray, style: str) -> RenderableType:
+    """Draw how many of these sizes, in bytes, there are of each power of two."""
     if len(sizes) == 0:
         return Text(f"{title}: none", "bold")
     plural = noun if len(sizes) == 1 else f"{noun}s"

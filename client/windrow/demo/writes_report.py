@@ -1,0 +1,132 @@
+"""What the demo of writes made, for people and for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from windrow.cli.render import picture, seconds_text, size_text
+from windrow.demo.report import ratio_text
+from windrow.demo.writes import WritesOutcome, WrittenTable
+
+# The textbook's numbers, which the demo scales to the machine.
+TEXTBOOK_TASKS, TEXTBOOK_DAYS = 2_000, 365
+
+
+def writes_report(outcome: WritesOutcome) -> list[RenderableType]:
+    """Return the picture of both tables, the figures, and whether all rows are there."""
+    exploded, planned = outcome.exploded, outcome.planned
+    title = Text(
+        f"{outcome.source.row_count:,} events of {outcome.days:,} days, "
+        f"wanted in files of {size_text(outcome.target_bytes)}",
+        "bold",
+    )
+    return [
+        title,
+        Text(),
+        picture(f"Written by {exploded.title}", "file", exploded.sizes, "red"),
+        Text(),
+        picture(f"Written by {planned.title}", "file", planned.sizes, "green"),
+        Text(),
+        _table(outcome),
+        _remarks(outcome),
+        Text(),
+        _verdict(outcome),
+    ]
+
+
+def writes_as_json(outcome: WritesOutcome) -> dict[str, Any]:
+    """Return what the demo made as JSON values."""
+    return {
+        "agreed": outcome.agreed,
+        "rows": outcome.source.row_count,
+        "days": outcome.days,
+        "tasks": outcome.tasks,
+        "target_bytes": outcome.target_bytes,
+        "tables": [
+            {
+                "title": table.title,
+                "files": len(table.sizes),
+                "small_files": small_files(table, outcome.target_bytes),
+                "bytes": pc.sum(table.sizes).as_py(),
+                "largest_file_bytes": pc.max(table.sizes).as_py(),
+                "write_s": table.write_s,
+                "read_s": table.read_s,
+                "hash_sum": str(table.rows.hash_sum),
+            }
+            for table in (outcome.exploded, outcome.planned)
+        ],
+        "report": outcome.report.model_dump(mode="json", exclude={"keys"}),
+    }
+
+
+def small_files(table: WrittenTable, target_bytes: int) -> int:
+    """Count the files under half of the target."""
+    small: pa.Scalar = pc.sum(pc.less(table.sizes, target_bytes // 2))
+    return int(small.as_py() or 0)
+
+
+def _table(outcome: WritesOutcome) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(overflow="fold")
+    for name in ("files", "on average", "in all", "written in", "Spark reads it in"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for made, style in ((outcome.exploded, "red"), (outcome.planned, "green")):
+        table.add_row(
+            made.title,
+            f"{len(made.sizes):,}",
+            size_text(pc.mean(made.sizes).as_py()),
+            size_text(pc.sum(made.sizes).as_py()),
+            seconds_text(made.write_s),
+            seconds_text(made.read_s),
+            style=style,
+        )
+    fewer = len(outcome.exploded.sizes) / len(outcome.planned.sizes)
+    table.add_row(
+        Text("Windrow", "bold"),
+        f"{fewer:,.0f}x fewer",
+        "",
+        "",
+        ratio_text(outcome.exploded.write_s / outcome.planned.write_s),
+        ratio_text(outcome.exploded.read_s / outcome.planned.read_s),
+    )
+    return table
+
+
+def _remarks(outcome: WritesOutcome) -> Text:
+    report = outcome.report
+    return Text(
+        f"Each of {outcome.tasks:,} tasks holds rows of nearly every day, and so writes a file "
+        f"into every day's folder; {TEXTBOOK_TASKS:,} tasks would make up to "
+        f"{TEXTBOOK_TASKS * TEXTBOOK_DAYS:,} files of a year. Windrow counted the rows of each "
+        f"day ({seconds_text(report.count_seconds)}), planned {report.planned_files or 0:,} files "
+        f"in {report.tasks:,} tasks, wrote them ({seconds_text(report.write_seconds)}), read them "
+        f"again to compare every row ({seconds_text(report.check_seconds)}), and moved them in "
+        f"({seconds_text(report.commit_seconds)}). Days of less than a file keep a small one.",
+        "dim",
+    )
+
+
+def _verdict(outcome: WritesOutcome) -> Text:
+    source = outcome.source
+    if outcome.agreed:
+        return Text(
+            f"Both tables hold the same {source.row_count:,} rows, sum of row hashes "
+            f"{source.hash_sum}.",
+            "bold green",
+        )
+    lines = [
+        f"  {title}: {rows.row_count:,} rows, sum of row hashes {rows.hash_sum}"
+        for title, rows in (
+            ("to be written", source),
+            (outcome.exploded.title, outcome.exploded.rows),
+            (outcome.planned.title, outcome.planned.rows),
+        )
+    ]
+    return Text("\n".join(["The tables do NOT hold the same rows:", *lines]), "bold red")
