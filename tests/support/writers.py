@@ -167,7 +167,8 @@ def at_step(step: str, nth: int, act: Callable[[], object]) -> None:
     setattr(holder, name, instead)
 
 
-def _die() -> None:
+def die() -> None:
+    """End this process as a crash would."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -177,7 +178,7 @@ def _limit(kind: int, limit: int) -> None:
 
 def _drive(asked: Mapping[str, Any]) -> str:
     if asked["dies"]:
-        at_step(*asked["dies"], _die)
+        at_step(*asked["dies"], die)
     for name, kind in (
         ("file_limit", resource.RLIMIT_FSIZE),
         ("open_limit", resource.RLIMIT_NOFILE),

@@ -1,0 +1,72 @@
+"""A Spark driver is killed in the middle of `client.write`, and the next run finishes its commit."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import windrow
+from tests.support import hive
+from tests.support.looking import listed_ids
+from tests.support.servers import running
+from tests.support.writers import ROOT
+from windrow.writing import recover
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.spark
+
+_PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+import windrow
+from tests.support.writers import at_step, die
+
+url, step = sys.argv[1:]
+conf = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+builder = SparkSession.builder.master("local[2]")
+for name, value in conf.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+rows = spark.sql(
+    "SELECT 100 + id AS id, concat('name-', id) AS name, "
+    "date_add(DATE'2026-11-03', CAST(id % 3 AS INT)) AS ds FROM range(30)"
+)
+at_step(step, 1, die)
+with windrow.connect(url) as client:
+    client.write(rows, "events", target_rows=4)
+"""
+
+
+def test_a_spark_driver_that_is_killed_while_it_commits_loses_no_row(tmp_path: Path) -> None:
+    location = hive.write_events(tmp_path / "events")
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
+    with running(settings) as url, windrow.connect(url) as client:
+        client.register_table("events", str(location))
+        client.refresh("events")
+
+        command = [sys.executable, "-c", _PROGRAM, url, "exchanged"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-5_000:]
+        (recovered,) = recover(client, "events")
+
+        assert recovered.outcome == "published"
+        new = {f"ds=2026-11-0{3 + rest}": range(100 + rest, 130, 3) for rest in range(3)}
+        old = {f"ds={day}": range(20 * at, 20 * at + 20) for at, day in enumerate(hive.DAYS)}
+        assert listed_ids(location) == {
+            folder: sorted([*old.get(folder, []), *new.get(folder, [])]) for folder in {*old, *new}
+        }
+        assert not (location / "_windrow").exists()
+        # As the checksums that Spark's file system keeps are those of the files, Spark reads it.
+        assert not client.refresh("events", full=True).changed
+        report = client.write_record("events", recovered.write_id).report
+        assert report is not None
+        assert (report.rows, report.scheme) == (30, "exact")
