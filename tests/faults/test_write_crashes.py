@@ -56,7 +56,7 @@ KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequen
     "overwrite": ("overwrite", FILES, [], ADDED),
     "compaction": ("append", COMPACTED, REPLACED, OLD),
 }
-CRASHES = [step for step in STEPS if step != "begun"]
+CRASHES = [step for step in STEPS if step not in ("begun", "placing")]
 # Before these, a write that died is undone.
 UNDONE = ("staged", "admitted", "linked")
 
@@ -233,23 +233,47 @@ def test_what_a_stranger_puts_into_a_partition_during_its_exchange_stays(
     assert_whole(client, events, location, {**OLD, SECOND: [*range(30, 40), 100, 901, 902, 903]})
 
 
-def test_without_an_exchange_of_folders_a_commit_renames_twice(
+@pytest.mark.parametrize("dies", [None, ("placing", 1), ("placing", 2), ("exchanged", 2)])
+def test_without_an_exchange_of_folders_a_commit_renames_twice_and_loses_nothing(
     writers: Writers,
     url: str,
     client: Client,
     location: Path,
     events: str,
-    monkeypatch: pytest.MonkeyPatch,
+    dies: tuple[str, int] | None,
 ) -> None:
-    def unsupported(new: str, live: str) -> None:
-        raise NotImplementedError
+    mode, files, _, after = KINDS["overwrite_partitions"]
 
-    monkeypatch.setattr(folders, "exchange", unsupported)
-    with begin(client, events, "overwrite_partitions") as write:
-        rows = stage(write.folder, FILES)
+    writers.write(url, events, files, mode=mode, dies=dies, can_exchange=False)
+
+    recover(client, events)
+    assert_whole(client, events, location, after)
+
+
+def test_a_recovery_that_is_killed_is_gone_on_with(
+    writers: Writers, url: str, client: Client, location: Path, events: str
+) -> None:
+    other = {f"{FIRST}/other.parquet": [999]}
+    assert writers.write(url, events, FILES, dies=("exchanged", 1)) == "killed"
+
+    # Each finds the commit of the first, and dies where it would be done with it.
+    for step in ("exchanged", "moved in", "published", "noted", "finished"):
+        assert writers.write(url, events, other, dies=(step, 1)) == "killed"
+
+    recover(client, events)
+    assert_whole(client, events, location, KINDS["append"][3])
+
+
+def test_a_commit_that_meets_one_which_died_finishes_that_first(
+    writers: Writers, url: str, client: Client, location: Path, events: str
+) -> None:
+    with begin(client, events) as write:
+        rows = stage(write.folder, {f"{SECOND}/other.parquet": [999]})
+        assert writers.write(url, events, FILES, dies=("exchanged", 2)) == "killed"
         write.commit(report_of(rows))
 
-    assert_whole(client, events, location, KINDS["overwrite_partitions"][3])
+    after = KINDS["append"][3]
+    assert_whole(client, events, location, {**after, SECOND: [*after[SECOND], 999]})
 
 
 def test_a_compaction_whose_files_have_changed_fails_before_anything_moves(

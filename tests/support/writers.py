@@ -39,6 +39,8 @@ STEPS: Mapping[str, tuple[Any, str, str]] = {
     "linked": (Preparation, "changes", "after"),
     "recorded": (intents, "record", "after"),
     "exchanging": (folders, "swap", "before"),
+    # Where folders cannot be exchanged: between the two renames; else of new partitions alone.
+    "placing": (folders, "place", "before"),
     # Right after the exchange of a partition, or its removal.
     "exchanged": (Moving, "_bring_back", "before"),
     "moved in": (Moving, "move_in", "after"),
@@ -93,6 +95,7 @@ class Writers:
         file_limit: tuple[str, int] | None = None,
         open_limit: tuple[str, int] | None = None,
         kills: tuple[str, int] | None = None,
+        can_exchange: bool = True,
         **options: Any,
     ) -> str:
         """Write files in a driver; return `committed`, `killed`, or the error's name and text.
@@ -107,6 +110,7 @@ class Writers:
             file_limit: A step, and how large a file may be from then on, in bytes.
             open_limit: A step, and how many files may be open from then on.
             kills: A step, and a process that is killed then.
+            can_exchange: Whether the file system can exchange folders.
             **options: Of `begin`.
         """
         asked = {
@@ -119,6 +123,7 @@ class Writers:
             "file_limit": file_limit,
             "open_limit": open_limit,
             "kills": kills,
+            "can_exchange": can_exchange,
             "options": options,
         }
         assert self._process.stdin is not None
@@ -172,6 +177,10 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _unsupported(one: str, other: str) -> None:
+    raise NotImplementedError
+
+
 def _limit(kind: int, limit: int) -> None:
     resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))
 
@@ -189,6 +198,8 @@ def _drive(asked: Mapping[str, Any]) -> str:
     if asked["kills"]:
         step, process = asked["kills"]
         at_step(step, 1, lambda: os.kill(process, signal.SIGKILL))
+    if not asked["can_exchange"]:
+        folders.exchange = _unsupported
     replaces = asked["replaces"] or None
     try:
         with (
