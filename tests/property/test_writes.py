@@ -66,6 +66,8 @@ def test_a_table_holds_exactly_the_rows_of_the_writes_that_committed(
             }
             outcome = writers.write(url, table, files, mode=mode, dies=dies)
             assert outcome == "committed" or (outcome == "killed" and dies is not None)
+            # Now, or the next driver might die while it recovers this one's write.
+            windrow.writing.recover(client, table)
             if outcome == "killed" and dies is not None and dies[0] in UNDONE:
                 continue
             if mode == "overwrite" or (mode == "overwrite_partitions" and new and not partitioned):
@@ -74,7 +76,6 @@ def test_a_table_holds_exactly_the_rows_of_the_writes_that_committed(
                 kept = expected.get(folder, []) if mode == "append" else []
                 expected[folder] = [*kept, *some]
 
-        windrow.writing.recover(client, table)
         found = sorted(id_ for ids in expected.values() for id_ in ids)
         if client.table(table).current_snapshot is None:
             assert found == []
