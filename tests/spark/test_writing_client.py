@@ -273,3 +273,56 @@ def test_no_rows_make_no_files(client: windrow.Client, location: Path, events: D
 
     assert (report.rows, report.files) == (0, 0)
     assert files_of(location) == []
+
+
+def test_columns_of_every_type_arrive_and_are_compared_by_hash(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    client.register_table(
+        "kinds",
+        str(location),
+        partition_columns={"at": "timestamp_ntz", "amount": "decimal(9,2)", "flag": "boolean"},
+    )
+    rows = spark.range(600).selectExpr(
+        "id",
+        "cast(id AS decimal(30,7)) / 3 AS price",
+        "timestamp_micros(1700000000123456 + id) AS seen",
+        "cast(id AS string) AS text",
+        "cast(cast(id AS string) AS binary) AS bytes",
+        "map('b', id, 'a', id % 7) AS tags",
+        "struct(id % 2 AS odd, array(id, NULL) AS list) AS nested",
+        "struct(map(id, 1) AS inner) AS hidden",
+        "timestamp_ntz'2026-11-01 01:30:00' + make_interval(0, 0, 0, 0, 0, 0, id % 2 / 4) AS at",
+        "cast(id % 3 * 1.5 AS decimal(9,2)) AS amount",
+        "if(id % 5 = 0, NULL, id % 2 = 0) AS flag",
+    )
+
+    report = client.write(rows, "kinds", target_rows=20)
+
+    assert report.unhashed_columns == ["hidden"]
+    assert (report.rows, report.files) == (600, report.planned_files)
+    assert report.keys is not None
+    assert report.keys.planned_files == report.keys.files
+    read = spark.read.schema(rows.schema).parquet(str(location))
+    compared = [f"to_json(struct({', '.join(rows.columns)})) AS json"]
+    assert sorted(read.selectExpr(*compared).collect()) == sorted(
+        rows.selectExpr(*compared).collect()
+    )
+
+
+def test_a_bucketed_table_gets_files_of_one_bucket_each(
+    client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table(
+        "events",
+        str(location),
+        partition_columns=_DAYS,
+        bucket_spec={"columns": ["id"], "count": 4},
+        sort_columns=["id"],
+    )
+
+    report = client.write(events, "events", target_rows=200)
+
+    assert report.files == report.planned_files
+    buckets = {path.name.partition(".")[0][-6:] for path in files_of(location)}
+    assert buckets == {"_00000", "_00001", "_00002", "_00003"}

@@ -23,7 +23,7 @@ class SparkConnectError(ReadError):
 
     def __str__(self) -> str:
         return (
-            "reading a plan needs a classic Spark session: Spark Connect cannot place tasks;"
+            "Windrow needs a classic Spark session: Spark Connect cannot say where rows and tasks go;"
             " start the session with `.master(...)` instead of `.remote(...)`"
         )
 

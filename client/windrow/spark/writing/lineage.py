@@ -58,6 +58,8 @@ _ORDERLESS = {
     "CountIf",
     "Max",
     "Min",
+    # What a pivot makes of groups that have one row each by then.
+    "PivotFirst",
     "Sum",
 }
 _SUMS = {"Average", "Sum"}
@@ -285,7 +287,7 @@ def _kind(thing: Any) -> str:
 
 
 def _name(expression: Any) -> str:
-    return f"`{expression.prettyName()}`"
+    return f"`{expression.prettyName().lower()}`"
 
 
 def _id(attribute: Any) -> int:
