@@ -129,6 +129,8 @@ class Batch:
                 "partition_columns": self.columns,
                 # They are sorted when they are written.
                 "sort_columns": [],
+                # Those apply to files of other partitions, which are left alone.
+                "summary": plan.summary.model_copy(update={"delete_files": 0}),
             }
         )
         return read_plan(spark, info, self._groups(plan.groups))

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 import typer
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.table import Table
@@ -27,6 +28,7 @@ from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.models import TableInfo
 from windrow.plans import SplitPlan
+from windrow.spark.failures import task_failure
 from windrow.spark.placement import default_parallelism, require_classic
 from windrow.writing import begin, recover
 from windrow.writing.errors import PartitionChangedError
@@ -128,6 +130,7 @@ class _Work:
         done: What came of it.
         left: Places that are not tried again.
         scale: Bytes that rows take once they are rewritten, for each byte that was expected.
+        refreshed: Whether the table was, since files were not as the snapshot has them.
     """
 
     start_spark: StartSpark
@@ -139,6 +142,7 @@ class _Work:
     done: Compaction
     left: set[Place] = field(default_factory=set)
     scale: float = 1.0
+    refreshed: bool = False
 
     def once_through(self) -> bool:
         """Rewrite what is worth it of the current snapshot; tell whether there may be more."""
@@ -160,8 +164,16 @@ class _Work:
             except PartitionChangedError as error:
                 # The others of the batch are tried once more, without it.
                 self._leave([one for one in batch.places if one[0] == error.partition], error)
-            except PySparkException as error:
-                self._leave(batch.places, error)
+            except (PySparkException, Py4JError) as error:
+                failure = task_failure(error)
+                if failure is None or self.refreshed:
+                    self._leave(batch.places, failure or error)
+                    continue
+                # Most likely a file is another by now, or gone: the rest goes on with it.
+                self.tell(f"{failure}; refreshing the table, and once more")
+                self.client.refresh(self.table.name)
+                self.refreshed = True
+                return True
         return (self.done.batches, len(self.left)) != before
 
     def _batches(self) -> Iterator[tuple[Batch, int]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -18,13 +20,21 @@ from tests.support import hive
 from tests.support.servers import running
 from windrow.client import Client
 from windrow.demo.flights import flights_table
+from windrow.models import WritePlan, WritePlanRequest
 from windrow.spark.writing.counting import RowSums, sum_rows
+from windrow.transport import Transport
 from windrow_jobs.compact import Compaction, compact
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark
 
 KIB = 2**10
+SPARK_ENVIRONMENT = {
+    **os.environ,
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "PYSPARK_DRIVER_PYTHON": sys.executable,
+}
 EVERYTHING = {"worth_reads": 10**9, "min_files": 2}
 
 
@@ -82,30 +92,36 @@ def compacted(spark: SparkSession, client: Client, table: str, **options: Any) -
     return compact(lambda: spark, client, table, **{**EVERYTHING, **options})
 
 
-def test_the_flights_of_days_become_a_file_a_day_with_the_same_rows(
+def test_flights_come_near_the_target_with_the_same_rows_in_the_same_folders(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = tables_root / "flights"
-    write_flights(location, 3)
+    write_flights(location, 2)
     table = registered(client, "demo.flights", location)
     before = sums(rows_of(spark, location))
     files_before = hive.data_files(location)
+    target = 20 * KIB
     told: list[str] = []
 
-    done = compacted(spark, client, table, on_progress=told.append)
+    done = compacted(spark, client, table, target_file_size=target, on_progress=told.append)
 
     files_after = hive.data_files(location)
     assert sums(rows_of(spark, location)) == before
-    assert (done.files_before, done.files_after) == (len(files_before), 3)
-    assert (done.batches, done.partitions, done.rows, done.left) == (1, 3, before.rows, {})
+    assert (done.files_before, done.files_after) == (len(files_before), len(files_after))
+    assert (done.batches, done.partitions, done.rows, done.left) == (1, 2, before.rows, {})
     assert {path.rpartition("/")[0] for path in files_after} == {
         path.rpartition("/")[0] for path in files_before
     }
+    # Small files are mostly footers: what their rows take shows only once they are written.
     assert done.bytes_before > 2 * done.bytes_after
-    assert any("they became 3 files" in text for text in told)
+    sizes = [(location / path).stat().st_size for path in files_after]
+    assert len(sizes) > 2
+    assert sum(2 * size < target for size in sizes) == 0
+    assert max(sizes) < 1.6 * target
+    assert any(f"they became {len(sizes)} files" in text for text in told)
     snapshot = client.table(table).current_snapshot
     assert snapshot is not None
-    assert (snapshot.file_count, snapshot.row_count) == (3, before.rows)
+    assert (snapshot.file_count, snapshot.row_count) == (len(sizes), before.rows)
     assert client.read(spark, table).count() == before.rows
     assert client.refresh(table).changed is False
     assert list(location.glob("_windrow/writes/*")) == []
@@ -113,28 +129,8 @@ def test_the_flights_of_days_become_a_file_a_day_with_the_same_rows(
     def no_spark() -> SparkSession:
         raise AssertionError("there is nothing to do")
 
-    again = compact(no_spark, client, table, **EVERYTHING)
+    again = compact(no_spark, client, table, target_file_size=target, **EVERYTHING)
     assert (again.batches, again.files_before) == (0, 0)
-
-
-def test_files_come_near_the_target_though_small_ones_are_mostly_footers(
-    spark: SparkSession, client: Client, tables_root: Path
-) -> None:
-    location = tables_root / "near"
-    write_flights(location, 4)
-    table = registered(client, "demo.near", location)
-    before = sums(rows_of(spark, location))
-    target = 20 * KIB
-
-    done = compacted(spark, client, table, target_file_size=target)
-
-    sizes = [(location / path).stat().st_size for path in hive.data_files(location)]
-    assert sums(rows_of(spark, location)) == before
-    assert done.files_after == len(sizes) > 4
-    assert sum(2 * size < target for size in sizes) == 0
-    assert max(sizes) < 1.6 * target
-    again = compacted(spark, client, table, target_file_size=target)
-    assert again.batches == 0
 
 
 def test_batches_are_bounded_and_each_is_committed_by_itself(
@@ -230,21 +226,53 @@ def test_a_table_without_partitions_is_compacted_too(
     assert sorted(row["id"] for row in rows_of(spark, location).collect()) == list(range(60))
 
 
-def test_a_partition_that_changes_meanwhile_is_left_and_the_others_are_done(
+def test_a_file_that_goes_before_it_is_read_is_done_without(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
-    location = hive.write_events(tables_root / "changing", files_per_day=6)
-    table = registered(client, "demo.changing", location)
+    location = hive.write_events(tables_root / "shrinking", files_per_day=6)
+    table = registered(client, "demo.shrinking", location)
 
     def meddle(text: str) -> None:
-        path = location / "ds=2026-11-02" / "part-00003.parquet"
-        if "files of 3 partitions" in text and path.exists():
-            path.unlink()
+        if "18 files of 3 partitions" in text:
+            (location / "ds=2026-11-02" / "part-00003.parquet").unlink()
 
     done = compacted(spark, client, table, on_progress=meddle)
 
-    assert done.left
-    assert set(done.left) <= {f"ds={day}" for day in hive.DAYS}
+    assert (done.left, done.files_before, done.files_after) == ({}, 17, 3)
+    ids = sorted(row["id"] for row in rows_of(spark, location).collect())
+    assert ids == [*range(90), *range(100, 180)]
+
+
+class _Meddling(Client):
+    """Changes a file once files were staged in its place."""
+
+    def __init__(self, transport: Transport, file: Path) -> None:
+        super().__init__(transport)
+        self._file = file
+        self._plans = 0
+
+    def write_plan(self, request: WritePlanRequest) -> WritePlan:
+        self._plans += 1
+        if self._plans == 2:
+            hive.write_file(self._file, range(900, 905))
+        return super().write_plan(request)
+
+
+def test_a_partition_that_changes_before_the_commit_is_left_and_the_others_are_done(
+    spark: SparkSession, coordinator: str, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "changing", files_per_day=6)
+    table = registered(client, "demo.changing", location)
+    changed = location / "ds=2026-11-02" / "part-00003.parquet"
+
+    with httpx.Client(base_url=coordinator, timeout=60) as http:
+        done = compacted(spark, _Meddling(Transport(http), changed), table)
+
+    assert list(done.left) == ["ds=2026-11-02"]
+    assert "has changed since the write began" in done.left["ds=2026-11-02"]
+    assert (done.batches, done.partitions, done.files_before, done.files_after) == (1, 2, 12, 2)
+    ids = sorted(row["id"] for row in rows_of(spark, location).collect())
+    assert ids == [*range(90), *range(100, 180), *range(900, 905)]
 
 
 def test_a_writer_that_appends_meanwhile_loses_nothing(
@@ -262,6 +290,39 @@ def test_a_writer_that_appends_meanwhile_loses_nothing(
     assert done.left == {}
     ids = sorted(row["id"] for row in rows_of(spark, location).collect())
     assert ids == [*range(180), *range(900, 910)]
+
+
+def test_a_run_that_is_killed_is_gone_on_with(
+    spark: SparkSession, coordinator: str, client: Client, tables_root: Path
+) -> None:
+    location = hive.write_events(tables_root / "killed", files_per_day=6)
+    table = registered(client, "demo.killed", location)
+    # So that each day is a batch.
+    options = ["--target-size", "8KB", "--max-batch-bytes", "8KB"]
+    command = [sys.executable, "-m", "windrow_jobs.compact", table, "--coordinator", coordinator]
+    process = subprocess.Popen(
+        [*command, *options], stderr=subprocess.PIPE, env=SPARK_ENVIRONMENT, text=True
+    )
+    with process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "they became" in line:
+                break
+        process.kill()
+    files = len(hive.data_files(location))
+    assert 3 < files < 18
+
+    sizes = {"target_file_size": 8 * KIB, "max_batch_bytes": 8 * KIB}
+    done = compact(lambda: spark, client, table, **sizes)
+
+    assert done.left == {}
+    assert 0 < done.files_before < 18
+    assert len(hive.data_files(location)) == 3
+    ids = sorted(row["id"] for row in rows_of(spark, location).collect())
+    assert ids == list(range(180))
+    assert list(location.glob("_windrow/writes/*")) == []
+    assert {one.state for one in client.writes(table)} <= {"published", "undone"}
+    assert compact(lambda: spark, client, table, **sizes).batches == 0
 
 
 def test_what_the_coordinator_refuses_is_one_line(coordinator: str) -> None:
