@@ -16,7 +16,7 @@ import windrow.writing
 from tests.support import hive
 from tests.support.looking import listed_ids, looking, planned_ids
 from tests.support.servers import coordinator_process, running
-from tests.support.writers import STEPS, Writers, forking_writers, report_of, stage
+from tests.support.writers import Writers, forking_writers, report_of, stage
 from windrow.client import Client
 from windrow.errors import WriteInProgressError, WriteLostError
 from windrow.models import WriteUpdate
@@ -56,7 +56,11 @@ KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequen
     "overwrite": ("overwrite", FILES, [], ADDED),
     "compaction": ("append", COMPACTED, REPLACED, OLD),
 }
-CRASHES = [step for step in STEPS if step not in ("begun", "placing")]
+EVERYWHERE = ("staged", "recorded", "exchanged", "last exchanged", "moved in", "published")
+CRASHES = [(kind, step) for kind in KINDS for step in EVERYWHERE] + [
+    ("overwrite_partitions", step)
+    for step in ("admitted", "linked", "exchanging", "noted", "finished")
+]
 # Before these, a write that died is undone.
 UNDONE = ("staged", "admitted", "linked")
 
@@ -123,8 +127,7 @@ def assert_whole(
     assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
 
 
-@pytest.mark.parametrize("step", [*CRASHES, "last exchanged"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "step"), CRASHES)
 def test_a_driver_that_is_killed_leaves_the_old_rows_or_the_new_and_no_reader_sees_half(
     writers: Writers, url: str, client: Client, location: Path, events: str, kind: str, step: str
 ) -> None:

@@ -44,8 +44,8 @@ writes = st.tuples(
 
 
 # A failure would take minutes to shrink, as each step is a process.
-@settings(max_examples=8, phases=[Phase.generate])
-@given(partitioned=st.booleans(), asked=st.lists(writes, min_size=1, max_size=5))
+@settings(max_examples=6, phases=[Phase.generate])
+@given(partitioned=st.booleans(), asked=st.lists(writes, min_size=1, max_size=4))
 def test_a_table_holds_exactly_the_rows_of_the_writes_that_committed(
     url: str,
     writers: Writers,
