@@ -100,6 +100,18 @@ def test_a_later_write_takes_its_keys_from_what_is_there_without_a_pass(
     assert second.row_hash != first.row_hash
 
 
+@pytest.mark.parametrize("scheme", ["columns", "range_hash"])
+def test_without_a_count_rows_are_compared_all_the_same(
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame, scheme: str
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    report = client.write(events, "events", rows=4_000, target_rows=500, scheme=scheme)
+
+    assert (report.scheme, report.rows) == (scheme, 4_000)
+    assert ids_in(spark, location) == list(range(4_000))
+
+
 @pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
 def test_an_overwrite_leaves_the_rows_that_it_must(
     spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame, mode: str
