@@ -34,7 +34,7 @@ from windrow_jobs.errors import RowsDifferError
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 # What files took is that much more or less than was expected: their number is worked out again.
-_MUCH = 1.25
+_MUCH = 1.1
 
 # A folder, and a bucket of it.
 Place = tuple[str, int | None]

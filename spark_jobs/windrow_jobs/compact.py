@@ -188,8 +188,8 @@ class _Work:
 
     def _rewrite(self, spark: SparkSession, batch: Batch, read: SplitPlan) -> None:
         self.tell(
-            f"{len(batch.paths):,} files of {len(batch.places):,} partitions, "
-            f"{size_text(batch.old_bytes)}"
+            f"files: {len(batch.paths):,}, {size_text(batch.old_bytes)}; "
+            f"partitions: {len(batch.places):,}"
         )
         target_bytes = int(self.options["target_file_size"])
         with begin(self.client, self.table.name, kind="compaction") as write:
@@ -212,7 +212,7 @@ class _Work:
         for folder, bucket in places:
             name = folder or self.table.name
             self.done.left[name if bucket is None else f"{name}, bucket {bucket}"] = reason
-        self.tell(f"left {len(places):,} partitions: {reason}")
+        self.tell(f"partitions left as they are: {len(places):,}, since {reason}")
 
 
 def run(
@@ -280,7 +280,7 @@ def _facts(done: Compaction) -> Table:
         facts.add_row("partitions", f"{done.partitions:,}, in batches: {done.batches:,}")
         facts.add_row("rows", f"{done.rows:,}, the same before and after")
     if done.left:
-        facts.add_row("left", f"{len(done.left):,} partitions")
+        facts.add_row("partitions left", f"{len(done.left):,}")
     facts.add_row("took", seconds_text(done.seconds))
     return facts
 

@@ -120,6 +120,6 @@ class PartitionsLeftError(JobError):
     def __str__(self) -> str:
         name, reason = next(iter(self.reasons.items()))
         return (
-            f"{len(self.reasons):,} partitions of table {self.table!r} were left as they are, such "
-            f"as {name} ({reason}); the same command again tries them"
+            f"partitions of table {self.table!r} that were left as they are: "
+            f"{len(self.reasons):,}, such as {name} ({reason}); the same command again tries them"
         )

@@ -23,7 +23,7 @@ from windrow.demo.flights import flights_table
 from windrow.models import WritePlan, WritePlanRequest
 from windrow.spark.writing.counting import RowSums, sum_rows
 from windrow.transport import Transport
-from windrow_jobs.compact import Compaction, compact
+from windrow_jobs.compact import Compaction, compact, run
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark
@@ -233,7 +233,7 @@ def test_a_file_that_goes_before_it_is_read_is_done_without(
     table = registered(client, "demo.shrinking", location)
 
     def meddle(text: str) -> None:
-        if "18 files of 3 partitions" in text:
+        if text.startswith("files: 18,"):
             (location / "ds=2026-11-02" / "part-00003.parquet").unlink()
 
     done = compacted(spark, client, table, on_progress=meddle)
@@ -282,7 +282,7 @@ def test_a_writer_that_appends_meanwhile_loses_nothing(
     table = registered(client, "demo.appended", location)
 
     def append(text: str) -> None:
-        if "files of 3 partitions" in text:
+        if text.startswith("files: 18,"):
             hive.write_file(location / "ds=2026-11-02" / "late.parquet", range(900, 910))
 
     done = compacted(spark, client, table, on_progress=append)
@@ -293,7 +293,11 @@ def test_a_writer_that_appends_meanwhile_loses_nothing(
 
 
 def test_a_run_that_is_killed_is_gone_on_with(
-    spark: SparkSession, coordinator: str, client: Client, tables_root: Path
+    spark: SparkSession,
+    coordinator: str,
+    client: Client,
+    tables_root: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     location = hive.write_events(tables_root / "killed", files_per_day=6)
     table = registered(client, "demo.killed", location)
@@ -312,17 +316,24 @@ def test_a_run_that_is_killed_is_gone_on_with(
     files = len(hive.data_files(location))
     assert 3 < files < 18
 
-    sizes = {"target_file_size": 8 * KIB, "max_batch_bytes": 8 * KIB}
-    done = compact(lambda: spark, client, table, **sizes)
+    done = subprocess.run(
+        [*command, *options], env=SPARK_ENVIRONMENT, capture_output=True, text=True, check=False
+    )
 
-    assert done.left == {}
-    assert 0 < done.files_before < 18
+    assert done.returncode == 0, done.stderr
+    facts = dict(line.strip().split("  ", 1) for line in done.stdout.splitlines())
+    assert 0 < int(facts["rewritten"].split()[0]) < 18
+    assert "the same before and after" in facts["rows"]
     assert len(hive.data_files(location)) == 3
     ids = sorted(row["id"] for row in rows_of(spark, location).collect())
     assert ids == list(range(180))
     assert list(location.glob("_windrow/writes/*")) == []
     assert {one.state for one in client.writes(table)} <= {"published", "undone"}
-    assert compact(lambda: spark, client, table, **sizes).batches == 0
+    capsys.readouterr()
+    run(table, client, target_file_size=8 * KIB, max_batch_bytes=8 * KIB)
+    assert capsys.readouterr().out.split("\n")[0].split() == (
+        ["nothing", "was", "rewritten", "in", "demo.killed"]
+    )
 
 
 def test_what_the_coordinator_refuses_is_one_line(coordinator: str) -> None:

@@ -45,8 +45,8 @@ Verdict: TypeAlias = Literal[
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CHOSEN = VERDICTS.index("chosen")
 
-# How fast one core sorts, encodes and compresses what it writes, in bytes of files; measured by
-# benchmarks/compaction.py.
+# How fast one core sorts, encodes and compresses what it writes, in bytes of files: a round figure,
+# for tables of some twenty columns.
 WRITE_BYTES_PER_SECOND = 32 * MIB
 
 # A value in the name of a folder, as Spark and Hive write it; what they would write in another
