@@ -38,6 +38,7 @@ def keys_to_write(draw: st.DrawFn) -> Keys:
         counts * np.array(each) / target_rows,
         None if buckets is None else np.array(buckets, np.int64),
         hash_columns([pa.array([f"key {at}" for at in range(len(rows))])], len(rows)),
+        estimated=draw(st.booleans()),
     )
 
 
@@ -103,7 +104,7 @@ def test_files_are_neither_far_above_the_target_nor_halved_for_nothing(keys: Key
 
     one_row_each = files == np.maximum(keys.rows, 1)
     assert np.all((mean <= 2**0.5 + 1e-9) | one_row_each)
-    assert np.all((mean >= MOST / 2 - 1e-9) | (files == 1))
+    assert np.all((mean >= MOST / 2 / 1.04 - 1e-9) | (files == 1))
     alone = files == 1
     assert np.all((keys.weight[alone] <= MOST) | (keys.rows[alone] <= 1))
 

@@ -165,7 +165,7 @@ def find_candidates(
     row_bytes = _row_bytes(files, places, columns)[owner]
     becomes_bytes = np.minimum(size_bytes, np.ceil(rows * row_bytes)).astype(np.int64)
     weight = becomes_bytes / policy.target_bytes
-    becomes = files_per_key(Keys(rows=rows, weight=weight)) * (rows > 0)
+    becomes = files_per_key(Keys(rows=rows, weight=weight, estimated=True)) * (rows > 0)
     gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
     cost = _cost_seconds(counts, size_bytes, policy.target_bytes)
     all_files = np.bincount(part, minlength=count)

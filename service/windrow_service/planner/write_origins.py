@@ -152,7 +152,7 @@ def ideal_files(sizes: Ints, rows: Ints, place: Ints, target_bytes: int) -> int:
 def _ideal(sizes: Ints, rows: Ints, place: Ints, count: int, target_bytes: int) -> Ints:
     held = np.bincount(place, rows, count).astype(np.int64)
     weight = np.bincount(place, sizes, count) / target_bytes
-    return files_per_key(Keys(rows=held, weight=weight)) * (held > 0)
+    return files_per_key(Keys(rows=held, weight=weight, estimated=True)) * (held > 0)
 
 
 def _writes(paths: pa.ChunkedArray, times: Ints) -> tuple[Ints, pa.StringArray, Ints]:

@@ -286,7 +286,8 @@ def _write(
     per_row = None if size is None or target.size_bytes is None else size.of_key * share
     if counted is not None:
         weight = _weight(counted.rows.astype(np.float64), per_row, target)
-        keys = Keys.of(counted.rows, weight, counted.buckets, hashes)
+        estimated = per_row is not None
+        keys = Keys.of(counted.rows, weight, counted.buckets, hashes, estimated=estimated)
         total = keys.total
     elif rows is not None:
         each = None if per_row is None or size is None else np.array([size.mean * share])

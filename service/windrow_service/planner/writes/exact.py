@@ -14,8 +14,8 @@ from windrow_service.planner.writes.keys import Floats, Keys, quantile
 
 # No file should be larger than this, in targets.
 MOST = 1.25
-# Files that are divided on account of MOST come to no less.
-_LEAST = MOST / 2
+# How far bytes per row may be off: files are a little other than those that they are known from.
+_OFF = 1.04
 # One plan in a hundred may have a file above MOST.
 _CHANCE = 0.01
 # A file takes time to open however small it is: at most so many share a task.
@@ -44,16 +44,18 @@ def files_per_key(keys: Keys) -> Ints:
     expected to pass `MOST`: the rows of a part are binomial, so that of many files some are larger
     than the mean.
     """
+    most = MOST / _OFF if keys.estimated else MOST
     nearest = _nearest(keys.weight)
     spread = quantile(int(nearest.sum()), _CHANCE) * keys.weight / np.sqrt(np.maximum(keys.rows, 1))
-    # The least k for which weight/k + spread/sqrt(k) is MOST, which bounds the exact condition.
-    root = (spread + np.sqrt(spread**2 + 4 * MOST * keys.weight)) / (2 * MOST)
+    # The least k for which weight/k + spread/sqrt(k) is `most`, which bounds the exact condition.
+    root = (spread + np.sqrt(spread**2 + 4 * most * keys.weight)) / (2 * most)
     enough = np.ceil(root**2)
     fewer = np.maximum(enough - 1, 1)
-    fits = keys.weight / fewer + spread * np.sqrt(fewer - 1) / fewer <= MOST
+    fits = keys.weight / fewer + spread * np.sqrt(fewer - 1) / fewer <= most
     enough = np.where(fits, fewer, enough)
-    most = np.maximum(nearest, np.floor(keys.weight / _LEAST))
-    files = np.clip(enough, nearest, most).astype(np.int64)
+    # Files that are divided on account of `most` come to no less than half of it.
+    limit = np.maximum(nearest, np.floor(2 * keys.weight / most))
+    files = np.clip(enough, nearest, limit).astype(np.int64)
     return np.minimum(files, np.maximum(keys.rows, 1))
 
 

@@ -32,6 +32,7 @@ class Keys:
         bucket: Of each; None where the table has none.
         hashes: Spark's hash of partition columns and bucket; None where it is not known.
         counted: Whether rows and weights are those of the data; else all keys are taken as equal.
+        estimated: Whether weights are in bytes, which rows are only thought to take.
     """
 
     rows: Ints
@@ -39,6 +40,7 @@ class Keys:
     bucket: Ints | None = None
     hashes: Words | None = None
     counted: bool = True
+    estimated: bool = False
 
     @classmethod
     def equal(cls, count: int, weight: float, rows: int | None) -> Keys:
@@ -51,9 +53,18 @@ class Keys:
         )
 
     @classmethod
-    def of(cls, rows: Ints, weight: Floats, bucket: Ints | None, hashes: Words | None) -> Keys:
+    def of(
+        cls,
+        rows: Ints,
+        weight: Floats,
+        bucket: Ints | None,
+        hashes: Words | None,
+        *,
+        estimated: bool = False,
+    ) -> Keys:
         """Return keys whose rows were counted."""
-        return cls(rows=rows, weight=np.minimum(weight, _MOST), bucket=bucket, hashes=hashes)
+        weight = np.minimum(weight, _MOST)
+        return cls(rows=rows, weight=weight, bucket=bucket, hashes=hashes, estimated=estimated)
 
     def __len__(self) -> int:
         return len(self.rows)
