@@ -35,6 +35,8 @@ from windrow_jobs.errors import RowsDifferError
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 # What files took is that much more or less than was expected: their number is worked out again.
 _MUCH = 1.1
+# So often at most: fewer files are smaller together, as each holds more to compress.
+_ATTEMPTS = 3
 
 # A folder, and a bucket of it.
 Place = tuple[str, int | None]
@@ -205,13 +207,16 @@ def rewrite(
     began_s = time.monotonic()
     rows = batch.read(spark, read)
     planned = _planned(client, batch, write, target_bytes, scale, rows)
-    staged = _stage(batch, rows, planned, write)
-    scale = max(staged.size_bytes, 1) / max(sum(batch.size_bytes), 1)
-    again = _planned(client, batch, write, target_bytes, scale, rows)
-    off = staged.size_bytes / _planned_bytes(planned)
-    if again.files != planned.files and not 1 / _MUCH < off < _MUCH:
+    attempt = 1
+    while True:
+        staged = _stage(batch, rows, planned, write)
+        scale = max(staged.size_bytes, 1) / max(sum(batch.size_bytes), 1)
+        off = staged.size_bytes / _planned_bytes(planned)
+        better = _planned(client, batch, write, target_bytes, scale, rows)
+        if better.files == planned.files or 1 / _MUCH < off < _MUCH or attempt == _ATTEMPTS:
+            break
+        planned, attempt = better, attempt + 1
         _empty(write.folder)
-        planned, staged = again, _stage(batch, rows, again, write)
     written_s = time.monotonic()
     found = staged_sums(rows, batch.names, write.folder)
     # A map task that ran twice is observed twice, so that only a pass of its own can tell.

@@ -204,7 +204,8 @@ class _Work:
         done.bytes_before += batch.old_bytes
         done.bytes_after += report.bytes
         done.rows += report.rows
-        self.tell(f"they became {report.files:,} files, {size_text(report.bytes)}")
+        noun = "file" if report.files == 1 else "files"
+        self.tell(f"they became {report.files:,} {noun}, {size_text(report.bytes)}")
 
     def _leave(self, places: list[Place], error: Exception) -> None:
         reason = str(error).strip().partition("\n")[0]
