@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 
 import windrow
 from windrow.errors import ProblemError
+from windrow.spark.writing.counting import sum_rows
 from windrow.spark.writing.errors import (
     NoSaltError,
     NotReproducibleError,
@@ -228,6 +230,60 @@ def test_a_task_that_fails_leaves_nothing_and_says_why(
     with pytest.raises(StagingFailedError, match="no more"):
         client.write(failing, "events", target_rows=300)
     assert list(location.iterdir()) == []
+
+
+def test_a_full_disk_while_staging_leaves_nothing_and_says_why(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    # What no codec makes smaller, in one file that is larger than any that went before it.
+    text = F.concat(*(F.sha2(F.concat("id", F.lit(at)).cast("string"), 512) for at in range(4)))
+    rows = spark.range(0, 8_000, 1, 32).select(
+        "id", text.alias("name"), F.expr("date'2026-11-01'").alias("ds")
+    )
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    process = jvm.java.lang.ProcessHandle.current().pid()
+    unlimited = resource.prlimit(process, resource.RLIMIT_FSIZE)
+
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (800_000, unlimited[1]))
+    try:
+        with pytest.raises(StagingFailedError, match="File too large"):
+            client.write(rows, "events", target_rows=10_000)
+    finally:
+        resource.prlimit(process, resource.RLIMIT_FSIZE, unlimited)
+
+    assert list(location.iterdir()) == []
+    assert client.write(rows, "events", target_rows=10_000).files == 1
+
+
+def _swapped(rows: DataFrame) -> DataFrame:
+    return rows.select("id", F.col("b").alias("a"), F.col("a").alias("b"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(lambda rows: rows.where("id <> 17"), id="a row lost"),
+        pytest.param(lambda rows: rows.union(rows.where("id = 17")), id="a row twice"),
+        pytest.param(
+            lambda rows: rows.where("id <> 17").union(rows.where("id = 18")),
+            id="a row lost and another twice",
+        ),
+        pytest.param(
+            lambda rows: rows.withColumn("a", F.expr("if(id = 17, 99, a)")), id="a value changed"
+        ),
+        pytest.param(_swapped, id="a null in another column"),
+    ],
+)
+def test_whatever_becomes_of_a_row_is_seen(
+    spark: SparkSession, changed: Callable[[DataFrame], DataFrame]
+) -> None:
+    nothing = F.lit(None).cast("int")
+    rows = spark.range(100).select("id", F.lit(1).alias("a"), nothing.alias("b"))
+
+    assert sum_rows(rows.orderBy(F.desc("id")), []) == sum_rows(rows, [])
+    assert sum_rows(changed(rows), []) != sum_rows(rows, [])
 
 
 def test_impossible_options_are_refused(

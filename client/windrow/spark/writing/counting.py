@@ -108,7 +108,8 @@ def sums_of(df: DataFrame, partition_columns: Iterable[str]) -> list[Column]:
     if not hashed:
         parts = [F.lit(0).cast("bigint")] * len(_PARTS)
     else:
-        whole = F.xxhash64(*hashed)
+        # xxhash64 passes over nulls, so that (null, 1) and (1, null) would look alike.
+        whole = F.xxhash64(*hashed, *(column.isNull() for column in hashed))
         mask = F.lit((1 << _PART_BITS) - 1)
         parts = [
             whole.bitwiseAND(mask),
