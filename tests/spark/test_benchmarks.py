@@ -144,3 +144,25 @@ def test_compaction_leaves_the_same_rows_in_few_files(tmp_path: Path) -> None:
     assert files["peer_value"] > 100 * files["windrow"] >= 100
     assert {row["metric"] for row in content["results"]} == {"files", "bytes", "warm read", "tasks"}
     assert content["file_bytes"]["largest"] < 1.5 * content["file_bytes"]["target"]
+
+
+def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(
+    tmp_path: Path,
+) -> None:
+    content = _quick("writes", tmp_path)
+
+    peers = {row["peer"] for row in content["results"]}
+    assert {"coalesce", "columns", "salted x 1", "range_hash", "REBALANCE, T"} <= peers
+    for year in ("growing", "Zipf"):
+        found = {one["scheme"]: one for one in content["written"] if one["year"] == year}
+        assert len(found) == len(peers) + 2
+        exact = found["exact plan"]
+        assert exact["sane"]
+        assert exact["torn"] == 0
+        assert abs(exact["files"] - exact["optimum"]) <= 2
+        assert exact["largest_task"] < 1.4 < found["columns"]["largest_task"]
+        checked = found["client.write: exact, checked, committed"]
+        assert (checked["files"], checked["largest_file"]) == (
+            exact["files"],
+            exact["largest_file"],
+        )

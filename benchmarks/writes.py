@@ -1,0 +1,388 @@
+"""Write a year of days with every repartition scheme, and compare the files.
+
+    python benchmarks/writes.py [--quick] [--json FILE] [--runs N]
+
+Real Parquet, one folder a day; in one table the days grow, in the other they follow Zipf's law.
+The peers are the schemes of the textbook, and Spark's own REBALANCE with two advisory sizes. Bytes
+per row are those of two days that were written before. Each write is timed with all that it
+needs: sampling of ranges, counting of keys, planning; and its rows are compared with the input's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+from common import Result, arguments, console, write_json
+from pyspark.sql import functions as F
+from rich import box
+from rich.table import Table as RichTable
+
+from windrow.cli.consoles import show
+from windrow.cli.progress import counting
+from windrow.cli.render import seconds_text
+from windrow.client import Client
+from windrow.connecting import embedded
+from windrow.demo.days import Ints, growing, write_events, zipf
+from windrow.demo.measuring import Fingerprint, Side, fingerprint
+from windrow.demo.session import local_session, require_java
+from windrow.models import WritePlan, WritePlanRequest, WriteScheme
+from windrow.spark.writing import place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "writes"
+KIB = 2**10
+EXACT, WHOLE = "exact plan", "client.write: exact, checked, committed"
+# Under this scheme every task writes into every day; more files are not worth the wait.
+MAX_EXPLODED_FILES = 10_000
+# Sane files: hardly any small ones where a day has more than one, and none that is huge.
+MAX_SMALL_SHARE, MAX_LARGEST = 0.05, 1.5
+_TASK = re.compile(r"part-(\d+)-")
+
+
+class LostRowsError(Exception):
+    """A write did not keep the rows: its figures mean nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Year:
+    """A table to write.
+
+    Attributes:
+        name: For people.
+        rows_per_day: How many rows each day has.
+        mean_files: Files that a day needs on average.
+    """
+
+    name: str
+    rows_per_day: Ints
+    mean_files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a scheme made of a table.
+
+    Attributes:
+        year: Which table.
+        scheme: For people.
+        tasks: Tasks that wrote.
+        files: Data files.
+        optimum: Sum over days of `max(1, round(bytes / target))`.
+        small: Files under half of the target.
+        torn: Those of days that hold more than the target: a better plan had not made them.
+        largest_file: In targets.
+        largest_task: Bytes that one task wrote, in targets.
+        seconds: Median of all that the write took.
+    """
+
+    year: str
+    scheme: str
+    tasks: int
+    files: int
+    optimum: int
+    small: int
+    torn: int
+    largest_file: float
+    largest_task: float
+    seconds: float
+
+    @property
+    def sane(self) -> bool:
+        """Whether a reader of the table has nothing to complain of."""
+        return self.torn <= MAX_SMALL_SHARE * self.files and self.largest_file <= MAX_LARGEST
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Write days with every repartition scheme.")
+    parser.add_argument("--target", type=int, default=64, help="wanted of a file, in KiB")
+    given = parser.parse_args()
+    require_java()
+    days = 12 if given.quick else 365
+    runs = 1 if given.quick else given.runs
+    written: list[Written] = []
+    with place_of_work(given.data) as (spark, client, folder):
+        for name, share, mean_files in (("growing", growing, 5), ("Zipf", zipf, 9)):
+            mean_files = 3 if given.quick else mean_files
+            bench = Bench(spark, client, folder, given.target * KIB)
+            rows = bench.rows_for(days * mean_files)
+            year = Year(name=name, rows_per_day=share(days, rows), mean_files=mean_files)
+            written += bench.run(given.data, year, runs)
+    for year_name in ("growing", "Zipf"):
+        show(_table([one for one in written if one.year == year_name], days, given.target))
+    if given.json is not None:
+        write_json(
+            given.json,
+            NAME,
+            _results(written),
+            quick=given.quick,
+            target_bytes=given.target * KIB,
+            written=[{**asdict(one), "sane": one.sane} for one in written],
+        )
+
+
+class Bench:
+    """One table after another, written in every way."""
+
+    def __init__(self, spark: SparkSession, client: Client, folder: Path, target: int) -> None:
+        self._spark = spark
+        self._client = client
+        self._folder = folder
+        self._target = target
+
+    def rows_for(self, files: int) -> int:
+        """Return how many rows fill so many files."""
+        sample = self._folder / "calibration"
+        write_events(sample / "rows", np.array([50_000, 50_000]), lambda _: None, files=2)
+        return round(files * self._target / self._bytes_per_row(sample / "rows"))
+
+    def run(self, data: Path, year: Year, runs: int) -> Iterator[Written]:
+        """Write the table in every way; yield what became of it."""
+        row_count = int(year.rows_per_day.sum())
+        events = data.resolve() / f"{year.name}-{len(year.rows_per_day)}-{row_count}"
+        with counting(console, f"Writing the rows: {year.name}", row_count) as progress:
+            write_events(events, year.rows_per_day, progress.advance)
+        rows = self._spark.read.parquet(str(events))
+        expected = _fingerprint(self._spark, rows)
+        per_row = self._bytes_per_row(events)
+        ways = self._ways(rows, year, per_row)
+        console.print(f"{year.name}: {row_count:,} rows, {per_row:.1f} bytes a row", style="dim")
+        # Classes are loaded and compiled in the first writes, whoever makes them.
+        for scheme in (EXACT, "columns"):
+            ways[scheme](self._folder / "warm")
+            shutil.rmtree(self._folder / "warm")
+        with counting(console, f"Writing in {len(ways)} ways", len(ways) * runs) as progress:
+            seconds: dict[str, list[float]] = {scheme: [] for scheme in ways}
+            for scheme, write in ways.items():
+                for _ in range(runs):
+                    target = self._folder / "written"
+                    began = time.perf_counter()
+                    tasks = write(target)
+                    seconds[scheme].append(time.perf_counter() - began)
+                    progress.advance()
+                    kept = _fingerprint(self._spark, self._spark.read.parquet(str(target)))
+                    if kept != expected:
+                        raise LostRowsError(f"{year.name}, {scheme}: {kept}, not {expected}")
+                    found = _found(target)
+                    shutil.rmtree(target)
+                yield self._written(year, scheme, tasks, found, median(seconds[scheme]))
+
+    def _ways(
+        self, rows: DataFrame, year: Year, per_row: float
+    ) -> dict[str, Callable[[Path], int]]:
+        table = f"bench.{year.name.lower()}"
+        days, k = len(year.rows_per_day), year.mean_files
+        wanted = days * k
+
+        def textbook(scheme: WriteScheme, /, **changed: int | str) -> Callable[[Path], int]:
+            def write(folder: Path) -> int:
+                # The textbook knows neither the rows of each key nor more than one k.
+                request = WritePlanRequest(
+                    table=table,
+                    scheme=scheme,
+                    target_file_size=self._target,
+                    bytes_per_row=per_row,
+                    rows=int(year.rows_per_day.sum()),
+                    files_per_key=k if scheme == "salted" else None,
+                    salt_columns=["id"],
+                    max_files=10_000_000,
+                )
+                plan = self._client.write_plan(request).model_copy(update=changed)
+                return _save(rows, plan, folder)
+
+            return write
+
+        def exact(folder: Path) -> int:
+            plan = self._client.plan_write(
+                rows, table, target_file_size=self._target, bytes_per_row=per_row
+            )
+            return _save(rows, plan, folder)
+
+        def whole(folder: Path) -> int:
+            self._client.register_table(table, str(folder), partition_columns={"ds": "string"})
+            report = self._client.write(
+                rows, table, target_file_size=self._target, bytes_per_row=per_row
+            )
+            return report.tasks
+
+        def rebalance(advisory: int) -> Callable[[Path], int]:
+            def write(folder: Path) -> int:
+                key = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+                self._spark.conf.set(key, str(advisory))
+                try:
+                    rows.hint("rebalance", "ds").write.partitionBy("ds").parquet(str(folder))
+                finally:
+                    self._spark.conf.unset(key)
+                return len({task for _, task, _ in _found(folder)})
+
+            return write
+
+        self._client.register_table(
+            table, str(self._folder / "written"), partition_columns={"ds": "string"}
+        )
+        exploded = max(2, min(wanted, MAX_EXPLODED_FILES // days))
+        return {
+            # No more tasks than make the rows, so that it is planned as what it is made of.
+            "coalesce": textbook(
+                "repartition", scheme="coalesce", tasks=rows.rdd.getNumPartitions()
+            ),
+            f"repartition({exploded:,}), not {wanted:,}": textbook("repartition", tasks=exploded),
+            "columns": textbook("columns", tasks=wanted),
+            "salted x 1": textbook("salted", tasks=wanted, scale=1, salts=k),
+            "salted x 3": textbook("salted", tasks=3 * wanted, scale=3, salts=k),
+            "range": textbook("range", tasks=wanted),
+            "range_hash": textbook("range_hash", tasks=wanted),
+            "REBALANCE, T": rebalance(self._target),
+            "REBALANCE, 3 T": rebalance(3 * self._target),
+            EXACT: exact,
+            WHOLE: whole,
+        }
+
+    def _bytes_per_row(self, events: Path) -> float:
+        """Write two days of middling size as the table's files would be, and measure them."""
+        folder = self._folder / "sample"
+        rows = self._spark.read.parquet(str(events))
+        counts = rows.groupBy("ds").count()
+        mean = counts.agg({"count": "avg"}).collect()[0][0]
+        two = rows.join(counts.orderBy(F.abs(F.col("count") - mean), "ds").limit(2), "ds")
+        two.drop("count").repartition(2, "ds").sortWithinPartitions("ds").write.partitionBy(
+            "ds"
+        ).parquet(str(folder))
+        held = sum(size for _, _, size in _found(folder))
+        count = self._spark.read.parquet(str(folder)).count()
+        shutil.rmtree(folder)
+        return held / count
+
+    def _written(
+        self,
+        year: Year,
+        scheme: str,
+        tasks: int,
+        found: Sequence[tuple[str, int, int]],
+        seconds: float,
+    ) -> Written:
+        target = self._target
+        sizes = np.array([size for _, _, size in found])
+        by_day = _sums(np.array([day for day, _, _ in found]), sizes)
+        by_task = _sums(np.array([task for _, task, _ in found]), sizes)
+        large = {day for day, held in by_day.items() if held > target}
+        in_large = np.array([day in large for day, _, _ in found])
+        small = sizes < target / 2
+        return Written(
+            year=year.name,
+            scheme=scheme,
+            tasks=tasks,
+            files=len(found),
+            optimum=sum(max(1, round(held / target)) for held in by_day.values()),
+            small=int(small.sum()),
+            torn=int((small & in_large).sum()),
+            largest_file=float(sizes.max() / target),
+            largest_task=max(by_task.values()) / target,
+            seconds=seconds,
+        )
+
+
+@contextmanager
+def place_of_work(data: Path) -> Iterator[tuple[SparkSession, Client, Path]]:
+    """Run Spark and a coordinator in this process; what is written goes at the end."""
+    data.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=data) as name:
+        folder = Path(name).resolve()
+        with (
+            local_session(NAME, folder / "spark.log") as spark,
+            embedded(state_dir=folder / "state", allowed_locations=[str(folder)]) as client,
+        ):
+            yield spark, client, folder
+
+
+def _save(rows: DataFrame, plan: WritePlan, folder: Path) -> int:
+    place(rows, plan).write.partitionBy("ds").parquet(str(folder))
+    return plan.tasks
+
+
+def _found(folder: Path) -> list[tuple[str, int, int]]:
+    """Return day, number of the task and bytes of each data file below a folder."""
+    return [
+        (os.path.basename(where), int(task[1]), os.path.getsize(os.path.join(where, name)))
+        for where, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(".parquet") and (task := _TASK.match(name))
+    ]
+
+
+def _sums(keys: np.ndarray, sizes: np.ndarray) -> dict[str, int]:
+    names, at = np.unique(keys, return_inverse=True)
+    return dict(zip(names.tolist(), np.bincount(at, sizes).tolist(), strict=True))
+
+
+def _fingerprint(spark: SparkSession, rows: DataFrame) -> Fingerprint:
+    # Read again, days are dates.
+    plain = rows.selectExpr("id", "customer", "country", "amount", "cast(ds AS string) AS ds")
+    side = Side(name="rows", title="rows", open=lambda _: plain, conf={})
+    return fingerprint(spark, side, plain.columns)
+
+
+def _results(written: list[Written]) -> list[Result]:
+    results = []
+    for one in written:
+        if one.scheme in (EXACT, WHOLE):
+            continue
+        ours = next(w for w in written if (w.year, w.scheme) == (one.year, EXACT))
+        for metric, unit in (("files", "files"), ("largest_task", "targets"), ("seconds", "s")):
+            results.append(
+                Result(
+                    case=one.year,
+                    metric=metric,
+                    unit=unit,
+                    windrow=getattr(ours, metric),
+                    peer=one.scheme,
+                    peer_value=getattr(one, metric),
+                )
+            )
+    return results
+
+
+def _table(written: list[Written], days: int, target: int) -> RichTable:
+    optimum = next(one.optimum for one in written if one.scheme == EXACT)
+    table = RichTable(
+        title=f"{written[0].year}: {days} days, T = {target} KiB, {optimum:,} files at best",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("scheme", no_wrap=True)
+    heads = ("tasks", "files", "under T/2", "of days over T", "largest file", "task", "time")
+    for name in heads:
+        table.add_column(name, justify="right")
+    sane = [one.seconds for one in written if one.sane and one.scheme not in (EXACT, WHOLE)]
+    for one in written:
+        ratio = f" ({one.seconds / min(sane):.2f}x)" if sane else ""
+        table.add_row(
+            one.scheme,
+            f"{one.tasks:,}",
+            f"{one.files:,}",
+            f"{one.small:,}",
+            f"{one.torn:,}",
+            f"{one.largest_file:.2f} T",
+            f"{one.largest_task:.2f} T",
+            seconds_text(one.seconds) + ratio,
+            style="green" if one.sane else None,
+        )
+    return table
+
+
+if __name__ == "__main__":
+    main()
