@@ -7,11 +7,10 @@ python -m windrow_jobs.compact sales.events --coordinator URL --filter "ds >= '2
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from py4j.protocol import Py4JError
@@ -24,8 +23,6 @@ from windrow.cli.options import AsJson, FilterText, MaxBatchBytes, MinFiles, Tab
 from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
 from windrow.compacting import DEFAULT_TARGET_SIZE
-from windrow.connecting import connect
-from windrow.errors import WindrowError
 from windrow.models import TableInfo
 from windrow.plans import SplitPlan
 from windrow.spark.failures import task_failure
@@ -35,6 +32,7 @@ from windrow.writing.errors import PartitionChangedError
 from windrow_jobs.batches import Batch, Place, rewrite
 from windrow_jobs.errors import PartitionsLeftError
 from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling
+from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command
 
 StartSpark = Callable[[], SparkSession]
 
@@ -237,31 +235,17 @@ def run(
         PartitionsLeftError: Partitions could not be rewritten.
         WindrowError: As `compact` does.
     """
-    started: list[SparkSession] = []
     tell = telling(table, quiet=as_json)
+    # Their statistics are of use, those of Spark 3's default are not.
+    conf = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+    with SparkWhenNeeded(f"windrow compact {table}", master, conf) as start_spark:
 
-    def start_spark() -> SparkSession:
-        if not started:
-            builder = SparkSession.builder.appName(f"windrow compact {table}")
-            # What is told here says more.
-            builder = builder.config("spark.ui.showConsoleProgress", "false")
-            # Their statistics are of use, those of Spark 3's default are not.
-            builder = builder.config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-            if master is not None:
-                builder = builder.master(master)
-            started.append(builder.getOrCreate())
-        return started[0]
+        def tell_tasks_once_started() -> None:
+            if start_spark.started is not None:
+                tell_tasks(start_spark.started, tell)
 
-    def tell_tasks_once_started() -> None:
-        for spark in started:
-            tell_tasks(spark, tell)
-
-    try:
         with now_and_then(tell_tasks_once_started):
             done = compact(start_spark, client, table, on_progress=tell, **options)
-    finally:
-        for spark in started:
-            spark.stop()
     if as_json:
         show_json(asdict(done))
     else:
@@ -288,10 +272,7 @@ def _facts(done: Compaction) -> Table:
 
 def _main(
     table: TableName,
-    coordinator: Annotated[
-        str,
-        typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
-    ],
+    coordinator: Coordinator,
     target_size: TargetSize = None,
     filter_: FilterText = None,
     min_files: MinFiles = None,
@@ -306,12 +287,8 @@ def _main(
         "max_batch_bytes": max_batch_bytes,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    try:
-        with connect(coordinator) as client:
-            run(table, client, as_json=as_json, **given)
-    except WindrowError as error:
-        typer.echo(f"windrow: {error}", err=True)
-        sys.exit(1)
+    with client_of_command(coordinator) as client:
+        run(table, client, as_json=as_json, **given)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,9 @@ For tables too large for one machine:
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
@@ -22,11 +20,11 @@ from windrow.cli.consoles import show, show_json
 from windrow.cli.options import AsJson, TableName
 from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
-from windrow.connecting import connect
-from windrow.errors import TableChangedError, WindrowError
+from windrow.errors import TableChangedError
 from windrow.models import PublishedSnapshot
 from windrow_jobs.errors import TableMovedError
 from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling
+from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command
 from windrow_jobs.taking import take_inventory
 
 
@@ -96,18 +94,11 @@ def run(name: str, client: Client, *, master: str | None = None, as_json: bool =
     """
     # Before Spark starts, which takes seconds.
     client.table(name)
-    builder = SparkSession.builder.appName(f"windrow inventory {name}")
-    # What is told here says more.
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    if master is not None:
-        builder = builder.master(master)
-    spark = builder.getOrCreate()
-    try:
+    with SparkWhenNeeded(f"windrow inventory {name}", master) as start_spark:
+        spark = start_spark()
         tell = telling(name, quiet=as_json)
         with now_and_then(partial(tell_tasks, spark, tell)):
             published = publish_inventory(spark, client, name, tell)
-    finally:
-        spark.stop()
     snapshot = published.snapshot
     if as_json:
         show_json(
@@ -133,19 +124,12 @@ def run(name: str, client: Client, *, master: str | None = None, as_json: bool =
 
 def _main(
     name: TableName,
-    coordinator: Annotated[
-        str,
-        typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
-    ],
+    coordinator: Coordinator,
     as_json: AsJson = False,
 ) -> None:
     """List a table's files and read their footers over Spark's executors; publish them."""
-    try:
-        with connect(coordinator) as client:
-            run(name, client, as_json=as_json)
-    except WindrowError as error:
-        typer.echo(f"windrow: {error}", err=True)
-        sys.exit(1)
+    with client_of_command(coordinator) as client:
+        run(name, client, as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ python -m windrow_jobs.warm sales.events november --coordinator URL
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -27,8 +26,6 @@ from windrow.cli.consoles import show, show_json
 from windrow.cli.options import AsJson, TableName
 from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
-from windrow.connecting import connect
-from windrow.errors import WindrowError
 from windrow.plans import SplitPlan
 from windrow.spark import executor
 from windrow.spark.descriptors import Descriptor, descriptors_of
@@ -36,6 +33,7 @@ from windrow.spark.placement import placed, require_classic
 from windrow_jobs import warming
 from windrow_jobs.errors import ColdFilesError
 from windrow_jobs.reporting import OnProgress, now_and_then, telling
+from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command
 from windrow_jobs.warming import Warmed, Warming
 
 # What runs in tasks travels with them.
@@ -209,24 +207,10 @@ def run(
         ColdFilesError: Files are in no cache at the end that should be.
         WindrowError: As `warm` does.
     """
-    started: list[SparkSession] = []
-
-    def start_spark() -> SparkSession:
-        builder = SparkSession.builder.appName(f"windrow cache warm {table}")
-        # What is told here says more.
-        builder = builder.config("spark.ui.showConsoleProgress", "false")
-        # Only there is a file kept; the default gives up after three seconds.
-        builder = builder.config("spark.locality.wait", _LOCALITY_WAIT)
-        if master is not None:
-            builder = builder.master(master)
-        started.append(builder.getOrCreate())
-        return started[0]
-
-    try:
+    # Only there is a file kept; the default gives up after three seconds.
+    conf = {"spark.locality.wait": _LOCALITY_WAIT}
+    with SparkWhenNeeded(f"windrow cache warm {table}", master, conf) as start_spark:
         warmth = warm(start_spark, client, table, rule, telling(table, quiet=as_json))
-    finally:
-        for spark in started:
-            spark.stop()
     if as_json:
         show_json(asdict(warmth))
     else:
@@ -250,22 +234,15 @@ def _facts(warmth: Warmth) -> Table:
 
 def _main(
     table: TableName,
-    coordinator: Annotated[
-        str,
-        typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
-    ],
+    coordinator: Coordinator,
     rule: Annotated[
         str | None, typer.Argument(help="One of its rules; all of them by default.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fetch a table's cacheable files into the caches of the workers that are to hold them."""
-    try:
-        with connect(coordinator) as client:
-            run(table, client, rule, as_json=as_json)
-    except WindrowError as error:
-        typer.echo(f"windrow: {error}", err=True)
-        sys.exit(1)
+    with client_of_command(coordinator) as client:
+        run(table, client, rule, as_json=as_json)
 
 
 if __name__ == "__main__":

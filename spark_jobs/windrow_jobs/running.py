@@ -1,0 +1,72 @@
+"""How a job gets its Spark session and its client, and how its command ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Annotated, TypeAlias
+
+import typer
+from pyspark.sql import SparkSession
+
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.errors import WindrowError
+
+Coordinator: TypeAlias = Annotated[
+    str, typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL")
+]
+
+
+class SparkWhenNeeded:
+    """Starts a session when it is first called, and stops it at the end of its block.
+
+    Attributes:
+        started: The session; None before.
+    """
+
+    def __init__(
+        self, name: str, master: str | None = None, conf: Mapping[str, str] | None = None
+    ) -> None:
+        """Take the application's name, where Spark runs (by its configuration), and settings."""
+        self.started: SparkSession | None = None
+        self._name = name
+        self._master = master
+        self._conf = conf or {}
+
+    def __call__(self) -> SparkSession:
+        """Return the session."""
+        if self.started is None:
+            builder = SparkSession.builder.appName(self._name)
+            # What jobs tell says more.
+            builder = builder.config("spark.ui.showConsoleProgress", "false")
+            for key, value in self._conf.items():
+                builder = builder.config(key, value)
+            if self._master is not None:
+                builder = builder.master(self._master)
+            self.started = builder.getOrCreate()
+        return self.started
+
+    def __enter__(self) -> SparkWhenNeeded:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.started is not None:
+            self.started.stop()
+
+
+@contextmanager
+def client_of_command(url: str) -> Iterator[Client]:
+    """Yield a client; what fails in the body becomes one line and exit code 1."""
+    try:
+        with connect(url) as client:
+            yield client
+    except WindrowError as error:
+        typer.echo(f"windrow: {error}", err=True)
+        raise SystemExit(1) from error
