@@ -17,7 +17,7 @@ import sqlalchemy as sa
 import structlog
 from fastapi import FastAPI
 
-from windrow.models import Limits, PlanOptions, ServiceConfig
+from windrow.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
 from windrow_service.api.deps import Services
@@ -349,6 +349,10 @@ def _config(settings: Settings) -> ServiceConfig:
         version=version("windrow"),
         strategies=list(STRATEGIES),
         defaults=PlanOptions(open_file_cost=DEFAULT_OPEN_FILE_COST),
-        limits=Limits(**limits, plan_ttl_seconds=int(settings.limits.plan_ttl.total_seconds())),
+        limits=Limits(
+            **limits,
+            plan_ttl_seconds=int(settings.limits.plan_ttl.total_seconds()),
+            max_write_keys=MAX_WRITE_KEYS,
+        ),
         allowed_locations=list(settings.allowed_locations),
     )

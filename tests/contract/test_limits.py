@@ -78,6 +78,7 @@ def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
         "max_page_splits": 2,
         "max_plan_bytes": 8 * 2**30,
         "plan_ttl_seconds": 3600,
+        "max_write_keys": 100_000,
     }
     assert config["strategies"] == [
         "balanced",

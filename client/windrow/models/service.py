@@ -23,6 +23,7 @@ class Limits(Answer):
     max_page_splits: int
     max_plan_bytes: int
     plan_ttl_seconds: int
+    max_write_keys: int = Field(description="Of a write plan.")
 
 
 class ServiceConfig(Answer):
