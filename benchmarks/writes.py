@@ -46,7 +46,7 @@ NAME = "writes"
 KIB = 2**10
 EXACT, WHOLE = "exact plan", "client.write: exact, checked, committed"
 # Under this scheme every task writes into every day; more files are not worth the wait.
-MAX_EXPLODED_FILES = 10_000
+MAX_EXPLODED_FILES = 4_000
 # Sane files: hardly any small ones where a day has more than one, and none that is huge.
 MAX_SMALL_SHARE, MAX_LARGEST = 0.05, 1.5
 _TASK = re.compile(r"part-(\d+)-")
@@ -237,6 +237,7 @@ class Bench:
         )
         exploded = max(2, min(wanted, MAX_EXPLODED_FILES // days))
         return {
+            EXACT: exact,
             # Made by hand: a plan may not have as many files as these two make of many days.
             "coalesce": textbook("columns", scheme="coalesce", tasks=rows.rdd.getNumPartitions()),
             f"repartition({exploded:,}), not {wanted:,}": textbook(
@@ -249,24 +250,31 @@ class Bench:
             "range_hash": textbook("range_hash", tasks=wanted),
             "REBALANCE, T": rebalance(self._target),
             "REBALANCE, 3 T": rebalance(3 * self._target),
-            EXACT: exact,
             WHOLE: whole,
         }
 
     def _bytes_per_row(self, events: Path) -> float:
-        """Write two days of middling size as the table's files would be, and measure them."""
-        folder = self._folder / "sample"
+        """Write two days of middling size in files of the wanted size, and measure them.
+
+        First in two files, to learn how many that would be.
+        """
         rows = self._spark.read.parquet(str(events))
         counts = rows.groupBy("ds").count()
         mean = counts.agg({"count": "avg"}).collect()[0][0]
         two = rows.join(counts.orderBy(F.abs(F.col("count") - mean), "ds").limit(2), "ds")
-        two.drop("count").repartition(2, "ds").sortWithinPartitions("ds").write.partitionBy(
-            "ds"
-        ).parquet(str(folder))
+        held, count = self._sampled(two.drop("count").repartition(2, "ds"))
+        per_day = max(1, round(held / 2 / self._target))
+        salt = F.pmod(F.xxhash64("id"), F.lit(per_day))
+        held, count = self._sampled(two.drop("count").repartitionByRange(2 * per_day, "ds", salt))
+        return held / count
+
+    def _sampled(self, rows: DataFrame) -> tuple[int, int]:
+        folder = self._folder / "sample"
+        rows.sortWithinPartitions("ds").write.partitionBy("ds").parquet(str(folder))
         held = sum(size for _, _, size in _found(folder))
         count = self._spark.read.parquet(str(folder)).count()
         shutil.rmtree(folder)
-        return held / count
+        return held, count
 
     def _written(
         self,

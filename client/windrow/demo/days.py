@@ -16,8 +16,8 @@ from windrow.demo.once import write_once
 Ints: TypeAlias = NDArray[np.int64]
 
 FIRST_DAY = np.datetime64("2025-01-01")
-_LAYOUT = 2
-_CUSTOMERS = 1000
+_LAYOUT = 3
+_CUSTOMERS = 100
 
 
 def growing(days: int, row_count: int) -> Ints:
