@@ -108,7 +108,7 @@ class Written:
 def main() -> None:
     """Run the benchmark."""
     parser = arguments("Write days with every repartition scheme.")
-    parser.add_argument("--target", type=int, default=32, help="wanted of a file, in KiB")
+    parser.add_argument("--target", type=int, default=64, help="wanted of a file, in KiB")
     given = parser.parse_args()
     require_java()
     days = 12 if given.quick else 365

@@ -159,7 +159,8 @@ def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(
         exact = found["exact plan"]
         assert exact["sane"]
         assert exact["torn"] == 0
-        assert abs(exact["files"] - exact["optimum"]) <= 2
+        # A day or two on the edge between two numbers of files, of only twelve.
+        assert exact["files"] == pytest.approx(exact["optimum"], rel=0.1)
         assert exact["largest_task"] < 1.4 < found["columns"]["largest_task"]
         checked = found["client.write: exact, checked, committed"]
         assert (checked["files"], checked["largest_file"]) == (
