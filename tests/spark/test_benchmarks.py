@@ -159,9 +159,9 @@ def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(
         exact = found["exact plan"]
         assert exact["sane"]
         assert exact["torn"] == 0
-        # A day or two on the edge between two numbers of files, of only twelve.
-        assert exact["files"] == pytest.approx(exact["optimum"], rel=0.1)
-        assert exact["largest_task"] < 1.4 < found["columns"]["largest_task"]
+        # Of only twelve days, each large one may be given one file more, to stay within bounds.
+        assert 0 <= exact["files"] - exact["optimum"] <= 3
+        assert exact["largest_task"] <= 1.25 < found["columns"]["largest_task"]
         checked = found["client.write: exact, checked, committed"]
         assert (checked["files"], checked["largest_file"]) == (
             exact["files"],

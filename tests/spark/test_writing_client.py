@@ -6,6 +6,7 @@ import resource
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 
 import windrow
 from windrow.errors import ProblemError
+from windrow.models import WriteMode
 from windrow.spark.writing.counting import sum_rows
 from windrow.spark.writing.errors import (
     NoSaltError,
@@ -89,13 +91,13 @@ def test_a_later_write_takes_its_keys_from_what_is_there_without_a_pass(
     client: windrow.Client,
     location: Path,
     events: DataFrame,
-    counts: str,
+    counts: Literal["files", "history"],
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
     first = client.write(events, "events", target_rows=300)
 
     more = events.withColumn("id", F.col("id") + 4_000)
-    second = client.write(more, "events", target_rows=300, counts=counts)  # type: ignore[arg-type]
+    second = client.write(more, "events", target_rows=300, counts=counts)
 
     assert ids_in(spark, location) == list(range(8_000))
     assert second.files == first.files
@@ -116,14 +118,14 @@ def test_without_a_count_rows_are_compared_all_the_same(
 
 @pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
 def test_an_overwrite_leaves_the_rows_that_it_must(
-    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame, mode: str
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame, mode: WriteMode
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
     client.write(events, "events", target_rows=1_000)
     kept = {row.id for row in events.where("ds > '2026-11-01'").select("id").collect()}
     first = events.where("ds = '2026-11-01' and id < 1000")
 
-    client.write(first, "events", mode, target_rows=1_000)  # type: ignore[arg-type]
+    client.write(first, "events", mode, target_rows=1_000)
 
     replaced = {row.id for row in first.select("id").collect()}
     without_day = {row.id for row in events.where("ds is null").select("id").collect()}

@@ -53,9 +53,9 @@ def writes(
     ] = Path("data"),
     tasks: Annotated[
         int, typer.Option(help="Tasks that write without a plan.", min=1, max=2000)
-    ] = 50,
+    ] = 20,
     days: Annotated[int, typer.Option(help="Days of the table.", min=1, max=3650)] = 365,
-    rows: Annotated[int, typer.Option(help="Events of all days.", min=10_000)] = 3_000_000,
+    rows: Annotated[int, typer.Option(help="Events of all days.", min=10_000)] = 2_000_000,
     target_size: Annotated[
         str, typer.Option(help="Wanted of a file; as small as the table.", metavar="SIZE")
     ] = "64KB",

@@ -128,8 +128,7 @@ def ranged_by_hash(keys: Keys, tasks: int) -> Outcome:
 def exactly(keys: Keys, tasks: ExactTasks) -> Outcome:
     """Predict an exact plan."""
     parts = _parts(keys, tasks.files)
-    outcome = placed(parts, tasks.first[parts.key] + _number(parts.key), tasks.count)
-    return outcome
+    return placed(parts, tasks.first[parts.key] + _number(parts.key), tasks.count)
 
 
 def _parts(keys: Keys, count: Ints) -> Parts:
