@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -63,6 +64,7 @@ SAMPLES: dict[str, Any] = {
     "tuple[tuple[str, str], ...]": (("path", "reason"),),
     "str | None": None,
     "int | None": None,
+    "datetime": datetime(2026, 11, 1, tzinfo=timezone.utc),
     "dict[str, Any]": {
         "type": "urn:windrow:problem:busy",
         "title": "Busy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -36,7 +37,6 @@ def test_while_a_write_commits_others_are_told_who_and_what_to_do(
     put(http, committing, TWO, "staging")
     table = f"/tables/{committing}"
     refused: list[Callable[[], httpx.Response]] = [
-        lambda: http.post(f"{table}/refresh"),
         lambda: http.post(f"{table}/snapshots", json=DELTA),
         lambda: http.post(f"{table}/snapshots", params={"write_id": TWO}, json=DELTA),
         lambda: http.put(table, json={"location": str(location), "sort_columns": [{"name": "id"}]}),
@@ -47,6 +47,57 @@ def test_while_a_write_commits_others_are_told_who_and_what_to_do(
         problem = problem_of(ask(), 409, "write-in-progress")
         assert f"write {ONE} from host 'driver-1'" in problem["detail"]
         assert f"windrow write recover {committing}" in problem["detail"]
+
+
+def test_a_refresh_waits_until_a_commit_ends(http: httpx.Client, committing: str) -> None:
+    url = f"/tables/{committing}/refresh"
+    waits = http.post(url, headers={"Prefer": "respond-async, wait=1"})
+    assert (waits.status_code, waits.json()["status"]) == (202, "running")
+
+    put(http, committing, ONE, "undone")
+
+    assert http.post(url).json()["started_at"] == waits.json()["started_at"]
+    assert http.get(url).json()["status"] == "done"
+
+
+def test_a_plan_that_wants_a_fresh_look_waits_until_a_commit_ends(
+    http: httpx.Client, committing: str, location: Path
+) -> None:
+    new = location / "ds=2026-11-09" / "new.parquet"
+    request = {"table": committing, "max_staleness": 0}
+    waits = http.post("/plans", json=request, headers={"Prefer": "respond-async, wait=1"})
+    assert waits.status_code == 202
+
+    hive.write_file(new, [1])
+    put(http, committing, ONE, "undone")
+
+    plan = http.post("/plans", json=request).json()
+    paths = [split["path"] for group in plan["groups"] for split in group["splits"]]
+    assert str(new.relative_to(location)) in paths
+
+
+def test_a_refresh_waits_no_longer_than_the_driver_of_a_commit_lives(
+    http: httpx.Client, events: str
+) -> None:
+    put(http, events, ONE, "staging")
+    put(http, events, ONE, "committing", lease_seconds=1)
+
+    problem = problem_of(http.post(f"/tables/{events}/refresh"), 409, "write-in-progress")
+
+    assert f"windrow write recover {events}" in problem["detail"]
+
+
+def test_a_refresh_that_waits_for_a_commit_can_be_cancelled(
+    http: httpx.Client, committing: str
+) -> None:
+    url = f"/tables/{committing}/refresh"
+    http.post(url, headers={"Prefer": "respond-async"}).raise_for_status()
+    http.delete(url).raise_for_status()
+
+    while (status := http.get(url).json()["status"]) == "running":
+        time.sleep(0.02)
+
+    assert status == "cancelled"
 
 
 def test_a_write_publishes_under_its_name(http: httpx.Client, committing: str) -> None:

@@ -41,7 +41,8 @@ async def refresh_table(
 ) -> RefreshStatus:
     """List the table's location again and publish a snapshot if anything is new.
 
-    Where the file system keeps folders' times, only folders that changed are listed.
+    Where the file system keeps folders' times, only folders that changed are listed. A write that
+    moves files in is waited for while its driver lives, up to a minute.
 
     One refresh runs per table, over all replicas: a second call joins it. With
     `Prefer: respond-async` the answer comes at once, or, with `wait=<seconds>` beside it, if it

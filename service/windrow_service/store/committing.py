@@ -81,5 +81,5 @@ async def refuse_others(
 
 def in_progress(table: str, row: Any) -> WriteInProgressError:
     """Return the error that names the write in a row."""
-    since = f"{utc(row.state_since):%Y-%m-%d %H:%M:%S} UTC"
-    return WriteInProgressError(table, row.write_id, row.host, since)
+    since, alive_until = utc(row.state_since), utc(row.lease_until)
+    return WriteInProgressError(table, row.write_id, row.host, since, alive_until)

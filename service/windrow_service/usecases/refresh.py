@@ -12,6 +12,7 @@ from tenacity import (
     retry_if_exception,
     stop_after_delay,
     stop_when_event_set,
+    wait_random,
     wait_random_exponential,
 )
 
@@ -35,6 +36,7 @@ from windrow_service.usecases.ports import (
     TableStore,
     TakenInventory,
 )
+from windrow_service.usecases.write_errors import WriteInProgressError
 from windrow_service.usecases.write_ports import WriteCommits
 
 P = ParamSpec("P")
@@ -45,6 +47,8 @@ T = TypeVar("T")
 _ATTEMPTS = 3
 # What was read from the files must not be lost because the database is restarted meanwhile.
 _PATIENCE_S = 300
+# As long as a write waits for another's commit.
+_COMMIT_PATIENCE_S, _COMMIT_POLL_S = 60, (0.1, 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ class RefreshTable:
     ) -> Refreshed:
         """Refresh one table; nothing is published unless every file could be read.
 
+        A write that moves files in is waited for while its driver lives, up to a minute.
+
         Args:
             name: The table.
             full: Whether to list every folder, not only those that changed: a file that was
@@ -99,17 +105,41 @@ class RefreshTable:
             LocationNotAllowedError: The location is no longer under an allowed prefix.
             StoreUnavailableError: The database cannot be used, or was not back in time.
             TableChangedError: The table was changed again and again while its files were read.
-            WriteInProgressError: A write is moving files in.
+            WriteInProgressError: A write has been moving files in for too long, or died meanwhile.
             windrow_service.inventory.errors.InventoryError: The files are not a table.
         """
         attempt = 1
         while True:
             try:
-                return await self._refresh(name, full, on_progress, cancelled)
+                return await self._between_commits(name, full, on_progress, cancelled)
             except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
                 if attempt == _ATTEMPTS:
                     raise
                 attempt += 1
+
+    async def _between_commits(
+        self,
+        name: str,
+        full: bool,
+        on_progress: Callable[[RefreshProgress], None],
+        cancelled: threading.Event,
+    ) -> Refreshed:
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(self._will_end),
+            wait=wait_random(*_COMMIT_POLL_S),
+            stop=stop_after_delay(_COMMIT_PATIENCE_S) | stop_when_event_set(cancelled),
+            reraise=True,
+        )
+        try:
+            done: Refreshed = await retrying(self._refresh, name, full, on_progress, cancelled)
+        except WriteInProgressError as error:
+            if cancelled.is_set():
+                raise InventoryCancelledError from error
+            raise
+        return done
+
+    def _will_end(self, error: BaseException) -> bool:
+        return isinstance(error, WriteInProgressError) and self.clock() < error.alive_until
 
     async def _refresh(
         self,

@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from windrow_service.usecases.errors import NotFoundError, UseCaseError
 
 
@@ -32,18 +34,21 @@ class WriteNotFoundError(NotFoundError):
 class WriteInProgressError(UseCaseError):
     """Files of a write are being moved into the table."""
 
-    def __init__(self, table: str, write_id: str, host: str, since: str) -> None:
-        super().__init__(table, write_id, host, since)
+    def __init__(
+        self, table: str, write_id: str, host: str, since: datetime, alive_until: datetime
+    ) -> None:
+        super().__init__(table, write_id, host, since, alive_until)
         self.table = table
         self.write_id = write_id
         self.host = host
         self.since = since
+        self.alive_until = alive_until
 
     def __str__(self) -> str:
         return (
             f"write {self.write_id} from host {self.host!r} has been moving its files into table "
-            f"{self.table!r} since {self.since}: wait until it is done, or if its driver has died "
-            f"run `windrow write recover {self.table}`"
+            f"{self.table!r} since {self.since:%Y-%m-%d %H:%M:%S} UTC: wait until it is done, or "
+            f"if its driver has died run `windrow write recover {self.table}`"
         )
 
 
