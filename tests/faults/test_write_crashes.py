@@ -14,6 +14,7 @@ import pytest
 import windrow
 import windrow.writing
 from tests.support import hive
+from tests.support.disks import nearly_full, small_disk
 from tests.support.looking import listed_ids, looking, planned_ids
 from tests.support.servers import coordinator_process, running
 from tests.support.writers import Writers, forking_writers, report_of, stage
@@ -182,6 +183,33 @@ def test_a_full_disk_changes_nothing(
     assert "File too large" in outcome
     assert set(map(tuple, filter(None, planned))) == {tuple(rows_of(OLD))}
     assert_whole(client, events, location, OLD)
+
+
+def test_a_disk_that_runs_full_anywhere_leaves_the_old_rows_or_the_new(
+    writers: Writers, url: str, client: Client, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 2**20) as disk:
+        location = hive.write_events(disk / "events")
+        client.register_table("on_a_small_disk", str(location))
+        client.refresh("on_a_small_disk")
+        expected: Mapping[str, Sequence[int]] = OLD
+        outcomes = []
+        for pages in range(12):
+            new = {FIRST: [pages], SECOND: [100 + pages], NEW: [200 + pages]}
+            files = {f"{folder}/{pages}.parquet": ids for folder, ids in new.items()}
+            with nearly_full(disk, pages):
+                outcome = writers.write(url, "on_a_small_disk", files, mode="overwrite")
+            if outcome.startswith("CommitInterruptedError"):
+                recover(client, "on_a_small_disk")
+            if outcome == "committed" or outcome.startswith("CommitInterruptedError"):
+                expected = new
+            else:
+                assert "No space left on device" in outcome
+            assert_whole(client, "on_a_small_disk", location, expected)
+            outcomes.append(outcome)
+
+        assert "make room" in outcomes[0]
+        assert outcomes[-1] == "committed"
 
 
 def test_two_writers_of_one_partition_both_have_their_rows_in(

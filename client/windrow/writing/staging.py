@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -59,7 +60,9 @@ class Staging:
             lock = folders.FolderLock.make(self.path)
         except OSError as error:
             self.remove()
-            reason = f"{error.strerror or error}: let this user write and lock files there"
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            remedy = "make room on its disk" if full else "let this user write and lock files there"
+            reason = f"{error.strerror or error}: {remedy}"
             raise UnfitLocationError(table, self.location, reason) from error
         try:
             os.mkdir(self.data)

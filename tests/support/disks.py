@@ -1,0 +1,42 @@
+"""A real file system that runs full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PAGE_BYTES = 4096
+
+
+@contextmanager
+def small_disk(folder: Path, size_bytes: int) -> Iterator[Path]:
+    """Mount a file system of this size; the test is skipped where that is not allowed."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        # What reads it just now does not keep it.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextmanager
+def nearly_full(disk: Path, pages: int) -> Iterator[None]:
+    """Leave so many pages free on a disk."""
+    status = os.statvfs(disk)
+    ballast = disk / "ballast"
+    with ballast.open("wb") as file:
+        taken = status.f_bavail * status.f_frsize - pages * PAGE_BYTES
+        os.posix_fallocate(file.fileno(), 0, taken)
+    try:
+        yield
+    finally:
+        ballast.unlink()
