@@ -25,7 +25,7 @@ from windrow.client import Client
 from windrow.compacting import DEFAULT_TARGET_SIZE
 from windrow.models import TableInfo
 from windrow.plans import SplitPlan
-from windrow.spark.failures import task_failure
+from windrow.spark.failures import cause_of, task_failure
 from windrow.spark.placement import default_parallelism, require_classic
 from windrow.writing import begin, recover
 from windrow.writing.errors import PartitionChangedError
@@ -161,11 +161,12 @@ class _Work:
                 self._rewrite(spark, batch, read)
             except PartitionChangedError as error:
                 # The others of the batch are tried once more, without it.
-                self._leave([one for one in batch.places if one[0] == error.partition], error)
+                changed = [one for one in batch.places if one[0] == error.partition]
+                self._leave(changed, str(error))
             except (PySparkException, Py4JError) as error:
                 failure = task_failure(error)
                 if failure is None or self.refreshed:
-                    self._leave(batch.places, failure or error)
+                    self._leave(batch.places, str(failure or cause_of(error)))
                     continue
                 # Most likely a file is another by now, or gone: the rest goes on with it.
                 self.tell(f"{failure}; refreshing the table, and once more")
@@ -205,8 +206,7 @@ class _Work:
         noun = "file" if report.files == 1 else "files"
         self.tell(f"they became {report.files:,} {noun}, {size_text(report.bytes)}")
 
-    def _leave(self, places: list[Place], error: Exception) -> None:
-        reason = str(error).strip().partition("\n")[0]
+    def _leave(self, places: list[Place], reason: str) -> None:
         self.left.update(places)
         for folder, bucket in places:
             name = folder or self.table.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.errors import WindrowError
+from windrow.spark.placement import require_classic
 
 Coordinator: TypeAlias = Annotated[
     str, typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL")
@@ -46,6 +49,7 @@ class SparkWhenNeeded:
             if self._master is not None:
                 builder = builder.master(self._master)
             self.started = builder.getOrCreate()
+            _work_in_this_python(self.started)
         return self.started
 
     def __enter__(self) -> SparkWhenNeeded:
@@ -59,6 +63,18 @@ class SparkWhenNeeded:
     ) -> None:
         if self.started is not None:
             self.started.stop()
+
+
+def _work_in_this_python(spark: SparkSession) -> None:
+    """Keep a local Spark from running the `python3` of PATH, which may lack what tasks need.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+    """
+    require_classic(spark)
+    context = spark.sparkContext
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
 
 
 @contextmanager

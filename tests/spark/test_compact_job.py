@@ -29,12 +29,6 @@ from windrow_service.settings import Settings
 pytestmark = pytest.mark.spark
 
 KIB = 2**10
-SPARK_ENVIRONMENT = {
-    **os.environ,
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-    "PYSPARK_DRIVER_PYTHON": sys.executable,
-}
 EVERYTHING = {"worth_reads": 10**9, "min_files": 2}
 
 
@@ -292,7 +286,18 @@ def test_a_writer_that_appends_meanwhile_loses_nothing(
     assert ids == [*range(180), *range(900, 910)]
 
 
+@pytest.fixture
+def plain_environment(tmp_path: Path) -> dict[str, str]:
+    """An environment that says nothing of Python, whose `python3` has no library at all."""
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
+    return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
 def test_a_run_that_is_killed_is_gone_on_with(
+    plain_environment: dict[str, str],
     spark: SparkSession,
     coordinator: str,
     client: Client,
@@ -305,7 +310,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
     options = ["--target-size", "8KB", "--max-batch-bytes", "8KB"]
     command = [sys.executable, "-m", "windrow_jobs.compact", table, "--coordinator", coordinator]
     process = subprocess.Popen(
-        [*command, *options], stderr=subprocess.PIPE, env=SPARK_ENVIRONMENT, text=True
+        [*command, *options], stderr=subprocess.PIPE, env=plain_environment, text=True
     )
     with process:
         assert process.stderr is not None
@@ -317,7 +322,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
     assert 3 < files < 18
 
     done = subprocess.run(
-        [*command, *options], env=SPARK_ENVIRONMENT, capture_output=True, text=True, check=False
+        [*command, *options], env=plain_environment, capture_output=True, text=True, check=False
     )
 
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
@@ -221,16 +221,29 @@ def test_data_that_differs_each_time_is_refused_and_leaves_nothing(
     assert list(location.iterdir()) == []
 
 
+def _fails_in_spark() -> Column:
+    return F.expr("if(id = 3999, raise_error('no more'), 'a')")
+
+
+def _fails_in_python() -> Column:
+    return F.udf(lambda id_: "a" if id_ < 3_999 else {}["no more"], "string")("id")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [(_fails_in_spark, "no more"), (_fails_in_python, "nothing was changed: KeyError: 'no more'$")],
+)
 def test_a_task_that_fails_leaves_nothing_and_says_why(
-    client: windrow.Client, location: Path, events: DataFrame
+    client: windrow.Client,
+    location: Path,
+    events: DataFrame,
+    name: Callable[[], Column],
+    reason: str,
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
-    failing = events.withColumn(
-        "name", F.when(F.col("id") == 3_999, F.raise_error(F.lit("no more"))).otherwise("a")
-    )
 
-    with pytest.raises(StagingFailedError, match="no more"):
-        client.write(failing, "events", target_rows=300)
+    with pytest.raises(StagingFailedError, match=reason):
+        client.write(events.withColumn("name", name()), "events", target_rows=300)
     assert list(location.iterdir()) == []
 
 

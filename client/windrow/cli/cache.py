@@ -10,7 +10,6 @@ import typer
 from windrow.caching import CacheSqlResult
 from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
 from windrow.cli.consoles import show, show_json
-from windrow.cli.on_spark import prepare_spark
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -23,6 +22,7 @@ from windrow.cli.options import (
 from windrow.cli.render import message, size_text
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
+from windrow.demo.session import require_java
 from windrow.models import CacheRule
 
 app = typer.Typer(
@@ -160,7 +160,7 @@ def warm(
         from windrow_jobs.warm import run
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
-    prepare_spark(master)
+    require_java()
     with connect(url) as client:
         run(table, client, rule, master=master, as_json=as_json)
 

@@ -8,7 +8,6 @@ import typer
 
 from windrow.cli.compaction_render import compaction_plan
 from windrow.cli.consoles import show, show_json
-from windrow.cli.on_spark import prepare_spark
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -21,6 +20,7 @@ from windrow.cli.options import (
 )
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
+from windrow.demo.session import require_java
 
 
 def compact(
@@ -56,6 +56,6 @@ def compact(
         from windrow_jobs.compact import run
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
-    prepare_spark(master)
+    require_java()
     with connect(url) as client:
         run(table, client, master=master, as_json=as_json, **given)

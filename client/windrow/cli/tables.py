@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.consoles import error_console, show, show_json
-from windrow.cli.on_spark import prepare_spark
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -23,6 +22,7 @@ from windrow.cli.render import message, refresh_outcome, table_details, table_li
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
+from windrow.demo.session import require_java
 from windrow.models import RefreshStatus
 
 app = typer.Typer(
@@ -186,7 +186,7 @@ def _refresh_on_spark(name: str, url: str, master: str | None, as_json: bool) ->
         from windrow_jobs.inventory import run
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
-    prepare_spark(master)
+    require_java()
     with connect(url) as client:
         run(name, client, master=master, as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""What a failed task said, out of the traceback that Spark wraps it in."""
+"""Why a Spark job failed, out of the traces that Spark wraps it in."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from windrow.spark import executor
 from windrow.spark.errors import TaskFailedError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
+
+_TRACED = re.compile(
+    r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(?P<raised>\S.*)$", re.M
+)
+_CAUSED = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
+
+
+def cause_of(error: BaseException) -> str:
+    """Return the line that tells why a Spark job failed: what Python raised, or the first cause."""
+    text = str(error).strip()
+    raised = [found["raised"] for found in _TRACED.finditer(text)] or _CAUSED.findall(text)
+    return raised[-1] if raised else text.partition("\n")[0]
 
 
 def task_failure(error: BaseException) -> TaskFailedError | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +24,7 @@ from windrow.models import (
     WritePlanRequest,
     WriteReport,
 )
+from windrow.spark.failures import cause_of
 from windrow.spark.placement import require_classic
 from windrow.spark.writing.checking import Seconds, staged_files, staged_sums, write_report
 from windrow.spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
@@ -47,7 +47,6 @@ Counts: TypeAlias = Literal["count", "files", "history"]
 
 _NO_ESTIMATE = "urn:windrow:problem:no-estimate"
 _UNSALTED = {"coalesce", "repartition", "columns", "range"}
-_CAUSE = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
 
 
 def write(
@@ -273,8 +272,6 @@ def _staging_errors(table: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        causes = _CAUSE.findall(str(error))
-        reason = causes[-1] if causes else str(error).partition("\n")[0]
-        raise StagingFailedError(table, reason) from error
+        raise StagingFailedError(table, cause_of(error)) from error
     except OSError as error:
         raise StagingFailedError(table, str(error)) from error
