@@ -74,11 +74,11 @@ def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) 
         levels: How many of the partition columns are enough.
     """
     kept, dropped = case.partition[:levels], case.partition[levels:]
-    by = f"by {_names(kept)} alone" if kept else "by nothing"
+    fewer = f"partition by {_names(kept)} alone" if kept else "do without partitions"
     return (
         f"{small:,} of {partitions:,} partitions hold less than half of {size(case.target_bytes)}, "
         f"{size(case.size_bytes / max(small, 1))} on average",
-        f"partition {by}, and sort by {_names(dropped)}, whose statistics then prune: "
+        f"{fewer}, and sort by {_names(dropped)}, whose statistics then prune: "
         f"{_files(case.would_be)}; compaction does not help, as it never joins partitions",
     )
 
