@@ -53,7 +53,10 @@ class TableNotFoundError(NotFoundError):
         self.table = table
 
     def __str__(self) -> str:
-        return f"no table {self.table!r}: register it with PUT /tables/{self.table}"
+        return (
+            f"no table {self.table!r}: register it with `windrow table register {self.table} "
+            f"LOCATION`, or PUT /tables/{self.table}"
+        )
 
 
 class SnapshotNotFoundError(NotFoundError):
