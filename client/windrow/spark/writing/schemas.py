@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -49,8 +50,9 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
     partition = partition_columns_of(table)
     own = {name.lower(): name for name in df.columns}
     if len(own) < len(df.columns):
-        twice = sorted({name for name in df.columns if name not in own.values()})
-        raise UnfitRowsError(table.name, f"they have column {', '.join(twice)} twice")
+        counts = Counter(name.lower() for name in df.columns)
+        twice = [name for lower, name in own.items() if counts[lower] > 1]
+        raise UnfitRowsError(table.name, f"they have {_listed(twice)} twice")
     wanted = _data_columns(table, mode, {column.name.lower() for column in partition})
     missing = [
         column.name for column in (*(wanted or ()), *partition) if column.name.lower() not in own

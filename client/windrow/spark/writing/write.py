@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -151,6 +151,8 @@ class _Planned:
 def _planned(
     client: Client, prepared: _Prepared, counts: Counts | None, sample_folder: str
 ) -> _Planned:
+    if counts not in (None, *get_args(Counts)):
+        raise ValueError(f"counts must be 'count', 'files' or 'history', not {counts!r}")
     request = prepared.request
     began_s = time.monotonic()
     sums: RowSums | None = None
