@@ -177,7 +177,7 @@ def test_columns_that_do_not_fit_are_all_named_before_any_work(
     with pytest.raises(UnfitRowsError, match="'id' is string, in the table bigint"):
         client.write(events.withColumn("id", F.col("id").cast("string")), "events")
     for again in ("id", "ID"):
-        with pytest.raises(UnfitRowsError, match="they have column '(id|ID)' twice"):
+        with pytest.raises(UnfitRowsError, match=r"they have column '(id|ID)' twice"):
             client.write(events.selectExpr("*", f"1 AS {again}"), "events")
     assert list(location.iterdir()) == []
 
