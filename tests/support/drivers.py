@@ -1,4 +1,4 @@
-"""A Spark driver in a process of its own that reads through a coordinator when it is told to."""
+"""A Spark driver in a process of its own that reads and writes through a coordinator when told to."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ client = windrow.connect(coordinator)
 def read(table, **options):
     rows = client.read(spark, table, cached_splits="by_worker", **options)
     return sorted(rows.collect())
+
+def write(table, rows, days, **options):
+    # Rows come out of a shuffle, in another order whenever a task of it runs again.
+    ids = spark.range(rows, numPartitions=8).repartition(8, "id")
+    events = ids.selectExpr("id", f"concat('day-', id % {days}) AS ds")
+    return client.write(events, table, **options).model_dump(exclude={"keys"})
 
 def warm_up(table, rule=None):
     return dataclasses.asdict(warm(lambda: spark, client, table, rule))
