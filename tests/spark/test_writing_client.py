@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 import windrow
 from windrow.errors import ProblemError
 from windrow.models import WriteMode
+from windrow.spark import plain_errors
+from windrow.spark.errors import TaskFailedError
 from windrow.spark.writing.counting import sum_rows
 from windrow.spark.writing.errors import (
     NoSaltError,
@@ -131,6 +133,26 @@ def test_an_overwrite_leaves_the_rows_that_it_must(
     without_day = {row.id for row in events.where("ds is null").select("id").collect()}
     wanted = replaced if mode == "overwrite" else replaced | kept | without_day
     assert set(ids_in(spark, location)) == wanted
+
+
+def test_a_reader_with_an_older_plan_reads_its_rows_or_is_told_to_plan_again(
+    spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    client.write(events, "events", target_rows=1_000)
+    older = client.read(spark, "events")
+
+    client.write(events.withColumn("id", F.col("id") + 4_000), "events", target_rows=1_000)
+
+    assert sorted(row.id for row in older.collect()) == list(range(4_000))
+
+    client.write(
+        events.where("ds = '2026-11-01'"), "events", "overwrite_partitions", target_rows=1_000
+    )
+
+    with pytest.raises(TaskFailedError, match=r"has vanished.*plan again"), plain_errors():
+        older.count()
+    assert client.read(spark, "events").where("id >= 4000 and ds = '2026-11-01'").count() == 0
 
 
 def test_a_table_without_partitions_is_written_without_empty_files(
