@@ -45,9 +45,9 @@ Verdict: TypeAlias = Literal[
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CHOSEN = VERDICTS.index("chosen")
 
-# How fast one core sorts, encodes and compresses what it writes, in bytes of files: a round figure,
-# for tables of some twenty columns.
-WRITE_BYTES_PER_SECOND = 32 * MIB
+# How fast one core rewrites what it has read: shuffles, sorts, hashes, encodes and reads again; in
+# bytes of new files. Measured by benchmarks/compaction_cost.py, on tables of five columns.
+REWRITE_BYTES_PER_SECOND = 10 * MIB
 
 # A value in the name of a folder, as Spark and Hive write it; what they would write in another
 # way comes to lie in another folder.
@@ -271,4 +271,4 @@ def _cost_seconds(files: Ints, size_bytes: Ints, target_bytes: int) -> Floats:
     # Small partitions share tasks.
     tasks = size_bytes / target_bytes
     reading = size_bytes + files * DEFAULT_OPEN_FILE_COST + tasks * TASK_COST
-    return np.asarray(reading / READ_BYTES_PER_SECOND + size_bytes / WRITE_BYTES_PER_SECOND)
+    return np.asarray(reading / READ_BYTES_PER_SECOND + size_bytes / REWRITE_BYTES_PER_SECOND)

@@ -1,0 +1,167 @@
+"""Measure what rewriting small files costs, beside what a compaction plan says that it does.
+
+    python benchmarks/compaction_cost.py [--quick] [--json FILE]
+
+Tables of files of differing sizes are compacted to files of 64 MB, on Spark and warm. Core seconds
+are processor time of driver, JVM, Python workers and coordinator together (`cpu.py`, Linux). What
+a job costs however little it rewrites is measured first and taken off. What is left, less what the
+plan reckons for reading, gives the planner's `REWRITE_BYTES_PER_SECOND`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from common import Result, arguments, console, write_json
+from cpu import tree_cpu_seconds
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, MIB, TableSpec, generate, table_of
+
+from windrow.cli.consoles import show
+from windrow.cli.render import seconds_text, size_text
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.demo.session import local_session, require_java
+from windrow_jobs.compact import compact
+from windrow_service.planner.compaction import REWRITE_BYTES_PER_SECOND
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "compaction_cost"
+LITTLE = table_of(10, 16 * KIB)
+TABLES = (
+    table_of(1_000, 16 * KIB),
+    table_of(5_000, 16 * KIB),
+    table_of(2_000, 64 * KIB),
+    table_of(500, 512 * KIB),
+    table_of(200, MIB),
+    table_of(60, 4 * MIB),
+)
+QUICK_TABLES = (table_of(100, 16 * KIB), table_of(50, 512 * KIB))
+# Everything that can become fewer files, whether it pays or not.
+EVERYTHING = {"target_file_size": 64 * MIB, "worth_reads": 10**9, "min_files": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """One table that was compacted.
+
+    Attributes:
+        table: Its title.
+        files: That its small files became.
+        expected_bytes: Which those were expected to take.
+        planned_s: Core seconds, as the plan says.
+        measured_s: Core seconds.
+    """
+
+    table: str
+    files: int
+    expected_bytes: int
+    planned_s: float
+    measured_s: float
+
+    def rate(self, job_s: float) -> float:
+        """Return bytes of new files per core second, apart from reading and the job itself."""
+        reading_s = self.planned_s - self.expected_bytes / REWRITE_BYTES_PER_SECOND
+        return self.expected_bytes / max(self.measured_s - job_s - reading_s, 1e-9)
+
+
+def main() -> None:
+    """Measure and report."""
+    given = arguments("Measure what rewriting files costs, beside what plans say.").parse_args()
+    require_java()
+    specs, runs = (QUICK_TABLES, 1) if given.quick else (TABLES, given.runs)
+    data = given.data.resolve()
+    for spec in (LITTLE, *specs):
+        generate(data, spec)
+    work = data / "work-compaction-cost"
+    shutil.rmtree(work, ignore_errors=True)
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+        local_session("windrow benchmark", work / "spark.log") as spark,
+    ):
+        # The first pays for what is loaded and compiled.
+        _, little, *done = _measured(spark, client, data, work, (LITTLE, LITTLE, *specs), runs)
+    shutil.rmtree(work)
+    job_s = little.measured_s
+    show(_table(done, job_s), f"a job that rewrites next to nothing: {seconds_text(job_s)}")
+    if given.json is not None:
+        results = [
+            Result(
+                case=one.table,
+                metric="planned against measured",
+                unit="core s",
+                windrow=one.planned_s,
+                peer="measured",
+                peer_value=one.measured_s - job_s,
+            )
+            for one in done
+        ]
+        rates = {one.table: one.rate(job_s) for one in done}
+        write_json(given.json, NAME, results, quick=given.quick, job_s=job_s, rates=rates)
+
+
+def _measured(
+    spark: SparkSession,
+    client: Client,
+    data: Path,
+    work: Path,
+    specs: Sequence[TableSpec],
+    runs: int,
+) -> Iterator[Rewritten]:
+    for spec in specs:
+        console.print(spec.title, style="dim")
+        made = [_rewritten(spark, client, data / spec.name, work, spec) for _ in range(runs)]
+        yield sorted(made, key=lambda one: one.measured_s)[len(made) // 2]
+
+
+def _rewritten(
+    spark: SparkSession, client: Client, table: Path, work: Path, spec: TableSpec
+) -> Rewritten:
+    copy, name = work / "table", f"bench.{spec.name}"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(table, copy)
+    client.register_table(name, str(copy))
+    client.refresh(name)
+    pages = list(client.plan_compaction(name, **EVERYTHING))
+    before_s = tree_cpu_seconds()
+    done = compact(lambda: spark, client, name, **EVERYTHING)
+    return Rewritten(
+        table=spec.title,
+        files=done.files_after,
+        expected_bytes=sum(sum(page.partitions.becomes_bytes) for page in pages),
+        planned_s=sum(sum(page.partitions.cost_seconds) for page in pages),
+        measured_s=tree_cpu_seconds() - before_s,
+    )
+
+
+def _table(done: Sequence[Rewritten], job_s: float) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("table", no_wrap=True)
+    for name in ("files", "size", "planned", "measured", "a core second"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in done:
+        table.add_row(
+            one.table,
+            f"{one.files:,}",
+            size_text(one.expected_bytes),
+            seconds_text(one.planned_s),
+            seconds_text(one.measured_s - job_s),
+            size_text(one.rate(job_s)),
+        )
+    rates = [one.rate(job_s) for one in done]
+    table.add_row("median", "", "", "", "", size_text(median(rates)))
+    return table
+
+
+if __name__ == "__main__":
+    main()
