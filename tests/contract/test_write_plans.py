@@ -104,6 +104,14 @@ def test_a_plan_by_size_says_bytes_and_how_sure_they_are(http: httpx.Client) -> 
     assert MIB < plan.outcome.largest_task_bytes <= 1.25 * MIB
 
 
+def test_a_target_in_rows_is_no_estimate_whatever_is_known_of_bytes(http: httpx.Client) -> None:
+    for known in ({}, {"bytes_per_row": 8.0}):
+        plan = planned(http, keys=counts_of_days([1_240] * 3), target_rows=1_000, **known)
+
+        assert plan.keys is not None
+        assert plan.keys.files == [1, 1, 1]
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_scheme_is_there_by_name(http: httpx.Client, scheme: str) -> None:
     plan = planned(

@@ -286,7 +286,7 @@ def _write(
     per_row = None if size is None or target.size_bytes is None else size.of_key * share
     if counted is not None:
         weight = _weight(counted.rows.astype(np.float64), per_row, target)
-        estimated = per_row is not None
+        estimated = per_row is not None and target.basis_is_size
         keys = Keys.of(counted.rows, weight, counted.buckets, hashes, estimated=estimated)
         total = keys.total
     elif rows is not None:
