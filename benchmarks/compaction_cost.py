@@ -4,8 +4,9 @@
 
 Tables of files of differing sizes are compacted to files of 64 MB, on Spark and warm. Core seconds
 are processor time of driver, JVM, Python workers and coordinator together (`cpu.py`, Linux). What
-a job costs however little it rewrites is measured first and taken off. What is left, less what the
-plan reckons for reading, gives the planner's `REWRITE_BYTES_PER_SECOND`.
+a job costs however little it rewrites is measured first and taken off, and so is what the plan
+reckons for reading; to the rest `core seconds = a * bytes + b * new files` is fitted. The planner's
+`REWRITE_BYTES_PER_SECOND` is 1 / a, its `NEW_FILE_SECONDS` is b.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
 from common import Result, arguments, console, write_json
 from cpu import tree_cpu_seconds
+from fitting import fitted
 from rich import box
 from rich.table import Table as RichTable
 from tables import KIB, MIB, TableSpec, generate, table_of
@@ -30,7 +32,7 @@ from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
 from windrow.demo.session import local_session, require_java
 from windrow_jobs.compact import compact
-from windrow_service.planner.compaction import REWRITE_BYTES_PER_SECOND
+from windrow_service.planner.compaction import NEW_FILE_SECONDS, REWRITE_BYTES_PER_SECOND
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 NAME = "compaction_cost"
 LITTLE = table_of(10, 16 * KIB)
 TABLES = (
-    table_of(1_000, 16 * KIB),
+    table_of(10_000, 4 * KIB),
+    table_of(20_000, 4 * KIB),
     table_of(5_000, 16 * KIB),
     table_of(2_000, 64 * KIB),
     table_of(500, 512 * KIB),
@@ -56,22 +59,23 @@ class Rewritten:
 
     Attributes:
         table: Its title.
-        files: That its small files became.
-        expected_bytes: Which those were expected to take.
+        size_bytes: Of its small files.
+        planned_files: That those should become.
         planned_s: Core seconds, as the plan says.
         measured_s: Core seconds.
     """
 
     table: str
-    files: int
-    expected_bytes: int
+    size_bytes: int
+    planned_files: int
     planned_s: float
     measured_s: float
 
-    def rate(self, job_s: float) -> float:
-        """Return bytes of new files per core second, apart from reading and the job itself."""
-        reading_s = self.planned_s - self.expected_bytes / REWRITE_BYTES_PER_SECOND
-        return self.expected_bytes / max(self.measured_s - job_s - reading_s, 1e-9)
+    @property
+    def reading_s(self) -> float:
+        """Core seconds of reading, as the plan says."""
+        written_s = self.planned_files * NEW_FILE_SECONDS
+        return self.planned_s - written_s - self.size_bytes / REWRITE_BYTES_PER_SECOND
 
 
 def main() -> None:
@@ -93,7 +97,16 @@ def main() -> None:
         _, little, *done = _measured(spark, client, data, work, (LITTLE, LITTLE, *specs), runs)
     shutil.rmtree(work)
     job_s = little.measured_s
-    show(_table(done, job_s), f"a job that rewrites next to nothing: {seconds_text(job_s)}")
+    byte_s, file_s = fitted(
+        np.array([[one.size_bytes, one.planned_files] for one in done], np.float64),
+        np.array([one.measured_s - job_s - one.reading_s for one in done]),
+    ).tolist()
+    rate = 1 / byte_s if byte_s else float("inf")
+    show(
+        _table(done, job_s),
+        f"a job that rewrites next to nothing: {seconds_text(job_s)}",
+        f"one core rewrites {size_text(rate)} a second, and takes {seconds_text(file_s)} a file",
+    )
     if given.json is not None:
         results = [
             Result(
@@ -106,8 +119,8 @@ def main() -> None:
             )
             for one in done
         ]
-        rates = {one.table: one.rate(job_s) for one in done}
-        write_json(given.json, NAME, results, quick=given.quick, job_s=job_s, rates=rates)
+        costs = {"job_s": job_s, "byte_s": byte_s, "file_s": file_s}
+        write_json(given.json, NAME, results, quick=given.quick, runs=runs, costs=costs)
 
 
 def _measured(
@@ -137,8 +150,8 @@ def _rewritten(
     done = compact(lambda: spark, client, name, **EVERYTHING)
     return Rewritten(
         table=spec.title,
-        files=done.files_after,
-        expected_bytes=sum(sum(page.partitions.becomes_bytes) for page in pages),
+        size_bytes=done.bytes_before,
+        planned_files=sum(sum(page.partitions.becomes) for page in pages),
         planned_s=sum(sum(page.partitions.cost_seconds) for page in pages),
         measured_s=tree_cpu_seconds() - before_s,
     )
@@ -147,19 +160,16 @@ def _rewritten(
 def _table(done: Sequence[Rewritten], job_s: float) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("table", no_wrap=True)
-    for name in ("files", "size", "planned", "measured", "a core second"):
+    for name in ("size", "new files", "planned", "measured"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in done:
         table.add_row(
             one.table,
-            f"{one.files:,}",
-            size_text(one.expected_bytes),
+            size_text(one.size_bytes),
+            f"{one.planned_files:,}",
             seconds_text(one.planned_s),
             seconds_text(one.measured_s - job_s),
-            size_text(one.rate(job_s)),
         )
-    rates = [one.rate(job_s) for one in done]
-    table.add_row("median", "", "", "", "", size_text(median(rates)))
     return table
 
 

@@ -12,7 +12,6 @@ fewer columns a byte costs less, and opening is worth more of them.
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +20,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from common import Result, arguments, console, write_json
 from cpu import tree_cpu_seconds
+from fitting import fitted
 from rich import box
 from rich.table import Table as RichTable
 from tables import KIB, MIB, TableSpec, generate, table_of
@@ -142,30 +141,10 @@ def main() -> None:
 
 
 def fit(measured: Sequence[Measurement]) -> Fit:
-    """Fit costs to measurements, by least squares on relative errors.
-
-    A cost that would come out below zero is left out, and the rest fitted again.
-    """
+    """Fit costs to measurements."""
     rows = np.array([[m.file_count, m.size_bytes, m.group_count, 1.0] for m in measured])
-    seconds = np.array([m.core_seconds for m in measured])
-    weighted = rows / seconds[:, None]
-    # Bytes are millions of times as many as groups: without a scale the solver loses digits.
-    scale = weighted.max(axis=0)
-    costs = min(_solutions(weighted / scale), key=lambda found: found[1])[0] / scale
+    costs = fitted(rows, np.array([m.core_seconds for m in measured]))
     return Fit(file_s=costs[0], byte_s=costs[1], group_s=costs[2], read_s=costs[3])
-
-
-def _solutions(rows: npt.NDArray[np.float64]) -> list[tuple[npt.NDArray[np.float64], float]]:
-    """Return every fit of some of the columns without negative costs, and its error."""
-    found = [(np.zeros(rows.shape[1]), float(len(rows)))]
-    for count in range(1, rows.shape[1] + 1):
-        for used in itertools.combinations(range(rows.shape[1]), count):
-            solved = np.linalg.lstsq(rows[:, used], np.ones(len(rows)), rcond=None)[0]
-            if (solved >= 0).all():
-                costs = np.zeros(rows.shape[1])
-                costs[list(used)] = solved
-                found.append((costs, float(((rows @ costs - 1) ** 2).sum())))
-    return found
 
 
 def _measure(

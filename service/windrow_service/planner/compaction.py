@@ -45,9 +45,11 @@ Verdict: TypeAlias = Literal[
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CHOSEN = VERDICTS.index("chosen")
 
-# How fast one core rewrites what it has read: shuffles, sorts, hashes, encodes and reads again; in
-# bytes of new files. Measured by benchmarks/compaction_cost.py, on tables of five columns.
-REWRITE_BYTES_PER_SECOND = 10 * MIB
+# How fast one core rewrites what it has read (shuffles, sorts, hashes, encodes, reads again), in
+# bytes of small files, and what each new file takes besides. Both are measured by
+# benchmarks/compaction_cost.py, on tables of five columns.
+REWRITE_BYTES_PER_SECOND = 12 * MIB
+NEW_FILE_SECONDS = 0.04
 
 # A value in the name of a folder, as Spark and Hive write it; what they would write in another
 # way comes to lie in another folder.
@@ -167,7 +169,7 @@ def find_candidates(
     weight = becomes_bytes / policy.target_bytes
     becomes = files_per_key(Keys(rows=rows, weight=weight, estimated=True)) * (rows > 0)
     gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
-    cost = _cost_seconds(counts, size_bytes, policy.target_bytes)
+    cost = _cost_seconds(counts, size_bytes, becomes, policy.target_bytes)
     all_files = np.bincount(part, minlength=count)
     ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
     fits = _fits(places.names, partition)[places.folder]
@@ -267,8 +269,9 @@ def _row_bytes(files: pa.Table, places: Places, columns: int) -> Floats:
     return np.zeros(len(places)) if known is None else known.of_group
 
 
-def _cost_seconds(files: Ints, size_bytes: Ints, target_bytes: int) -> Floats:
+def _cost_seconds(files: Ints, size_bytes: Ints, becomes: Ints, target_bytes: int) -> Floats:
     # Small partitions share tasks.
     tasks = size_bytes / target_bytes
     reading = size_bytes + files * DEFAULT_OPEN_FILE_COST + tasks * TASK_COST
-    return np.asarray(reading / READ_BYTES_PER_SECOND + size_bytes / REWRITE_BYTES_PER_SECOND)
+    writing = size_bytes / REWRITE_BYTES_PER_SECOND + becomes * NEW_FILE_SECONDS
+    return np.asarray(reading / READ_BYTES_PER_SECOND + writing)
