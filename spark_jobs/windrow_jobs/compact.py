@@ -19,7 +19,15 @@ from pyspark.sql import SparkSession
 from rich.table import Table
 
 from windrow.cli.consoles import show, show_json
-from windrow.cli.options import AsJson, FilterText, MaxBatchBytes, MinFiles, TableName, TargetSize
+from windrow.cli.options import (
+    AsJson,
+    FilterText,
+    MaxBatchBytes,
+    MinFiles,
+    TableName,
+    TargetSize,
+    WorthReads,
+)
 from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
 from windrow.compacting import DEFAULT_TARGET_SIZE
@@ -276,6 +284,7 @@ def _main(
     target_size: TargetSize = None,
     filter_: FilterText = None,
     min_files: MinFiles = None,
+    worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,
     as_json: AsJson = False,
 ) -> None:
@@ -284,6 +293,7 @@ def _main(
         "target_file_size": target_size,
         "filter": filter_,
         "min_files": min_files,
+        "worth_reads": worth_reads,
         "max_batch_bytes": max_batch_bytes,
     }
     given = {name: value for name, value in options.items() if value is not None}

@@ -17,6 +17,7 @@ from windrow.cli.options import (
     TableName,
     TargetSize,
     Url,
+    WorthReads,
 )
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
@@ -28,6 +29,7 @@ def compact(
     target_size: TargetSize = None,
     filter_: FilterText = None,
     min_files: MinFiles = None,
+    worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what is worth it, and rewrite nothing.")
@@ -41,6 +43,7 @@ def compact(
         "target_file_size": target_size,
         "filter": filter_,
         "min_files": min_files,
+        "worth_reads": worth_reads,
         "max_batch_bytes": max_batch_bytes,
     }
     given = {name: value for name, value in options.items() if value is not None}

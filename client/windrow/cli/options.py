@@ -163,6 +163,10 @@ MinFiles = Annotated[
         help="Small files of a partition, below which it is left alone; 5 by default.", min=2
     ),
 ]
+WorthReads = Annotated[
+    int | None,
+    typer.Option(help="Within so many reads it must pay; 3,000 by default.", min=1),
+]
 MaxBatchBytes = Annotated[
     int | None,
     typer.Option(

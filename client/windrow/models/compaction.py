@@ -39,7 +39,7 @@ class CompactionRequest(Request):
         default=0.0, description="Small files among all of a partition, likewise."
     )
     worth_reads: Annotated[int, Whole(1, 1_000_000_000)] = Field(
-        default=1_000, description="Within so many reads the rewriting must pay."
+        default=3_000, description="Within so many reads the rewriting must pay."
     )
     max_batch_bytes: ByteSize = Field(
         default=8 * 2**30, description="Most bytes of one page, which is one batch to rewrite."

@@ -198,5 +198,6 @@ def _explanations(request: CompactionRequest) -> dict[LeftAloneReason, str]:
         "few_files": f"it holds fewer than {request.min_files:,} small files",
         "small_ratio": f"less than {request.min_small_ratio:.0%} of its files are small",
         "no_rows": "its small files hold no rows",
-        "not_worth": f"it would take more than {request.worth_reads:,} reads until it pays",
+        "not_worth": f"it would take more than {request.worth_reads:,} reads until it pays "
+        "(worth_reads)",
     }

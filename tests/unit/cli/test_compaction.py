@@ -57,6 +57,8 @@ def test_a_dry_run_says_if_nothing_is_worth_it(windrow: Command, crowded: str) -
     assert said.out.splitlines()[0] == (
         "crowded.events, snapshot 1: no partition is worth compacting"
     )
+    said = windrow("compact", crowded, "--dry-run", "--worth-reads", "1")
+    assert "it would take more than 1 reads until it pays (worth_reads)" in said.out
 
 
 def test_bad_options_are_refused_in_one_line(windrow: Command, crowded: str) -> None:
