@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from tenacity import (
@@ -111,18 +112,16 @@ class RefreshTable:
         attempt = 1
         while True:
             try:
-                return await self._between_commits(name, full, on_progress, cancelled)
+                return await self._between_commits(
+                    cancelled, partial(self._refresh, name, full, on_progress, cancelled)
+                )
             except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
                 if attempt == _ATTEMPTS:
                     raise
                 attempt += 1
 
     async def _between_commits(
-        self,
-        name: str,
-        full: bool,
-        on_progress: Callable[[RefreshProgress], None],
-        cancelled: threading.Event,
+        self, cancelled: threading.Event, refresh: Callable[[], Awaitable[Refreshed]]
     ) -> Refreshed:
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._will_end),
@@ -131,7 +130,7 @@ class RefreshTable:
             reraise=True,
         )
         try:
-            done: Refreshed = await retrying(self._refresh, name, full, on_progress, cancelled)
+            done: Refreshed = await retrying(refresh)
         except WriteInProgressError as error:
             if cancelled.is_set():
                 raise InventoryCancelledError from error
