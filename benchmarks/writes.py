@@ -116,7 +116,7 @@ def main() -> None:
     written: list[Written] = []
     with place_of_work(given.data) as (spark, client, folder):
         for name, share, mean_files in (("growing", growing, 5), ("Zipf", zipf, 9)):
-            mean_files = 3 if given.quick else mean_files
+            mean_files = mean_files // 2 + 1 if given.quick else mean_files
             bench = Bench(spark, client, folder, given.target * KIB)
             rows = bench.rows_for(days * mean_files)
             year = Year(name=name, rows_per_day=share(days, rows), mean_files=mean_files)

@@ -150,10 +150,10 @@ def test_compaction_cost_measures_what_plans_reckon_with(tmp_path: Path) -> None
     content = _quick("compaction_cost", tmp_path)
 
     assert len(content["results"]) == 2
-    assert all(row["windrow"] > 0 for row in content["results"])
+    assert all(min(row["windrow"], row["peer_value"]) > 0 for row in content["results"])
     costs = content["costs"]
     assert costs["job_s"] > 0
-    assert min(costs["byte_s"], costs["file_s"]) >= 0
+    assert costs["byte_s"] + costs["file_s"] > 0
 
 
 def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(
@@ -161,16 +161,15 @@ def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(
 ) -> None:
     content = _quick("writes", tmp_path)
 
-    peers = {row["peer"] for row in content["results"]}
-    assert {"coalesce", "columns", "salted x 1", "range_hash", "REBALANCE, T"} <= peers
     for year in ("growing", "Zipf"):
+        peers = {row["peer"] for row in content["results"] if row["case"] == year}
+        assert {"coalesce", "columns", "salted x 1", "range_hash", "REBALANCE, T"} <= peers
         found = {one["scheme"]: one for one in content["written"] if one["year"] == year}
         assert len(found) == len(peers) + 2
         exact = found["exact plan"]
         assert exact["sane"]
         assert exact["torn"] == 0
-        # Of only twelve days, each large one may be given one file more, to stay within bounds.
-        assert 0 <= exact["files"] - exact["optimum"] <= 3
+        assert 0 <= exact["files"] - exact["optimum"] <= 2
         assert exact["largest_task"] <= 1.25 < found["columns"]["largest_task"]
         checked = found["client.write: exact, checked, committed"]
         assert (checked["files"], checked["largest_file"]) == (
