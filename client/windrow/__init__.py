@@ -7,8 +7,9 @@ df = client.read(spark, "sales.events", filter="ds >= '2026-11-01'", columns=["i
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
+
+from windrow.version import __version__
 
 if TYPE_CHECKING:
     from windrow.client import Client
@@ -34,5 +35,3 @@ else:
 
 
 __all__ = ["Client", "SplitPlan", "WindrowError", "__version__", "connect", "embedded"]
-
-__version__ = version("windrow")

@@ -22,7 +22,10 @@ class ServiceNotInstalledError(WindrowError):
     """The coordinator's own packages are missing here."""
 
     def __str__(self) -> str:
-        return "the coordinator is not installed here: pip install 'windrow[service]'"
+        return (
+            "the coordinator is not installed here: pip install 'windrow-spark[service]', "
+            "or '.[service]' in a clone"
+        )
 
 
 class InvalidTokenError(WindrowError):

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
 from datetime import datetime, timezone
 from http import HTTPStatus
-from importlib.metadata import version
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +17,7 @@ import structlog
 from fastapi import FastAPI
 
 from windrow.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
+from windrow.version import __version__
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
 from windrow_service.api.deps import Services
@@ -346,7 +346,7 @@ def _plan_limits(settings: Settings) -> PlanLimits:
 def _config(settings: Settings) -> ServiceConfig:
     limits = settings.limits.model_dump(exclude={"plan_ttl"})
     return ServiceConfig(
-        version=version("windrow"),
+        version=__version__,
         strategies=list(STRATEGIES),
         defaults=PlanOptions(open_file_cost=DEFAULT_OPEN_FILE_COST),
         limits=Limits(

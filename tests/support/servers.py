@@ -77,7 +77,12 @@ class CoordinatorProcess:
 
 @contextmanager
 def coordinator_process(
-    state_dir: Path, allowed: Path, *, prefix: tuple[str, ...] = (), **environment: str
+    state_dir: Path,
+    allowed: Path,
+    *,
+    prefix: tuple[str, ...] = (),
+    executable: str | Path = sys.executable,
+    **environment: str,
 ) -> Iterator[CoordinatorProcess]:
     """Start a coordinator process and wait until it is ready; kill it at the end.
 
@@ -85,6 +90,7 @@ def coordinator_process(
         state_dir: Folder of its database; its log lies beside it.
         allowed: Folder that tables may lie under.
         prefix: Command that runs it, such as `("prlimit", "--fsize=1000000")`.
+        executable: The Python that runs it.
         **environment: More settings, such as `WINDROW_PLANNER_THREADS="1"`.
     """
     port = free_port()
@@ -92,7 +98,7 @@ def coordinator_process(
     inherited = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "windrow_service"],
+            [*prefix, executable, "-m", "windrow_service"],
             stdout=output,
             stderr=subprocess.STDOUT,
             env=inherited

@@ -28,7 +28,10 @@ class MissingPackageError(DemoError):
         self.extra = extra
 
     def __str__(self) -> str:
-        return f"{self.package} is not installed here: pip install 'windrow[{self.extra}]'"
+        return (
+            f"{self.package} is not installed here: pip install 'windrow-spark[{self.extra}]', "
+            f"or '.[{self.extra}]' in a clone"
+        )
 
 
 class MissingJavaError(DemoError):

@@ -28,6 +28,7 @@ from windrow.demo.measuring import (
 from windrow.demo.session import local_session, require_java
 from windrow.models import RefreshStatus
 from windrow.plans import SplitPlan
+from windrow.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -235,7 +236,7 @@ def _environment(spark: SparkSession) -> dict[str, str]:
     return {
         "Spark": spark.version,
         "PyArrow": version("pyarrow"),
-        "Windrow": version("windrow"),
+        "Windrow": __version__,
         "master": str(spark.sparkContext.master),
         "parallelism": str(spark.sparkContext.defaultParallelism),
         "adaptive execution": "on" if adaptive else "off",

@@ -45,7 +45,8 @@ def attach(folder: CacheFolder) -> FileCache:
         import diskcache
     except ImportError:
         raise UnusableFolderError(
-            "diskcache is not installed here: pip install 'windrow[worker]'"
+            "diskcache is not installed here: pip install 'windrow-spark[worker]', "
+            "or 'diskcache>=5.6.3'"
         ) from None
     errors = (OSError, sqlite3.Error, diskcache.Timeout)
     try:

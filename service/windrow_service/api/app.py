@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib.metadata import version
 from typing import Any, TypedDict
 
 from fastapi import FastAPI
@@ -12,6 +11,7 @@ from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from windrow.models import InventoryChange, WritePlanRequest
+from windrow.version import __version__
 from windrow_service.api import (
     advice,
     cache_rules,
@@ -55,7 +55,7 @@ def create_app(
     app: FastAPI = FastAPIOffline(
         title="Windrow",
         description=_DESCRIPTION,
-        version=version("windrow"),
+        version=__version__,
         redoc_url=None,
         # One schema per model: what is sent and what is answered differ in nothing.
         separate_input_output_schemas=False,

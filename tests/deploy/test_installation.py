@@ -1,0 +1,112 @@
+"""What README.md and messages say to install is this distribution, and works on its own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.deploy.charts import ROOT
+from tests.support.servers import coordinator_process
+from windrow import __version__
+
+_INSTALLED = re.compile(r"pip install (?:--\S+ )*'([^']+)'")
+_SHIPPED = "client/windrow", "service", "spark_jobs", "docs", "helm"
+
+
+def _printed() -> list[str]:
+    """Return what every `pip install '…'` in README.md, docs, messages and CHANGELOG.md names."""
+    files = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "Dockerfile", ROOT / "Makefile"]
+    for folder in _SHIPPED:
+        files += [
+            path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".yaml")
+        ]
+    return [found for path in files for found in _INSTALLED.findall(path.read_text())]
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the first command of README.md's "Use it" in a fresh environment; return its scripts.
+
+    The environment sees the packages of this one, but not this one's Windrow, so that pip finds
+    what the extras ask for without a download.
+    """
+    root = tmp_path_factory.mktemp("installation")
+    venv.create(root, with_pip=False)
+    paths = {"base": str(root), "platbase": str(root)}
+    site_packages = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    # A folder that a .pth file names is searched, while the .pth files in it are not read.
+    (site_packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    usage = (ROOT / "README.md").read_text().partition("## Use it")[2]
+    (distribution, *_) = _INSTALLED.findall(usage)
+    python = root / "bin" / "python"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", python, "install", distribution),
+            *("--no-index", "--no-build-isolation", "--quiet"),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        check=True,
+        timeout=300,
+    )
+    return root / "bin"
+
+
+def test_every_command_that_is_printed_installs_this_distribution_with_extras_that_it_has() -> None:
+    printed = [found for found in _printed() if not found.startswith("diskcache>=")]
+    shipped = importlib.metadata.metadata("windrow-spark").get_all("Provides-Extra")
+
+    assert printed
+    for requirement in printed:
+        name, _, extras = requirement.rstrip("]").partition("[")
+        assert name in ("windrow-spark", "."), requirement
+        assert set(filter(None, extras.split(","))) <= {*shipped, "{self.extra}", "…"}, requirement
+
+
+def test_the_printed_command_installs_a_wheel_whose_command_runs(scripts: Path) -> None:
+    python = "import windrow, windrow_service, windrow_jobs; print(windrow.__file__)"
+
+    version = _said(scripts / "windrow", "--version")
+    home = _said(scripts / "python", "-c", python)
+
+    assert version == f"windrow {__version__}\n"
+    assert Path(home).is_relative_to(scripts.parent)
+    assert "Usage: windrow" in _said(scripts / "windrow", "--help")
+
+
+def test_a_first_table_is_registered_refreshed_and_planned(scripts: Path, tmp_path: Path) -> None:
+    file = tmp_path / "events" / "ds=2026-11-01" / "part-0.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2, 3]}), file)
+
+    with coordinator_process(
+        tmp_path / "state", tmp_path, executable=scripts / "python"
+    ) as coordinator:
+
+        def windrow(*arguments: str) -> str:
+            return _said(scripts / "windrow", *arguments, "--url", coordinator.url)
+
+        windrow("table", "register", "sales.events", str(tmp_path / "events"))
+        windrow("table", "refresh", "sales.events")
+        planned = windrow("plan", "sales.events", "--filter", "ds >= '2026-11-01'")
+
+    assert "1 group" in planned
+
+
+def _said(*command: str | Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
+    done = subprocess.run(
+        command, env=environment, cwd="/", capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
