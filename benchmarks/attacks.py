@@ -1,0 +1,275 @@
+"""Attack a running coordinator: what it answers, its peak memory, how long it is silent.
+
+    python benchmarks/attacks.py [--quick] [--json FILE] [--only NAME,…]
+
+Each attack has a fresh coordinator of its own on loopback, while another process asks for
+`GET /health/live` again and again, on a new connection each time, as a kubelet does. The peer is
+the same coordinator before the attack. An attack is a function in `ATTACKS`: add one there.
+"""
+
+from __future__ import annotations
+
+import http.client
+import multiprocessing
+import socket
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from common import Result, arguments, console, write_json
+from rich.table import Table
+from servers import CoordinatorProcess, coordinator_process, peak_bytes
+
+_POLL_S = 0.01
+_IDLE_S = 1.0
+_GIVE_UP_S = 60.0
+# How long half-sent requests are left to stand.
+_PATIENCE_S = 40.0
+_CHUNK = b"a" * 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The coordinator that is attacked.
+
+    Attributes:
+        url: Where it is.
+        folder: Where tables may lie.
+        quick: Whether a small attack is enough.
+    """
+
+    url: str
+    folder: Path
+    quick: bool
+
+    def connect(self) -> socket.socket:
+        """Return a connection to it."""
+        where = urlsplit(self.url)
+        return socket.create_connection((where.hostname, where.port), _GIVE_UP_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one attack; silences are in milliseconds."""
+
+    attack: str
+    answer: str
+    idle_bytes: int
+    peak_bytes: int
+    idle_silence_ms: float
+    silence_ms: float
+
+
+def endless_header(target: Target) -> str:
+    """Send one header that does not end."""
+    with target.connect() as connection:
+        connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\nX-Long: ")
+        return _flood(connection, _CHUNK, (20 if target.quick else 160) * 2**20)
+
+
+def endless_trailer(target: Target) -> str:
+    """Send a chunked body whose trailer does not end."""
+    with target.connect() as connection:
+        connection.sendall(b"POST /plans HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(b"2\r\n{}\r\n0\r\nX-Long: ")
+        return _flood(connection, _CHUNK, (20 if target.quick else 160) * 2**20)
+
+
+def many_headers(target: Target) -> str:
+    """Send 20,000 headers."""
+    with target.connect() as connection:
+        connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n")
+        return _flood(connection, b"".join(b"x%d:y\r\n" % at for at in range(20_000)) + b"\r\n", 1)
+
+
+def half_sent_heads(target: Target) -> str:
+    """Leave 800 requests without the end of their heads."""
+    return _left(target, b"GET /health/live HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n")
+
+
+def half_sent_bodies(target: Target) -> str:
+    """Leave 800 requests in the middle of their bodies, with a byte now and then."""
+    head = b"POST /plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    return _left(target, head + b"Content-Length: 1000000\r\n\r\n{", b" ")
+
+
+def idle_connections(target: Target) -> str:
+    """Open 800 connections, and say nothing."""
+    return _left(target, b"", b"")
+
+
+def _flood(connection: socket.socket, content: bytes, size_bytes: int) -> str:
+    """Send the content until so many bytes are sent or nobody reads on; return what is answered."""
+    sent = 0
+    try:
+        while sent < size_bytes:
+            connection.sendall(content)
+            sent += len(content)
+        connection.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+    return f"{_answer(connection)} after {sent / 2**20:,.1f} MB"
+
+
+def _left(target: Target, begin: bytes, trickle: bytes) -> str:
+    """Open many connections, send a beginning, then a little now and then; tell how many stay."""
+    count = 100 if target.quick else 800
+    patience_s = 2.0 if target.quick else _PATIENCE_S
+    with ExitStack() as stack:
+        left = []
+        for _ in range(count):
+            connection = stack.enter_context(target.connect())
+            _try_to_send(connection, begin)
+            left.append(connection)
+        end = time.monotonic() + patience_s
+        while time.monotonic() < end:
+            for connection in left:
+                _try_to_send(connection, trickle)
+            time.sleep(1.0)
+        answers = Counter(_answer(connection, wait_s=0.0) for connection in left)
+    told = ", ".join(f"{number} times {answer}" for answer, number in answers.most_common())
+    return f"{told} after {patience_s:.0f} s"
+
+
+def _try_to_send(connection: socket.socket, content: bytes) -> None:
+    try:
+        connection.sendall(content)
+    except OSError:
+        return
+
+
+def _answer(connection: socket.socket, wait_s: float = _GIVE_UP_S) -> str:
+    connection.settimeout(wait_s)
+    try:
+        line = connection.recv(65_536).partition(b"\r\n")[0]
+    except (BlockingIOError, TimeoutError):
+        return "still open"
+    except OSError:
+        return "closed"
+    return line.decode("latin-1").partition(" ")[2] or "closed"
+
+
+ATTACKS: dict[str, Callable[[Target], str]] = {
+    "endless header": endless_header,
+    "endless trailer": endless_trailer,
+    "20,000 headers": many_headers,
+    "half-sent heads": half_sent_heads,
+    "half-sent bodies": half_sent_bodies,
+    "idle connections": idle_connections,
+}
+
+
+# --- measuring ------------------------------------------------------------------
+
+
+def main() -> None:
+    """Attack, print a table, and write the JSON if asked to."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--only", help="names of attacks, joined by ','")
+    given = parser.parse_args()
+    names = given.only.split(",") if given.only else list(ATTACKS)
+    outcomes = [_attacked(name, quick=given.quick) for name in names]
+    table = Table("attack", "answer", "peak MB", "MB before", "longest silence ms", "ms before")
+    for one in outcomes:
+        table.add_row(
+            one.attack,
+            one.answer,
+            f"{one.peak_bytes / 2**20:,.0f}",
+            f"{one.idle_bytes / 2**20:,.0f}",
+            f"{one.silence_ms:,.0f}",
+            f"{one.idle_silence_ms:,.0f}",
+        )
+    console.print(table)
+    if given.json:
+        write_json(
+            given.json,
+            "attacks",
+            [result for one in outcomes for result in _results(one)],
+            answers={one.attack: one.answer for one in outcomes},
+        )
+
+
+def _attacked(name: str, *, quick: bool) -> Outcome:
+    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+        folder = Path(made)
+        (folder / "tables").mkdir()
+        coordinator = stack.enter_context(coordinator_process(folder / "state", folder / "tables"))
+        with _watching(coordinator) as idle:
+            time.sleep(_IDLE_S)
+        before = peak_bytes(coordinator)
+        with _watching(coordinator) as watched:
+            answer = ATTACKS[name](Target(coordinator.url, folder / "tables", quick))
+        return Outcome(name, answer, before, peak_bytes(coordinator), idle[0], watched[0])
+
+
+def _results(one: Outcome) -> list[Result]:
+    figures = (
+        ("peak memory", "MB", one.peak_bytes / 2**20, one.idle_bytes / 2**20),
+        ("longest silence of GET /health/live", "ms", one.silence_ms, one.idle_silence_ms),
+    )
+    return [
+        Result(
+            case=one.attack,
+            metric=metric,
+            unit=unit,
+            windrow=figure,
+            peer="before the attack",
+            peer_value=before,
+        )
+        for metric, unit, figure, before in figures
+    ]
+
+
+@contextmanager
+def _watching(coordinator: CoordinatorProcess) -> Iterator[list[float]]:
+    """Ask for health until the end of the block; then the list holds the longest silence."""
+    # A process of its own: what builds an attack here would hold up a thread.
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    watcher = context.Process(target=_watch, args=(coordinator.url, theirs))
+    watcher.start()
+    silence_ms: list[float] = []
+    try:
+        ours.recv()
+        yield silence_ms
+        ours.send(None)
+        silence_ms.append(ours.recv())
+    finally:
+        watcher.kill()
+        watcher.join()
+
+
+def _watch(url: str, pipe: Connection) -> None:
+    address = urlsplit(url).netloc
+    pipe.send(None)
+    longest_s = 0.0
+    heard = time.monotonic()
+    while not pipe.poll():
+        answered = _is_live(address)
+        now = time.monotonic()
+        longest_s = max(longest_s, now - heard)
+        if answered:
+            heard = now
+        time.sleep(_POLL_S)
+    pipe.send(longest_s * 1000)
+
+
+def _is_live(address: str) -> bool:
+    connection = http.client.HTTPConnection(address, timeout=_GIVE_UP_S)
+    try:
+        connection.request("GET", "/health/live")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+if __name__ == "__main__":
+    main()
