@@ -154,6 +154,30 @@ def test_without_counts_even_ranges_of_hashes_are_the_way(http: httpx.Client, ev
     assert not plan.outcome.exact
 
 
+@pytest.mark.parametrize(
+    ("request_", "files", "tasks"),
+    [
+        # Each range, and once more where a partition ends within one.
+        ({"rows": 60, "target_rows": 6}, 10 + len(hive.DAYS) - 1, 10),
+        ({"rows": 2, "target_rows": 6}, 2, 1),
+        ({"files": 10}, 10 + len(hive.DAYS) - 1, 10),
+        ({"files": 10, "scheme": "repartition"}, 10 * len(hive.DAYS), 10),
+        ({"rows": 60, "target_rows": 6, "scheme": "columns"}, len(hive.DAYS), 10),
+        ({"files_per_key": 4}, 4 * len(hive.DAYS), None),
+        ({"rows": 60, "files_per_key": 4}, 4 * len(hive.DAYS), None),
+        ({"rows": 60, "files_per_key": 4, "bytes_per_row": 9.0}, 4 * len(hive.DAYS), None),
+    ],
+    ids=str,
+)
+def test_without_counts_the_partitions_of_the_table_are_reckoned_with(
+    http: httpx.Client, events: str, request_: dict[str, Any], files: int, tasks: int | None
+) -> None:
+    plan = planned(http, table=events, **request_)
+
+    assert plan.files == files
+    assert tasks in (None, plan.tasks)
+
+
 def test_the_same_files_for_every_key_need_a_salt(http: httpx.Client, events: str) -> None:
     plan = planned(
         http, table=events, rows=50_000, files_per_key=5, salt_columns=["id"], efficiency=0.95
@@ -165,6 +189,7 @@ def test_the_same_files_for_every_key_need_a_salt(http: httpx.Client, events: st
         5,
         ["id"],
     )
+    assert plan.files == 5 * len(hive.DAYS)
     assert plan.scale is not None
     assert plan.outcome.efficiency >= 0.95
 
@@ -385,8 +410,8 @@ def test_a_table_without_files_history_and_counts_is_told_what_is_missing(
     uncounted = http.post("/write-plans", json={"table": name, "target_rows": 5})
     from_files = http.post("/write-plans", json={"table": name, "keys_from": "files"})
 
-    assert "neither files nor writes" in problem_of(unsized, 422, "no-estimate")["detail"]
-    assert "give rows" in problem_of(uncounted, 422, "no-estimate")["detail"]
+    for answer in (unsized, uncounted):
+        assert "has none yet: give keys" in problem_of(answer, 422, "no-estimate")["detail"]
     problem_of(from_files, 409, "table-not-refreshed")
 
 

@@ -71,11 +71,12 @@ class WriteDraft:
         counted = self._keys()
         columns = self._columns() if counted is None else counted.columns
         self._check_salt(columns)
-        bucketed = counted is not None and counted.buckets is not None
         size = row_size_of(request, self.files, self.reports, counted, self._data_columns())
         rows = request.rows if counted is None else int(counted.rows.sum())
-        target = _target(request, size, rows, counted)
-        divided = bool(columns) or bucketed or (counted is None and self._is_bucketed())
+        bucketed = self._is_bucketed() if counted is None else counted.buckets is not None
+        divided = bool(columns) or bucketed
+        count = self._partitions(rows, divided=divided) if counted is None else len(counted)
+        target = _target(request, size, rows, count)
 
         # Placing rows exactly needs no hash of Spark's.
         hashes = None
@@ -83,7 +84,7 @@ class WriteDraft:
             hashes = counted.hashes()
 
         def write_of(share: float) -> Write:
-            return _write(request, counted, rows, target, size, share, hashes, divided=divided)
+            return _write(request, counted, count, rows, target, size, share, hashes, divided)
 
         write = write_of(1.0)
         scheme, why = (request.scheme, None) if request.scheme is not None else choose(write)
@@ -174,6 +175,21 @@ class WriteDraft:
         share = keys.rows * (self.request.rows / total)
         return replace(keys, rows=np.round(share).astype(np.int64))
 
+    def _partitions(self, rows: int | None, *, divided: bool) -> int:
+        """Return how many keys may be written where nobody counted them: those of the table."""
+        if not divided:
+            return 1
+        found = 0
+        if self.files is not None:
+            bucketed = self._is_bucketed()
+            found = len(KeyTable.of_files(self.files, self._columns(), bucketed=bucketed))
+        if not found:
+            raise NoEstimateError(
+                f"how many partitions are written is not known, as table {self.request.table!r} "
+                "has none yet: give keys"
+            )
+        return found if rows is None else max(1, min(found, rows))
+
     def _columns(self) -> list[Column]:
         """Return the partition columns: the table's, in the types that the caller writes."""
         given = None if self.request.keys is None else self.request.keys.columns
@@ -245,7 +261,7 @@ class _Target:
 
 
 def _target(
-    request: WritePlanRequest, size: KnownRowSize | None, rows: int | None, keys: KeyTable | None
+    request: WritePlanRequest, size: KnownRowSize | None, rows: int | None, keys: int
 ) -> _Target:
     if request.files is not None and rows is not None:
         # So many files of equal size, whatever a good size would be.
@@ -267,7 +283,7 @@ def _target(
             "tell, or target_rows instead of a size"
         )
     if rows is not None:
-        count = request.files or (request.files_per_key or 1) * (1 if keys is None else len(keys))
+        count = request.files or (request.files_per_key or 1) * keys
         return _Target(None, max(1, round(rows / count)), False)
     return _Target(in_bytes, None, False)
 
@@ -275,12 +291,12 @@ def _target(
 def _write(
     request: WritePlanRequest,
     counted: KeyTable | None,
+    count: int,
     rows: int | None,
     target: _Target,
     size: KnownRowSize | None,
     share: float,
     hashes: Words | None,
-    *,
     divided: bool,
 ) -> Write:
     per_row = None if size is None or target.size_bytes is None else size.of_key * share
@@ -292,22 +308,20 @@ def _write(
     elif rows is not None:
         each = None if per_row is None or size is None else np.array([size.mean * share])
         total = float(_weight(np.array([float(rows)]), each, target)[0])
-        keys = Keys.equal(1, total, rows)
-    elif request.files is not None:
-        total = float(request.files)
-        keys = Keys.equal(1, total, None)
+        keys = Keys.equal(count, total, rows)
+    elif request.files is not None or request.files_per_key is not None:
+        total = float(request.files or (request.files_per_key or 1) * count)
+        keys = Keys.equal(count, total, None)
     else:
         raise NoEstimateError(
             "how much is to be written is not known: give rows, keys, keys_from or files"
         )
     tasks = request.files or max(1, round(min(total, 1e12)))
-    if len(keys) == 1 and request.files is None:
+    if request.files is None and request.files_per_key is not None and not keys.counted:
+        tasks = request.files_per_key * count
+    elif request.files is None and (len(keys) == 1 or not keys.counted):
         # Dealt out evenly, so that no part strays from the mean.
         tasks = request.files_per_key or int(files_per_key(Keys.equal(1, total, None)).sum())
-    if counted is None and divided:
-        each_key = request.files_per_key or 1
-        assumed = min(max(1, round(tasks / each_key)), MAX_WRITE_KEYS)
-        keys = Keys.equal(assumed, total, rows)
     return Write(
         keys=keys,
         tasks=tasks,

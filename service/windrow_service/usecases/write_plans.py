@@ -55,7 +55,7 @@ class PlanWrite:
             request=request,
             table=table,
             snapshot=snapshot,
-            files=await self._files(request, snapshot),
+            files=await self._files(request, table, snapshot),
             reports=await self._reports(request),
             last_keys=await self._last_keys(request),
         )
@@ -88,10 +88,15 @@ class PlanWrite:
         reports = (record.report for record in written if record.kind == "write")
         return next((one.keys for one in reports if one is not None and one.keys is not None), None)
 
-    async def _files(self, request: WritePlanRequest, snapshot: Snapshot | None) -> pa.Table | None:
+    async def _files(
+        self, request: WritePlanRequest, table: StoredTable | None, snapshot: Snapshot | None
+    ) -> pa.Table | None:
         """Return the inventory if anything is to be taken from it."""
-        sized = _is_sized(request)
-        if request.table is None or snapshot is None or (sized and request.keys_from != "files"):
+        if request.table is None or table is None or snapshot is None:
+            return None
+        divided = bool(len(snapshot.partition_schema)) or table.info.definition.bucket_spec
+        uncounted = request.keys is None and request.keys_from is None and divided
+        if _is_sized(request) and request.keys_from != "files" and not uncounted:
             return None
         scan = Scan.of(snapshot, None)
         decoded = await self.manifests.read(request.table, snapshot, scan.manifests, bloom=False)

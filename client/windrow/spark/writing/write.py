@@ -135,6 +135,13 @@ class _Prepared:
         return cls(rows, table, columns, request, no_salt)
 
     @property
+    def is_known(self) -> bool:
+        """Whether the table tells how many partitions and buckets there are."""
+        current = self.table.current_snapshot
+        divided = self.partition_columns or self.table.definition.bucket_spec
+        return not divided or (current is not None and current.file_count > 0)
+
+    @property
     def names(self) -> list[str]:
         return [column.name for column in self.partition_columns]
 
@@ -156,7 +163,7 @@ def _planned(
     request = prepared.request
     began_s = time.monotonic()
     sums: RowSums | None = None
-    static = request.rows is not None or request.files is not None
+    static = (request.rows is not None or request.files is not None) and prepared.is_known
     if counts == "count" or (counts is None and not static):
         try:
             counted = count_rows(

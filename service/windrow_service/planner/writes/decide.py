@@ -93,11 +93,13 @@ def choose(write: Write) -> tuple[str, str]:
         return "exact", "the rows of each partition are known, so each gets the files it needs"
     if write.files_per_key is not None:
         return "salted", (
-            "every partition is to have the same number of files, and nobody counted their rows"
+            "every partition is to have the same number of files, and nobody counted their rows; "
+            f"figures are for {len(write.keys):,} partitions, as the table has"
         )
     return "range_hash", (
         "nobody counted the rows of each partition, and even ranges bound files and tasks without "
-        "that; figures are for as many partitions as files"
+        f"that; figures are for {len(write.keys):,} equal partitions, as the table has, and fewer "
+        "make fewer files"
     )
 
 
