@@ -1,4 +1,8 @@
-"""What the tasks of one read have in common."""
+"""What the tasks of one read have in common.
+
+These classes travel by value, with their instances, and therefore have no slots: a dataclass with
+slots asks `dataclasses.fields` for its state, which finds none in a class that Spark 3.5 has pickled.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ KIB = 2**10
 MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SortKey:
     """One column that every file is sorted by.
 
@@ -27,7 +31,7 @@ class SortKey:
     nulls_first: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadLimits:
     """How much a task holds in memory, and when it works another way.
 
@@ -47,7 +51,7 @@ class ReadLimits:
     max_run_bytes: int = 64 * MIB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadSpec:
     """What to read of a table; the same for each of its groups.
 

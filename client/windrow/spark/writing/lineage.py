@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from windrow.spark.executor.shipping import READER_NAME
@@ -28,6 +29,10 @@ class Unstable:
 # By the number of Spark's expression id.
 _Reasons = dict[int, Unstable]
 
+_OPAQUE = "makes it, of which Spark does not tell how"
+# What it comes to when a version of Spark has not the method that is asked of a node, or has
+# another answer than expected.
+_UNANSWERED = (Py4JError, AttributeError, TypeError, ValueError)
 _TIMES = {
     "CurDateExpressionBuilder",
     "CurrentBatchTimestamp",
@@ -72,18 +77,22 @@ def unstable_columns(df: DataFrame) -> dict[str, Unstable]:
     """Return the columns that may have other values when a task runs again, and why.
 
     A source is taken as read the same each time. What is made by code that Spark cannot look
-    into, and by plan nodes that are not known here, is unstable.
+    into, by plan nodes that are not known here, and by those that another version of Spark
+    describes in another way, is unstable.
 
     Args:
         df: Of a classic session.
     """
-    plan = df._jdf.queryExecution().analyzed()
-    reasons = _plan_reasons(plan)
-    return {
-        attribute.name(): reasons[number]
-        for attribute in _items(plan.output())
-        if (number := _id(attribute)) in reasons
-    }
+    try:
+        plan = df._jdf.queryExecution().analyzed()
+        reasons = _plan_reasons(plan)
+        return {
+            attribute.name(): reasons[number]
+            for attribute in _items(plan.output())
+            if (number := _id(attribute)) in reasons
+        }
+    except _UNANSWERED:
+        return dict.fromkeys(df.columns, Unstable("Spark does not tell how it is made"))
 
 
 def _plan_reasons(root: Any) -> _Reasons:
@@ -120,6 +129,22 @@ def _node_reasons(
     for _, reasons in children:
         known |= reasons
     kind = _kind(node)
+    try:
+        _add_node(known, node, kind, children, definitions)
+    except _UNANSWERED:
+        # Also what it passes on, as it may do anything to it.
+        _add_all(known, node.output(), Unstable(f"{kind} {_OPAQUE}"))
+    return known
+
+
+def _add_node(
+    known: _Reasons,
+    node: Any,
+    kind: str,
+    children: Sequence[tuple[Any, _Reasons]],
+    definitions: dict[int, list[Unstable | None]],
+) -> None:
+    """Note what a node makes that may differ; what its children make is known."""
     if kind in ("Project", "Aggregate"):
         made = node.projectList() if kind == "Project" else node.aggregateExpressions()
         _add_named(known, made)
@@ -150,7 +175,6 @@ def _node_reasons(
             _add(known, attribute, reason)
     elif children and not _is_own_reader(node):
         _refuse_new(known, node, kind, [child for child, _ in children])
-    return known
 
 
 def _refuse_new(known: _Reasons, node: Any, kind: str, children: Sequence[Any]) -> None:
@@ -158,14 +182,18 @@ def _refuse_new(known: _Reasons, node: Any, kind: str, children: Sequence[Any]) 
     passed = {_id(attribute) for child in children for attribute in _items(child.output())}
     for attribute in _items(node.output()):
         if _id(attribute) not in passed:
-            _add(known, attribute, Unstable(f"{kind} makes it, of which Spark does not tell how"))
+            _add(known, attribute, Unstable(f"{kind} {_OPAQUE}"))
 
 
 def _is_own_reader(node: Any) -> bool:
     """Tell whether a node reads files as a split plan says, whose rows are always the same."""
     if not _kind(node).startswith(("MapInArrow", "PythonMapInArrow")):
         return False
-    return str(node.func().name()) == READER_NAME
+    # What holds the function has another name on Spark 3.5 than on 4.
+    return any(
+        _kind(expression) == "PythonUDF" and expression.name() == READER_NAME
+        for expression in _items(node.expressions())
+    )
 
 
 def _add_named(known: _Reasons, expressions: Any) -> None:

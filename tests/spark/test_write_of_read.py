@@ -1,0 +1,102 @@
+"""Writes of what was read of the same table, and plans of every kind, on both lines of Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support.older_spark import python_with_older_spark
+from tests.support.rewrites import (
+    MODES,
+    OPAQUE,
+    PLANS,
+    expected,
+    rewritten,
+    unstable_of_plans,
+)
+from tests.support.servers import running
+from windrow.models import WriteMode
+from windrow.spark.writing import lineage
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.spark
+
+_ROOT = Path(__file__).parents[2]
+_TIMEOUT_S = 300
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rewrites")
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    settings = Settings(state_dir=folder / "state", allowed_locations=[str(folder)])
+    with running(settings) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def on_this_spark(spark: SparkSession, url: str, folder: Path) -> dict[str, Any]:
+    below = folder / "this"
+    below.mkdir()
+    with windrow.connect(url) as client:
+        return {
+            "rewritten": {mode: rewritten(spark, client, below, mode) for mode in MODES},
+            "unstable": unstable_of_plans(spark),
+        }
+
+
+@pytest.fixture(scope="module")
+def on_older_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("older")
+    settings = Settings(state_dir=folder / "state", allowed_locations=[str(folder)])
+    python = python_with_older_spark()
+    with running(settings) as url:
+        done = subprocess.run(
+            [python, "-m", "tests.support.rewrites", url, str(folder)],
+            cwd=_ROOT,
+            env={**os.environ, "PYSPARK_PYTHON": python},
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+        )
+    assert done.returncode == 0, done.stderr[-5_000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert answer["version"].startswith("3.5.")
+    return answer
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_read_of_a_table_can_be_written_to_it_in_every_mode(
+    on_this_spark: dict[str, Any], on_older_spark: dict[str, Any], mode: WriteMode
+) -> None:
+    for answer in (on_this_spark, on_older_spark):
+        assert [tuple(row) for row in answer["rewritten"][mode]] == expected(mode)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_plan_is_told_stable_or_unstable_on_every_spark(
+    on_this_spark: dict[str, Any], on_older_spark: dict[str, Any], plan: str
+) -> None:
+    for answer in (on_this_spark, on_older_spark):
+        assert set(answer["unstable"][plan]) == ({"id", "key"} if plan in OPAQUE else set())
+
+
+def test_a_plan_node_without_the_method_that_is_asked_of_it_makes_columns_unstable(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = spark.range(3).selectExpr("id", "id + 1 AS x")
+    # As if a Spark to come had given a method of a known node another name.
+    monkeypatch.setattr(lineage, "_kind", lambda thing: "Window")
+
+    assert set(lineage.unstable_columns(plan)) == {"id", "x"}

@@ -1,0 +1,159 @@
+"""A program: tables written from what is read of them, and plans of every kind, on its own Spark.
+
+    python -m tests.support.rewrites URL FOLDER
+
+One line of JSON on stdout says what each mode left in its table, and which columns of each
+DataFrame are taken as unstable.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import windrow
+from windrow.models import WriteMode
+from windrow.spark.writing.lineage import unstable_columns
+
+MODES: tuple[WriteMode, ...] = ("append", "overwrite", "overwrite_partitions")
+_FIRST_DAY = date(2026, 11, 1)
+
+
+def main(url: str, folder: Path) -> None:
+    """Do all of it, and say what came of it."""
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "600m")
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    with windrow.connect(url) as client:
+        answer = {
+            "version": spark.version,
+            "rewritten": {mode: rewritten(spark, client, folder, mode) for mode in MODES},
+            "unstable": unstable_of_plans(spark),
+        }
+    sys.stdout.write(json.dumps(answer) + "\n")
+    spark.stop()
+
+
+def rewritten(
+    spark: SparkSession, client: windrow.Client, folder: Path, mode: WriteMode
+) -> list[tuple[int, str, str]]:
+    """Write a table, read it, write even rows of it back as other rows; return what is there."""
+    location = folder / f"events_{mode}"
+    location.mkdir()
+    name = f"events_{mode}"
+    client.register_table(name, str(location), partition_columns={"ds": "date"})
+    day = F.when(F.col("id") < 60, F.lit(_FIRST_DAY)).otherwise(F.lit(date(2026, 11, 2)))
+    rows = spark.range(100).select("id", F.lit("old").alias("state"), day.alias("ds"))
+    client.write(rows, name, target_rows=40)
+
+    # Of the first day alone, so that partitions differ from the whole.
+    read = client.read(spark, name, columns=["id", "ds"], filter=f"ds = '{_FIRST_DAY}'")
+    changed = read.where("id % 2 = 0").withColumn("state", F.lit("new"))
+    client.write(changed, name, mode, target_rows=40)
+
+    there = client.read(spark, name).collect()
+    assert there
+    return sorted((row.id, row.state, str(row.ds)) for row in there)
+
+
+def expected(mode: WriteMode) -> list[tuple[int, str, str]]:
+    """Return what `rewritten` must leave, reckoned without Spark."""
+    old = [(id_, "old", "2026-11-01" if id_ < 60 else "2026-11-02") for id_ in range(100)]
+    new = [(id_, "new", "2026-11-01") for id_ in range(0, 60, 2)]
+    kept = {"append": old, "overwrite": [], "overwrite_partitions": old[60:]}[mode]
+    return sorted(kept + new)
+
+
+def unstable_of_plans(spark: SparkSession) -> dict[str, dict[str, str]]:
+    """Return what is said of the columns of DataFrames of many kinds."""
+    rows = spark.range(10).selectExpr("id", "id % 3 AS key")
+    return {
+        name: {column: found.reason for column, found in unstable_columns(made(rows)).items()}
+        for name, made in PLANS.items()
+    }
+
+
+def _batches(batches: Iterable[Any]) -> Iterator[Any]:
+    yield from batches
+
+
+def _frame(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def _first_frame(frame: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def _table(table: pa.Table) -> pa.Table:
+    return table
+
+
+def _in_arrow_groups(rows: DataFrame) -> DataFrame:
+    grouped = rows.groupBy("key")
+    # New in Spark 4.0.
+    apply = getattr(grouped, "applyInArrow", None)
+    return (
+        grouped.applyInPandas(_frame, rows.schema) if apply is None else apply(_table, rows.schema)
+    )
+
+
+def _of_cogroups(rows: DataFrame) -> DataFrame:
+    grouped = rows.groupBy("key")
+    return grouped.cogroup(rows.groupBy("key")).applyInPandas(_first_frame, rows.schema)
+
+
+_CODE: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "mapInArrow": lambda rows: rows.mapInArrow(_batches, rows.schema),
+    "mapInPandas": lambda rows: rows.mapInPandas(_batches, rows.schema),
+    "applyInPandas": lambda rows: rows.groupBy("key").applyInPandas(_frame, rows.schema),
+    "applyInArrow": _in_arrow_groups,
+    "cogroup": _of_cogroups,
+    "udf": lambda rows: rows.select(
+        *(F.udf(lambda number: number, "bigint")(name).alias(name) for name in rows.columns)
+    ),
+    "pandas_udf": lambda rows: rows.select(
+        *(F.pandas_udf(lambda column: column, "bigint")(name).alias(name) for name in rows.columns)
+    ),
+}
+_ROWS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "rdd": lambda rows: rows.rdd.toDF(rows.schema),
+    "list": lambda rows: rows.sparkSession.createDataFrame([(1, 2)], rows.schema),
+    "cache": lambda rows: rows.cache(),
+    "local checkpoint": lambda rows: rows.localCheckpoint(),
+    "sample": lambda rows: rows.distinct().sample(0.5, 7),
+    "repartition": lambda rows: rows.repartition(3, "key").hint("rebalance").coalesce(2),
+    "melt": lambda rows: rows.unpivot("id", "key", "what", "key").selectExpr("id", "key"),
+    "rollup": lambda rows: rows.rollup("key", "id").count().selectExpr("id", "key"),
+    "except": lambda rows: rows.exceptAll(rows.where("id = 3")),
+    "intersect": lambda rows: rows.intersectAll(rows),
+    "observe": lambda rows: rows.observe("seen", F.count("*")),
+    "values": lambda rows: rows.sparkSession.sql("SELECT * FROM VALUES (1, 2) AS v(id, key)"),
+    "fill": lambda rows: rows.na.fill(0).dropna(),
+    "offset": lambda rows: rows.orderBy("id").offset(1).limit(3),
+}
+PLANS = _CODE | _ROWS
+# Their columns are what code made that Spark cannot look into; of the others all are stable.
+OPAQUE = frozenset(_CODE)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
