@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from windrow.models import (
     ExpiredSnapshots,
@@ -160,7 +161,29 @@ def _table(files: Files) -> pa.Table:
 
 
 def _stream(files: pa.Table) -> bytes:
+    files = files.cast(pa.schema([_plain(field) for field in files.schema], files.schema.metadata))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, files.schema, options=_OPTIONS) as stream:
         stream.write_table(files)
     return bytes(sink.getvalue())
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """Return a column as coordinators take it: without dictionaries, views and extensions."""
+    return field.with_type(_plain_type(field.type))
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _plain_type(type_.storage_type)
+    if pt.is_dictionary(type_):
+        return _plain_type(type_.value_type)
+    if pt.is_struct(type_):
+        return pa.struct([_plain(field) for field in type_])
+    if pt.is_list(type_) or pt.is_fixed_size_list(type_):
+        return pa.list_(_plain(type_.value_field))
+    if pt.is_large_list(type_):
+        return pa.large_list(_plain(type_.value_field))
+    if pt.is_string_view(type_):
+        return pa.large_string()
+    return pa.large_binary() if pt.is_binary_view(type_) else type_

@@ -253,6 +253,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                     max_running=settings.planner_threads, max_waiting=settings.max_waiting
                 ),
                 clock=_now,
+                max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
             ),
             expire_snapshots=expire_snapshots,
             refreshes=refreshes,

@@ -15,6 +15,9 @@ class Limits(Answer):
 
     max_body_bytes: int
     max_publish_bytes: int
+    max_publish_decoded_bytes: int = Field(
+        description="Memory that a published inventory may take once it is decoded."
+    )
     max_filter_nodes: int
     max_filter_depth: int
     max_plan_files: int

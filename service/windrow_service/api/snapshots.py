@@ -106,6 +106,9 @@ async def publish_inventory(
     `max` and `null_count` for each column) and `bloom`. A delta has `change` as well: `added`,
     or `removed`, of which only the path is looked at. Up to 10,000 files go as JSON, too.
 
+    Columns are plain: neither dictionaries, runs and views nor extension types. Decoded, they
+    take at most `max_publish_decoded_bytes`.
+
     What is not sent of a file that is there unchanged stays as it was. The columns of the files
     are those declared; else those in the stream's metadata `windrow:columns`, a JSON list of
     `{"name": …, "type": …}` with types of Spark SQL; else those of the current snapshot, or of

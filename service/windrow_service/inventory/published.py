@@ -26,36 +26,11 @@ from windrow_service.inventory.published_columns import (
     cast_column,
     check_names,
 )
+from windrow_service.inventory.published_size import refuse_beyond, stats_bytes
 from windrow_service.planner.bounds import Bools, mask
 from windrow_service.planner.columns import FIXED_FIELDS, bloom_columns, inventory_schema
 
 _CHANGES = ("added", "removed")
-
-
-def read_published(stream: pa.Buffer, max_bytes: int) -> pa.Table:
-    """Decode the Arrow IPC stream of a published inventory.
-
-    Args:
-        stream: The bytes as they were sent.
-        max_bytes: Most bytes that it may decode to.
-
-    Raises:
-        InvalidInventoryError: It is not a whole Arrow stream, or decodes to too much.
-    """
-    batches: list[pa.RecordBatch] = []
-    size_bytes = 0
-    try:
-        with pa.ipc.open_stream(stream) as reader:
-            for batch in reader:
-                size_bytes += batch.nbytes
-                if size_bytes > max_bytes:
-                    raise InvalidInventoryError(f"it holds more than {max_bytes:,} bytes")
-                batches.append(batch)
-            table = pa.Table.from_batches(batches, reader.schema)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInventoryError(f"it is not an Arrow IPC stream: {error}") from error
-    return table
 
 
 def accept_inventory(
@@ -66,6 +41,7 @@ def accept_inventory(
     bucket_count: int | None,
     previous: PreviousInventory | None,
     bloom: Sequence[str] = (),
+    max_bytes: int,
 ) -> Inventory:
     """Check a published inventory and give it the form of one taken here.
 
@@ -80,12 +56,15 @@ def accept_inventory(
         bucket_count: Of the table's bucket spec; None where it has none.
         previous: Of the same table, under the same definition.
         bloom: Columns to keep Bloom filters for.
+        max_bytes: Most bytes that the statistics of these files may take, known or not.
 
     Raises:
-        InvalidInventoryError: A column is missing or of another type, or a row cannot be.
+        InvalidInventoryError: A column is missing or of another type, a row cannot be, or there
+            are too many files for so many columns.
         InventoryError: The paths do not form partitions, or name buckets that cannot be.
     """
     check_names(published)
+    refuse_beyond(stats_bytes(len(published), columns), max_bytes)
     rows = Rows(published)
     paths = rows.paths()
     partitions = partitions_of(pa.table({"path": paths}), None, partition_types, previous)
@@ -113,6 +92,7 @@ def accept_delta(
     *,
     schema: pa.Schema,
     bucket_count: int | None,
+    max_bytes: int,
 ) -> Delta:
     """Check a published change of a table's files.
 
@@ -121,12 +101,15 @@ def accept_delta(
             only the path is looked at. A file added again takes the place of the one before.
         schema: Of the table's current inventory.
         bucket_count: Of the table's bucket spec; None where it has none.
+        max_bytes: As for `accept_inventory`, of the files that are added.
 
     Raises:
-        InvalidInventoryError: A column is missing or of another type, or a row cannot be.
+        InvalidInventoryError: As for `accept_inventory`.
     """
     check_names(published, "change")
     is_added = _is_added(published)
+    ends = [(field.name, field.type.field("min").type) for field in schema.field("stats").type]
+    refuse_beyond(stats_bytes(int(is_added.sum()), pa.schema(ends)), max_bytes)
     paths = Rows(published).paths()
     gone = np.flatnonzero(~is_added)
     removed = pa.table({"path": paths.take(pa.array(gone)), "row": gone})

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pyarrow as pa
+
+# Longer ones, of structs, are seldom those of another column; keeping them takes memory.
+_MAX_KEPT_CHARACTERS = 64
 
 
 def arrow_type(text: str) -> pa.DataType:
@@ -13,7 +18,15 @@ def arrow_type(text: str) -> pa.DataType:
     Raises:
         UnknownTypeError: The text is no such type.
     """
+    return _kept(text) if len(text) <= _MAX_KEPT_CHARACTERS else _parsed(text)
+
+
+def _parsed(text: str) -> pa.DataType:
     # Not at the top: sqlglot takes long to import, and who reads footers never needs it.
     from windrow_service.inventory.type_parser import parse_type
 
     return parse_type(text)
+
+
+# Parsing takes a millisecond, and wide tables have thousands of columns of few types.
+_kept = lru_cache(maxsize=1024)(_parsed)

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
+from windrow_service.inventory.arrow_streams import read_stream
 from windrow_service.inventory.blooms import chosen_columns
 from windrow_service.inventory.deltas import apply_delta, plan_delta
 from windrow_service.inventory.manifests import Manifest, decode_manifest
-from windrow_service.inventory.published import accept_delta, accept_inventory, read_published
+from windrow_service.inventory.published import accept_delta, accept_inventory
 from windrow_service.inventory.published_schema import published_columns
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.usecases.errors import (
@@ -48,8 +49,6 @@ from windrow_service.usecases.write_ports import WriteCommits
 # Other replicas may publish the same table meanwhile, one each at a time.
 _ATTEMPTS = 32
 _RETRY_AFTER_S = 1
-# A published inventory may decode to so much; compressed, the body limit holds.
-_MAX_DECODED_BYTES = 2 * 2**30
 
 
 class Turns(Protocol):
@@ -80,15 +79,18 @@ class SentInventory:
     listed_at: datetime | None
     write_id: str | None = None
 
-    def read(self) -> pa.Table:
+    def read(self, max_bytes: int) -> pa.Table:
         """Return it as a table.
 
+        Args:
+            max_bytes: Most bytes that it may take in memory.
+
         Raises:
-            InvalidInventoryError: It cannot be read.
+            InvalidInventoryError: It cannot be read, or takes more.
         """
         if isinstance(self.content, InventoryChange):
-            return table_of(self.content, self.mode)
-        return read_published(pa.py_buffer(self.content), _MAX_DECODED_BYTES)
+            return table_of(self.content, self.mode, max_bytes)
+        return read_stream(self.content, max_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,10 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishInventory:
-    """Make an inventory that a caller sends the table's current snapshot."""
+    """Make an inventory that a caller sends the table's current snapshot.
+
+    What is sent takes at most `max_decoded_bytes` of memory.
+    """
 
     tables: TableStore
     snapshots: SnapshotStore
@@ -110,6 +115,7 @@ class PublishInventory:
     turns: Turns
     runner: Runner
     clock: Clock
+    max_decoded_bytes: int
 
     async def __call__(
         self, name: str, sent: SentInventory, if_match: str | None, once: Once | None = None
@@ -146,7 +152,7 @@ class PublishInventory:
                 if not _matches(if_match, table):
                     raise TableChangedError(name, str(if_match), table.version)
                 if files is None:
-                    files = await self.runner.run(sent.read)
+                    files = await self.runner.run(lambda: sent.read(self.max_decoded_bytes))
                 try:
                     return await self._publish(table, previous, files, sent, once)
                 except TableChangedError:
@@ -217,6 +223,7 @@ class PublishInventory:
                 bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
                 previous=previous_inventory(previous, tables) if previous else None,
                 bloom=definition.bloom_columns,
+                max_bytes=self.max_decoded_bytes,
             )
             return taken_whole(accepted, previous, tables)
 
@@ -234,7 +241,9 @@ class PublishInventory:
         known = manifests_of(previous)
 
         def look() -> Any:
-            delta = accept_delta(files, schema=schema, bucket_count=buckets)
+            delta = accept_delta(
+                files, schema=schema, bucket_count=buckets, max_bytes=self.max_decoded_bytes
+            )
             return delta, plan_delta(known, delta)
 
         delta, plan = await self.runner.run(look)

@@ -10,17 +10,25 @@ import pyarrow as pa
 from windrow.models import InventoryChange, InventoryFile, PublishMode
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published_schema import COLUMNS_KEY
+from windrow_service.inventory.published_size import refuse_beyond
 from windrow_service.planner.columns import FIXED_FIELDS
 
+# Of one column of one file, as Python has them on the way.
+_BOUNDS_BYTES = 32
 _TYPES = {field.name: field.type for field in FIXED_FIELDS}
 
 
-def table_of(change: InventoryChange, mode: PublishMode) -> pa.Table:
+def table_of(change: InventoryChange, mode: PublishMode, max_bytes: int) -> pa.Table:
     """Return a published inventory; of a delta with the column `change`, added files first.
 
+    Args:
+        change: As it was sent.
+        mode: Whether it is all files, or a change.
+        max_bytes: Most bytes that it may take in memory.
+
     Raises:
-        InvalidInventoryError: Values of one column's bounds are of several types, or a whole
-            inventory removes files.
+        InvalidInventoryError: Values of one column's bounds are of several types, a whole
+            inventory removes files, or it takes too much memory.
     """
     if mode == "full" and change.removed:
         raise InvalidInventoryError("files are removed by a delta alone: leave `removed` out")
@@ -37,7 +45,7 @@ def table_of(change: InventoryChange, mode: PublishMode) -> pa.Table:
             values = [None if file is None else getattr(file, name) for file in rows]
             columns[name] = pa.array(values, _TYPES[name])
     if "stats" in sent:
-        columns["stats"] = _stats(rows)
+        columns["stats"] = _stats(rows, max_bytes)
     if mode == "delta":
         kinds = ["added"] * len(change.added) + ["removed"] * len(change.removed)
         columns["change"] = pa.array(kinds, pa.string())
@@ -48,8 +56,10 @@ def table_of(change: InventoryChange, mode: PublishMode) -> pa.Table:
     return table
 
 
-def _stats(rows: list[InventoryFile | None]) -> pa.StructArray:
+def _stats(rows: list[InventoryFile | None], max_bytes: int) -> pa.StructArray:
     names = list(dict.fromkeys(name for file in rows if file for name in file.stats))
+    # Each file may name other columns, and each of all those is a column of all files.
+    refuse_beyond(len(rows) * len(names) * _BOUNDS_BYTES, max_bytes)
     found = []
     for name in names:
         bounds = [file.stats.get(name) if file else None for file in rows]

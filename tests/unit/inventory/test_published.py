@@ -13,6 +13,7 @@ from windrow_service.inventory import InvalidInventoryError, Inventory
 from windrow_service.inventory.published import accept_delta, accept_inventory
 from windrow_service.planner.columns import inventory_schema
 
+MIB = 2**20
 DATA = pa.schema([("x", pa.int32()), ("s", pa.string()), ("nested", pa.list_(pa.int32()))])
 PARTITION = pa.schema([("month", pa.int32())])
 SCHEMA = inventory_schema(DATA, PARTITION, ["x"])
@@ -37,6 +38,7 @@ def accept(table: pa.Table, previous: Inventory | None = None) -> Inventory:
         bucket_count=None,
         previous=as_previous(previous) if previous else None,
         bloom=["x"],
+        max_bytes=MIB,
     )
 
 
@@ -57,6 +59,7 @@ def test_what_was_listed_here_can_be_published_elsewhere(tmp_path: Path) -> None
         bucket_count=None,
         previous=None,
         bloom=["x", "s"],
+        max_bytes=MIB,
     )
 
     assert accepted.files.equals(taken.files)
@@ -140,7 +143,7 @@ def test_a_delta_says_which_files_come_and_which_go() -> None:
         stats=pa.array([None, {"x": KNOWN}, {"x": KNOWN}]),
     )
 
-    delta = accept_delta(table, schema=SCHEMA, bucket_count=None)
+    delta = accept_delta(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
     assert delta.added.schema == SCHEMA
     assert delta.added["path"].to_pylist() == ["month=1/a", "month=2/b"]
@@ -152,7 +155,7 @@ def test_a_delta_says_which_files_come_and_which_go() -> None:
 def test_a_delta_that_only_removes_needs_no_more_than_paths() -> None:
     table = pa.table({"path": ["a"], "change": ["removed"]})
 
-    delta = accept_delta(table, schema=SCHEMA, bucket_count=None)
+    delta = accept_delta(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
     assert (len(delta.added), delta.removed["path"].to_pylist()) == (0, ["a"])
 
@@ -160,7 +163,7 @@ def test_a_delta_that_only_removes_needs_no_more_than_paths() -> None:
 def test_a_delta_may_bring_new_values_of_a_partition_column() -> None:
     table = published(path=["month=7/a", "month=8/b", "month=9/c"], change=["added"] * 3)
 
-    delta = accept_delta(table, schema=SCHEMA, bucket_count=None)
+    delta = accept_delta(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
     assert delta.added["partition"].to_pylist() == [{"month": month} for month in (7, 8, 9)]
 
@@ -186,7 +189,12 @@ def test_a_delta_may_bring_new_values_of_a_partition_column() -> None:
 )
 def test_a_row_of_a_delta_that_cannot_be_is_named(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInventoryError) as error:
-        accept_delta(published(**{"change": CHANGES, **columns}), schema=SCHEMA, bucket_count=None)
+        accept_delta(
+            published(**{"change": CHANGES, **columns}),
+            schema=SCHEMA,
+            bucket_count=None,
+            max_bytes=MIB,
+        )
 
     assert message in str(error.value)
 
@@ -195,9 +203,14 @@ def test_a_bucket_that_the_table_does_not_have_is_named_with_its_row() -> None:
     paths = ["month=1/00000_0", "month=1/00001_0", "month=1/00009_0"]
 
     with pytest.raises(InvalidInventoryError, match=r"row 2: file .* is of bucket 9"):
-        accept_delta(published(path=paths, change=["added"] * 3), schema=SCHEMA, bucket_count=4)
+        accept_delta(
+            published(path=paths, change=["added"] * 3),
+            schema=SCHEMA,
+            bucket_count=4,
+            max_bytes=MIB,
+        )
 
 
 def test_a_delta_without_its_column_change_is_refused() -> None:
     with pytest.raises(InvalidInventoryError, match="column 'change' is missing"):
-        accept_delta(published(), schema=SCHEMA, bucket_count=None)
+        accept_delta(published(), schema=SCHEMA, bucket_count=None, max_bytes=MIB)

@@ -1,0 +1,94 @@
+"""A small body that stands for gigabytes is refused before it is decoded; what is whole is not."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from tests.support.arrow_bombs import BOMBS
+from tests.support.problems import problem_of
+from tests.support.servers import CoordinatorProcess, coordinator_process
+from windrow.publishing import inventory_stream
+
+ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
+MOST_GAINED_BYTES = 200 * 2**20
+PUBLISH = "/tables/bombed/snapshots"
+
+
+@pytest.fixture(scope="module")
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoordinatorProcess]:
+    folder = tmp_path_factory.mktemp("bombed")
+    with coordinator_process(tmp_path_factory.mktemp("state"), folder) as process:
+        table = {"location": str(folder)}
+        httpx.put(f"{process.url}/tables/bombed", json=table).raise_for_status()
+        yield process
+
+
+def peak_bytes(coordinator: CoordinatorProcess) -> int:
+    status = Path(f"/proc/{coordinator.process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: str(bomb.__name__))
+def test_a_stream_that_stands_for_gigabytes_is_refused_and_takes_no_memory(
+    coordinator: CoordinatorProcess, bomb: Callable[[], bytes]
+) -> None:
+    body = bomb()
+    before = peak_bytes(coordinator)
+
+    answer = httpx.post(coordinator.url + PUBLISH, content=body, headers=ARROW, timeout=60)
+
+    problem_of(answer, 422, "invalid-inventory")
+    assert peak_bytes(coordinator) - before < MOST_GAINED_BYTES
+
+
+def test_a_body_of_json_that_stands_for_gigabytes_is_refused_and_takes_no_memory(
+    coordinator: CoordinatorProcess,
+) -> None:
+    facts = {"size_bytes": 1, "mtime_ns": 1, "row_count": 1}
+    named: list[dict[str, Any]] = [
+        {"path": f"x{n}", **facts, "stats": {f"{n}.{m}": {} for m in range(10_000)}}
+        for n in range(3)
+    ]
+    files = [*named, *({"path": f"{n}", **facts} for n in range(9_000))]
+    before = peak_bytes(coordinator)
+
+    answer = httpx.post(coordinator.url + PUBLISH, json={"added": files}, timeout=60)
+
+    assert "MAX_PUBLISH_DECODED_BYTES" in problem_of(answer, 422, "invalid-inventory")["detail"]
+    assert peak_bytes(coordinator) - before < MOST_GAINED_BYTES
+
+
+def test_a_damaged_stream_is_refused_or_means_what_it_says_now(
+    coordinator: CoordinatorProcess,
+) -> None:
+    table = pa.table(
+        {
+            "path": [f"f{n}" for n in range(50)],
+            **{name: list(range(50)) for name in ("size_bytes", "mtime_ns", "row_count")},
+            "hosts": [["a", "b"]] * 50,
+            "stats": [{"x": {"min": n, "max": n, "null_count": 0}} for n in range(50)],
+        }
+    )
+    whole = inventory_stream(table)
+    chance = random.Random(7)
+    with httpx.Client(base_url=coordinator.url, headers=ARROW, timeout=60) as http:
+        statuses = set()
+        for _ in range(150):
+            damaged = bytearray(whole)
+            for _ in range(chance.randint(1, 4)):
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+            statuses.add(http.post(PUBLISH, content=bytes(damaged)).status_code)
+        assert http.post(PUBLISH, content=whole).status_code == 201
+
+    assert statuses <= {201, 422}
+    assert 422 in statuses
