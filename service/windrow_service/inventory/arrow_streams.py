@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
-from flatbuffers import number_types as numbers
-from flatbuffers.table import Table
 
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published_size import refuse_beyond
@@ -42,7 +40,7 @@ _NODES, _BUFFERS, _COMPRESSION = 6, 8, 10
 _SCHEMA, _RECORD_BATCH = 1, 3
 
 # What following an offset out of a message raises.
-_LEADS_NOWHERE = (IndexError, TypeError, ValueError, struct.error)
+_LEADS_NOWHERE = (IndexError, ValueError, struct.error)
 
 _PLAIN = (
     pt.is_null,
@@ -112,9 +110,63 @@ def _check_declared(stream: bytes, max_bytes: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of a flatbuffer, wherever it says that it lies."""
+
+    metadata: memoryview
+    start: int
+
+    def number(self, slot: int, form: str) -> int:
+        """Return a number, 0 where it is left out."""
+        at = self._at(slot)
+        return int(struct.unpack_from(form, self.metadata, at)[0]) if at else 0
+
+    def table(self, slot: int) -> _Table | None:
+        """Return a table in it."""
+        at = self._follow(slot)
+        return _Table(self.metadata, at) if at else None
+
+    def text_bytes(self, slot: int) -> int:
+        """Return the length of a text."""
+        at = self._follow(slot)
+        return _offset(self.metadata, at) if at else 0
+
+    def tables(self, slot: int) -> Iterator[_Table]:
+        """Yield the tables of a vector; more of them than a schema may have are refused."""
+        at = self._follow(slot)
+        count = _offset(self.metadata, at) if at else 0
+        if count > _MAX_FIELDS:
+            raise InvalidInventoryError(f"it has more than {_MAX_FIELDS:,} columns or entries")
+        for entry in range(at + 4, at + 4 + 4 * count, 4):
+            yield _Table(self.metadata, entry + _offset(self.metadata, entry))
+
+    def pairs(self, slot: int) -> npt.NDArray[np.int64]:
+        """Return a vector of pairs of 64-bit integers."""
+        at = self._follow(slot)
+        if not at:
+            return np.empty((0, 2), np.int64)
+        count = 2 * _offset(self.metadata, at)
+        return np.frombuffer(self.metadata, "<i8", count, at + 4).reshape(-1, 2)
+
+    def _follow(self, slot: int) -> int:
+        at = self._at(slot)
+        return at + _offset(self.metadata, at) if at else 0
+
+    def _at(self, slot: int) -> int:
+        """Return where a member lies; 0 where it is left out."""
+        (back,) = struct.unpack_from("<i", self.metadata, self.start)
+        slots = self.start - back
+        (size,) = struct.unpack_from("<H", self.metadata, slots)
+        if slot >= size:
+            return 0
+        (away,) = struct.unpack_from("<H", self.metadata, slots + slot)
+        return self.start + int(away) if away else 0
+
+
+@dataclass(frozen=True, slots=True)
 class _Message:
     kind: int
-    header: Table
+    header: _Table
     body: memoryview
 
 
@@ -137,24 +189,23 @@ def _messages(stream: bytes) -> Iterator[_Message]:
             )
         metadata = view[at : at + length]
         at += length
-        message = Table(metadata, _offset(metadata, 0))
-        header = _member(message, _HEADER)
-        body_bytes = int(message.GetSlot(_BODY_LENGTH, 0, numbers.Int64Flags))
+        message = _Table(metadata, _offset(metadata, 0))
+        header = message.table(_HEADER)
+        body_bytes = message.number(_BODY_LENGTH, "<q")
         if not 0 <= body_bytes <= len(view) - at or header is None:
             raise InvalidInventoryError(
                 "it is not an Arrow IPC stream: the body of a message is cut short"
             )
-        if list(_tables(message, _MESSAGE_TEXTS)):
+        if list(message.tables(_MESSAGE_TEXTS)):
             raise InvalidInventoryError("a message has metadata of its own; only a schema may")
-        kind = int(message.GetSlot(_HEADER_TYPE, 0, numbers.Uint8Flags))
-        yield _Message(kind, header, view[at : at + body_bytes])
+        yield _Message(message.number(_HEADER_TYPE, "<B"), header, view[at : at + body_bytes])
         at += body_bytes
 
 
 def _declared_in_schema(message: _Message, max_bytes: int) -> int:
     """Return how many bytes a schema takes."""
     size_bytes = _texts_bytes(message.header, _SCHEMA_TEXTS)
-    fields = [(field, 1) for field in _tables(message.header, _FIELDS)]
+    fields = [(field, 1) for field in message.header.tables(_FIELDS)]
     count = 0
     while fields:
         field, depth = fields.pop()
@@ -163,20 +214,20 @@ def _declared_in_schema(message: _Message, max_bytes: int) -> int:
             raise InvalidInventoryError(
                 f"its schema has more than {_MAX_FIELDS:,} fields, or fields {_MAX_DEPTH} deep"
             )
-        size_bytes += _ARRAY_BYTES + _text_bytes(field, _NAME) + _texts_bytes(field, _FIELD_TEXTS)
+        size_bytes += _ARRAY_BYTES + field.text_bytes(_NAME) + _texts_bytes(field, _FIELD_TEXTS)
         refuse_beyond(size_bytes, max_bytes)
-        fields += [(child, depth + 1) for child in _tables(field, _CHILDREN)]
+        fields += [(child, depth + 1) for child in field.tables(_CHILDREN)]
     return size_bytes
 
 
 def _declared_in_batch(message: _Message) -> int:
     """Return how many bytes a record batch decodes to, or its values take in an inventory."""
-    lengths = _structs(message.header, _NODES)[:, 0]
-    buffers = _structs(message.header, _BUFFERS)
+    lengths = message.header.pairs(_NODES)[:, 0]
+    buffers = message.header.pairs(_BUFFERS)
     if (lengths < 0).any() or (buffers < 0).any():
         raise InvalidInventoryError("a record batch states a negative length")
     sizes = buffers[:, 1]
-    if _member(message.header, _COMPRESSION) is not None:
+    if message.header.table(_COMPRESSION) is not None:
         sizes = _uncompressed_sizes(message.body, buffers[sizes > 0])
     # In floating point, as the sum may be beyond 64 bits.
     held = max(float(sizes.sum(dtype=float)), _VALUE_BYTES * float(lengths.sum(dtype=float)))
@@ -197,46 +248,12 @@ def _uncompressed_sizes(body: memoryview, buffers: npt.NDArray[np.int64]) -> npt
     return np.where(sizes == -1, buffers[:, 1] - 8, sizes)
 
 
-def _texts_bytes(table: Table, slot: int) -> int:
+def _texts_bytes(table: _Table, slot: int) -> int:
     """Return how many bytes the keys and values of metadata have."""
     return sum(
-        _ARRAY_BYTES + _text_bytes(pair, _KEY) + _text_bytes(pair, _VALUE)
-        for pair in _tables(table, slot)
+        _ARRAY_BYTES + pair.text_bytes(_KEY) + pair.text_bytes(_VALUE)
+        for pair in table.tables(slot)
     )
-
-
-def _text_bytes(table: Table, slot: int) -> int:
-    at = table.Offset(slot)
-    if not at:
-        return 0
-    start = table.Pos + at
-    start += _offset(table.Bytes, start)
-    return _offset(table.Bytes, start)
-
-
-def _tables(table: Table, slot: int) -> Iterator[Table]:
-    """Yield the tables of a vector; more of them than a schema may have are refused."""
-    at = table.Offset(slot)
-    count = table.VectorLen(at) if at else 0
-    if count > _MAX_FIELDS:
-        raise InvalidInventoryError(f"it has more than {_MAX_FIELDS:,} columns or entries")
-    start = table.Vector(at) if at else 0
-    for entry in range(start, start + 4 * count, 4):
-        yield Table(table.Bytes, entry + _offset(table.Bytes, entry))
-
-
-def _structs(table: Table, slot: int) -> npt.NDArray[np.int64]:
-    """Return a vector of structs of two 64-bit integers each."""
-    at = table.Offset(slot)
-    if not at:
-        return np.empty((0, 2), np.int64)
-    count = 2 * table.VectorLen(at)
-    return np.frombuffer(table.Bytes, "<i8", count, table.Vector(at)).reshape(-1, 2)
-
-
-def _member(table: Table, slot: int) -> Table | None:
-    at = table.Offset(slot)
-    return Table(table.Bytes, table.Indirect(table.Pos + at)) if at else None
 
 
 def _offset(metadata: memoryview, at: int) -> int:
