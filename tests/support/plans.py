@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windrow.files.chunks import rows_in
 from windrow.models import Column, Plan, PlanOptions, PlanSummary, SortColumn
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -128,7 +129,7 @@ def splits_of(
             "length": status.st_size,
             "size_bytes": status.st_size,
             "mtime_ns": status.st_mtime_ns,
-            "row_count": metadata.num_rows,
+            "row_count": rows_in(metadata),
             "partition": partition_values(path, partition),
         }
         if not by_row_group:

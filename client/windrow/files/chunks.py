@@ -117,7 +117,7 @@ class _GroupBuilder:
                 count = stats.null_count if stats is not None else None
                 nulls.append(0 if column.required else count)
         self.rows.append(row)
-        self.row_counts.append(metadata.num_rows)
+        self.row_counts.append(rows_in(metadata))
         self.offsets.append(sorted(offsets))
         self.see_nan.append(writer_sees_nan(metadata.created_by))
 
@@ -146,6 +146,17 @@ class _GroupBuilder:
             )
         bounded = pa.schema([(column.name, column.type) for column in self.bounded])
         return FooterGroup(self.files, bounded, pa.table(columns))
+
+
+def rows_in(metadata: Any) -> int:
+    """Return how many rows a file holds: those of its row groups, whatever the footer's total says.
+
+    Spark reads by row groups, and writers exist that leave the total at 0.
+
+    Args:
+        metadata: A `pyarrow.parquet.FileMetaData`.
+    """
+    return sum(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
 
 
 def read_chunk(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 from tests.unit.inventory.files import inline, write
 from windrow_service.inventory import InventoryProgress, list_files, read_footers
+
+ROOT = Path(__file__).parents[3]
 
 
 def footers(location: Path) -> list[dict[str, Any]]:
@@ -225,3 +228,11 @@ def test_files_of_one_schema_are_one_group_here_and_in_processes(tmp_path: Path)
 
 def test_no_files_have_no_footers(tmp_path: Path) -> None:
     assert footers(tmp_path) == []
+
+
+def test_rows_are_those_of_the_row_groups_where_the_footer_says_zero(tmp_path: Path) -> None:
+    published = ROOT / "tests/fixtures/parquet-testing/repeated_no_annotation.parquet"
+    assert pq.read_metadata(published).num_rows == 0
+    shutil.copy(published, tmp_path)
+
+    assert [footer["row_count"] for footer in footers(tmp_path)] == [6]

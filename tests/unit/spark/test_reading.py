@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,6 +27,8 @@ from windrow.spark.executor.errors import (
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
 from windrow.spark.reader import shipped_reader
+
+ROOT = Path(__file__).parents[3]
 
 
 def spec(location: Path, fields: list[tuple[str, pa.DataType]], **changes: Any) -> ReadSpec:
@@ -211,3 +214,16 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
 
     assert done.stderr.decode() == ""
     assert done.stdout.split() == [b"2", b"2"]
+
+
+@pytest.mark.parametrize("column", ["id", "nowhere"], ids=["held by the file", "in no file"])
+def test_rows_are_those_of_the_row_groups_where_the_footer_says_zero(
+    tmp_path: Path, column: str
+) -> None:
+    published = ROOT / "tests/fixtures/parquet-testing/repeated_no_annotation.parquet"
+    assert pq.read_metadata(published).num_rows == 0
+    shutil.copy(published, tmp_path)
+
+    got = rows(spec(tmp_path, [(column, pa.int32())]))
+
+    assert got == [{column: n if column == "id" else None} for n in range(1, 7)]

@@ -185,7 +185,7 @@ class Decoder:
         layout = self._layout_of(split, reader)
         try:
             table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
-            count = table.num_rows if layout.leaf_indices else reader.metadata.num_rows
+            count = table.num_rows if layout.leaf_indices else _rows_in(reader.metadata)
             if not layout.fits(table.schema):
                 layout = self._layout_of(split, reader, table.schema)
                 table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
@@ -295,6 +295,11 @@ def _tables(
             except PARQUET_ERRORS as error:
                 raise unreadable(split.path, error) from error
             batch_rows = wish
+
+
+def _rows_in(metadata: Any) -> int:
+    # The footer's own total is 0 in the files of some writers.
+    return sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
 
 
 def _rows_only(row_count: int) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from windrow.files.chunks import rows_in
 from windrow.models import Column, KeyReport, Scalar, WritePlan, WriteReport
 from windrow.spark.writing.counting import RowSums, sum_rows, unhashed_columns
 from windrow.spark.writing.values import folder_texts, wire_values
@@ -39,7 +40,7 @@ def staged_files(folder: str) -> pa.Table:
     listed = list_local(folder)
 
     def row_count(path: str) -> int:
-        return int(pq.read_metadata(os.path.join(folder, path)).num_rows)
+        return rows_in(pq.read_metadata(os.path.join(folder, path)))
 
     with ThreadPoolExecutor(_READING_THREADS) as threads:
         counts = list(threads.map(row_count, listed["path"].to_pylist()))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from windrow.files.chunks import rows_in
 from windrow.files.entries import is_hidden
 from windrow.models import TableInfo, WritePlan
 from windrow.spark.writing.columns import named
@@ -102,7 +103,7 @@ def _tidy(folder: str, bucket: str | None) -> None:
 
 
 def _is_empty(name: str, file: str) -> bool:
-    return name.startswith("part-00000-") and pq.read_metadata(file).num_rows == 0
+    return name.startswith("part-00000-") and rows_in(pq.read_metadata(file)) == 0
 
 
 def _bucket_name(name: str, bucket: int) -> str:
