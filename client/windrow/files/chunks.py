@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +21,7 @@ from windrow.files.bounds import (
     typed_bounds,
     writer_sees_nan,
 )
+from windrow.files.meanings import told_by_spark
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
 
@@ -86,8 +87,8 @@ class ChunkFooters:
 class _GroupBuilder:
     """Gathers, as lists, the footers of files that share a Parquet schema."""
 
-    def __init__(self, parquet: Any, path: str) -> None:
-        self.files = FileSchema(file_schema(parquet), path)
+    def __init__(self, parquet: Any, told: Mapping[str, str], path: str) -> None:
+        self.files = FileSchema(file_schema(parquet, told), path)
         self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
         self.rows: list[int] = []
         self.row_counts: list[int] = []
@@ -200,7 +201,7 @@ def parse_tails(
     Arrow ends the process on some damaged footers: run it where that is no harm.
     """
     chunk = ChunkFooters()
-    builders: dict[str, _GroupBuilder] = {}
+    builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
     for index, (path, tail) in enumerate(zip(paths, tails, strict=True)):
         if isinstance(tail, str):
             chunk.unreadable.append((path, tail))
@@ -211,10 +212,11 @@ def parse_tails(
                 metadata = _parse(tail)
                 # Printed in full, unlike `ParquetSchema.equals`, which passes over the names
                 # of nested columns; the first line holds an address.
-                key = str(metadata.schema).partition("\n")[2]
+                told = told_by_spark(metadata)
+                key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
                 builder = builders.get(key)
                 if builder is None:
-                    builder = builders[key] = _GroupBuilder(metadata.schema, path)
+                    builder = builders[key] = _GroupBuilder(metadata.schema, told, path)
                 builder.add(first_row + index, metadata, sizes_bytes[index])
             except (pa.ArrowException, OSError, ValueError) as error:
                 chunk.unreadable.append((path, str(error)))
@@ -277,6 +279,8 @@ def _read_from(descriptor: int, start: int, end: int) -> bytes:
 def _parse(tail: bytes) -> Any:
     if not tail:
         raise ValueError("it is empty (0 bytes)")
+    if tail.endswith(b"PARE"):
+        raise ValueError("it is encrypted, and there are no keys for it here")
     return pq.read_metadata(pa.BufferReader(tail))
 
 

@@ -60,18 +60,29 @@ class UnknownTypeError(ColumnTypeError):
 
 
 class UnsupportedTypeError(ColumnTypeError):
-    """A file holds a column of a type that Spark cannot read."""
+    """A file holds a column of a type that Spark does not have, or that is not read here.
 
-    def __init__(self, column: str, type_: str, path: str) -> None:
-        super().__init__(column, type_, path)
+    Attributes:
+        layout: As what its bare values can be read; empty where that makes no sense.
+    """
+
+    def __init__(self, column: str, type_: str, path: str, layout: str = "") -> None:
+        super().__init__(column, type_, path, layout)
         self.column = column
         self.type = type_
         self.path = path
+        self.layout = layout
 
     def __str__(self) -> str:
+        held = f"column {self.column!r} of file {self.path!r} is of type {self.type}, which"
+        if self.layout:
+            return (
+                f"{held} is not read here: declare the table's columns, without it, or with it as "
+                f"{self.layout} to read its bare values"
+            )
         return (
-            f"column {self.column!r} of file {self.path!r} is of type {self.type}, which Spark "
-            "has no type for; declare the table's columns without it, or write the file anew"
+            f"{held} cannot be read here; declare the table's columns without it, or write the "
+            "file anew"
         )
 
 

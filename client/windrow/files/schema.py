@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,10 @@ from windrow.files.errors import (
     UnknownTypeError,
     UnsupportedTypeError,
 )
+from windrow.files.meanings import VARIANT, annotated
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+
+_MEANING_KEY = b"windrow:meaning"
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = {
@@ -31,7 +34,8 @@ class FileSchema:
     """The columns of one or more data files, in the table's own types.
 
     Attributes:
-        schema: A type that no table can have, such as time64, is left as the file has it.
+        schema: A type that no table can have, such as time64, is left as the file has it. A
+            column that means more than its layout says so in its metadata.
         path: A file that holds them, relative to the table's location.
     """
 
@@ -39,7 +43,7 @@ class FileSchema:
     path: str
 
 
-def file_schema(parquet: Any) -> pa.Schema:
+def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schema:
     """Return the columns of a Parquet footer in the types that a table has for them.
 
     Unsigned integers widen, INT96 and every UTC-adjusted timestamp become Spark's
@@ -48,14 +52,28 @@ def file_schema(parquet: Any) -> pa.Schema:
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
+        told: What `told_by_spark` returns of the same footer.
     """
     leaves = iter(range(len(parquet.names)))
+    held = parquet.to_arrow_schema()
+    columns = [at for at, field in enumerate(held) for _ in range(leaf_count(field.type))]
+    meanings = {held.names[at]: meaning for at, meaning in annotated(parquet, columns).items()}
+    meanings |= told or {}
     return pa.schema(
         [
-            pa.field(field.name, _table_type(field.type, parquet, leaves))
-            for field in parquet.to_arrow_schema()
+            pa.field(
+                field.name,
+                _table_type(field.type, parquet, leaves),
+                metadata={_MEANING_KEY: meanings[field.name]} if field.name in meanings else None,
+            )
+            for field in held
         ]
     )
+
+
+def _meaning_of(field: pa.Field) -> str | None:
+    meaning = (field.metadata or {}).get(_MEANING_KEY)
+    return None if meaning is None else meaning.decode()
 
 
 def leaf_count(type_: pa.DataType) -> int:
@@ -210,9 +228,10 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
     also a partition column is left out: the folder's value wins, as in Spark.
 
     Raises:
-        DuplicateColumnError: One file holds two columns that differ by case only.
+        DuplicateColumnError: One file holds two columns, or fields of one struct, that differ by
+            case only.
         SchemaConflictError: Two files hold one column with types that nothing fits.
-        UnsupportedTypeError: A column has a type that Spark lacks.
+        UnsupportedTypeError: A column has a type that Spark lacks, or one that is not read here.
     """
     partitions = {name.lower() for name in partition_names}
     columns: dict[str, pa.Field] = {}
@@ -224,6 +243,7 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
             if key in partitions:
                 continue
             _check_supported(field, source.path)
+            _check_nested_names(field, source.path)
             known = columns.setdefault(key, field)
             type_ = widen(known.type, field.type)
             if type_ is None:
@@ -239,6 +259,7 @@ def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
     Raises:
         DuplicateColumnError: One file holds two columns that differ by case only.
         SchemaConflictError: A file holds a declared column in a type that does not fit.
+        UnsupportedTypeError: A declared column is a variant, whose layout is not its value.
     """
     for source in sources:
         names = ColumnNames(source.schema, source.path)
@@ -247,6 +268,8 @@ def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
             if index is None:
                 continue
             held = source.schema.field(index).type
+            if _meaning_of(source.schema.field(index)) == VARIANT:
+                raise UnsupportedTypeError(field.name, VARIANT, source.path)
             if widen(field.type, held) != field.type:
                 raise SchemaConflictError(
                     field.name, _type_name(held), source.path, _type_name(field.type), ""
@@ -255,9 +278,21 @@ def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
 
 def _check_supported(field: pa.Field, path: str) -> None:
     try:
-        spark_type(field.type)
+        layout = spark_type(field.type)
     except UnknownTypeError as error:
         raise UnsupportedTypeError(field.name, str(field.type), path) from error
+    if (meaning := _meaning_of(field)) is not None:
+        raise UnsupportedTypeError(field.name, meaning, path, "" if meaning == VARIANT else layout)
+
+
+def _check_nested_names(field: pa.Field, path: str) -> None:
+    if not pt.is_nested(field.type):
+        return
+    children = _children(field.type)
+    if pt.is_struct(field.type):
+        ColumnNames(pa.schema(children), path)
+    for child in children:
+        _check_nested_names(child, path)
 
 
 def _conflict(

@@ -149,7 +149,9 @@ KINDS: Mapping[type[Exception], Kind] = {
         CONFLICT, "bucket-number", "File does not fit the bucket spec"
     ),
     inventory.UnknownTypeError: Kind(INVALID, "unknown-type", "Type is not one of Spark SQL"),
-    inventory.UnsupportedTypeError: Kind(CONFLICT, "unsupported-type", "Spark has no such type"),
+    inventory.UnsupportedTypeError: Kind(
+        CONFLICT, "unsupported-type", "Type of a column cannot be read"
+    ),
     inventory.BloomColumnError: Kind(CONFLICT, "bloom-column", "Column cannot have Bloom filters"),
     inventory.SchemaConflictError: Kind(CONFLICT, "schema-conflict", "Types of a column conflict"),
     inventory.DuplicateColumnError: Kind(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.inventory.files import write
+from windrow.files.meanings import told_by_spark
 from windrow.files.schema import (
     FileSchema,
     check_declared,
@@ -206,3 +209,64 @@ def test_files_that_cannot_be_read_as_declared_are_named(declared: str, held: st
 
     with pytest.raises(SchemaConflictError, match=message):
         check_declared(columns(x=declared), [FileSchema(columns(x=held), "f")])
+
+
+def test_fields_of_a_struct_that_differ_by_case_only_are_refused_as_spark_does() -> None:
+    inner = pa.struct([("Id", pa.int32()), ("id", pa.int32())])
+    held = FileSchema(pa.schema([("x", pa.map_(pa.string(), pa.list_(inner)))]), "f")
+
+    with pytest.raises(DuplicateColumnError, match="'Id' and 'id' of file 'f'"):
+        merge_schemas([held], [])
+
+
+def spark_says(type_: object, metadata: dict[str, object] | None = None) -> dict[str, str]:
+    """Return what a footer tells of a column `c` for which Spark wrote this type."""
+    field = {"name": "c", "type": type_, "nullable": True, "metadata": metadata or {}}
+    told = json.dumps({"type": "struct", "fields": [field]})
+    return dict(told_by_spark(_Footer({b"org.apache.spark.sql.parquet.row.metadata": told})))
+
+
+@dataclass
+class _Footer:
+    metadata: dict[bytes, str] | None
+
+
+@pytest.mark.parametrize(
+    ("type_", "metadata", "meaning"),
+    [
+        ("variant", {}, "variant"),
+        ("interval day to second", {}, "interval day to second"),
+        ("geometry(SRID:0)", {}, "geometry(SRID:0)"),
+        ("a type of a later Spark", {}, "a type of a later Spark"),
+        ({"type": "array", "elementType": "variant", "containsNull": True}, {}, "variant"),
+        ({"type": "map", "keyType": "string", "valueType": "interval year"}, {}, "interval year"),
+        ({"type": "udt", "class": "a.B", "sqlType": "binary"}, {}, "a.B (user-defined)"),
+        ("string", {"__COLLATIONS": {"c": "icu.UNICODE_CI"}}, "string collate UNICODE_CI"),
+        ("string", {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}, "char(5)"),
+    ],
+)
+def test_what_spark_says_a_column_is_beyond_its_layout_is_named(
+    type_: object, metadata: dict[str, object], meaning: str
+) -> None:
+    assert spark_says(type_, metadata) == {"c": meaning}
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        "string", "binary", "boolean", "byte", "short", "integer", "long", "float", "double",
+        "date", "timestamp", "timestamp_ntz", "void", "decimal(10,2)",
+        {"type": "array", "elementType": "long", "containsNull": True},
+    ],
+)  # fmt: skip
+def test_what_layouts_tell_in_full_has_no_other_meaning(type_: object) -> None:
+    assert spark_says(type_) == {}
+    assert spark_says("string", {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}) == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"fields": 1}', '{"fields": [{"name": "c"}]}'])
+def test_a_schema_of_sparks_that_cannot_be_read_tells_nothing(text: str) -> None:
+    key = b"org.apache.spark.sql.parquet.row.metadata"
+
+    assert told_by_spark(_Footer({key: text})) == {}
+    assert told_by_spark(_Footer(None)) == {}

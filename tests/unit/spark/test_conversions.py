@@ -38,6 +38,18 @@ WIDER: list[tuple[pa.Array, pa.DataType, list[Any]]] = [
     ]),
     (pa.array([[1], None, []], pa.list_(pa.int8())), pa.list_(pa.int64()), [[1], None, []]),
     (pa.array([[1, 2]], pa.list_(pa.int8(), 2)), pa.list_(pa.int64()), [[1, 2]]),
+    (pa.array([[1], None, [], [3, 4]], pa.list_view(pa.int8())), pa.list_(pa.int64()), [
+        [1], None, [], [3, 4],
+    ]),
+    # What only Arrow's own schema in a footer tells, and Spark does not know of.
+    (pa.array([5, None], pa.duration("ms")), pa.int64(), [5, None]),
+    (pa.array([0.5, None], pa.float16()), pa.float32(), [0.5, None]),
+    (pa.array(["{}", None], pa.json_()), pa.string(), ["{}", None]),
+    (pa.array([b"0" * 16, None], pa.uuid()), pa.binary(), [b"0" * 16, None]),
+    (pa.array([1, None], pa.bool8()), pa.int8(), [1, None]),
+    (pa.ListArray.from_arrays([0, 1], pa.array([b"0" * 16], pa.uuid())), pa.list_(pa.binary()), [
+        [b"0" * 16],
+    ]),
     (
         pa.array([{"A": 1, "b": "x"}, None], pa.struct([("A", pa.int8()), ("b", pa.string())])),
         pa.struct([("c", pa.int32()), ("a", pa.int32())]),

@@ -35,12 +35,26 @@ def child_index(struct: pa.StructType, name: str) -> int:
     return found[0] if len(found) == 1 else -2 if found else -1
 
 
+def stored_type(type_: pa.DataType) -> pa.DataType:
+    """Return what Parquet itself says of a column that Arrow has given a type of its own.
+
+    Arrow's schema in a footer brings durations, dictionaries and extension types back, which
+    Spark knows nothing of.
+    """
+    if isinstance(type_, pa.BaseExtensionType):
+        return stored_type(type_.storage_type)
+    if pt.is_dictionary(type_):
+        return stored_type(type_.value_type)
+    if pt.is_duration(type_):
+        return pa.int64()
+    return pa.float32() if pt.is_float16(type_) else type_
+
+
 def widens(source: pa.DataType, target: pa.DataType) -> bool:
     """Tell whether every value of `source` can be read as `target` without loss."""
+    source = stored_type(source)
     if source == target or pt.is_null(source):
         return True
-    if pt.is_dictionary(source):
-        return widens(source.value_type, target)
     if pt.is_nested(source) or pt.is_nested(target):
         return _nested_widens(source, target)
     if pt.is_integer(source):
@@ -68,8 +82,12 @@ def convert(values: pa.Array, target: pa.DataType) -> pa.Array:
         return values
     if pt.is_null(source):
         return pa.nulls(len(values), target)
+    if isinstance(source, pa.BaseExtensionType):
+        return convert(values.storage, target)
     if pt.is_dictionary(source):
         return convert(values.dictionary_decode(), target)
+    if (stored := stored_type(source)) != source:
+        return convert(values.cast(stored), target)
     if pt.is_struct(target):
         return _convert_struct(values, target)
     if pt.is_map(target):
@@ -122,7 +140,13 @@ def _nested_widens(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _is_list(type_: pa.DataType) -> bool:
-    return bool(pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_))
+    return bool(
+        pt.is_list(type_)
+        or pt.is_large_list(type_)
+        or pt.is_fixed_size_list(type_)
+        or pt.is_list_view(type_)
+        or pt.is_large_list_view(type_)
+    )
 
 
 def _convert_struct(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -142,7 +166,7 @@ def _convert_struct(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _convert_list(values: pa.Array, target: pa.DataType) -> pa.Array:
     if not pt.is_list(values.type):
-        values = values.cast(pa.list_(values.type.value_field))
+        values = _plain_list(values)
     validity, offsets = values.buffers()[:2]
     return pa.Array.from_buffers(
         target,
@@ -150,6 +174,17 @@ def _convert_list(values: pa.Array, target: pa.DataType) -> pa.Array:
         [validity, offsets],
         offset=values.offset,
         children=[convert(values.values, target.value_type)],
+    )
+
+
+def _plain_list(values: pa.Array) -> pa.Array:
+    """Return a large list, a list of fixed size or a view of lists as a list."""
+    # Arrow's cast of a view loses what comes after an empty list.
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
+    return pa.ListArray.from_arrays(
+        pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32()),
+        values.flatten(),
+        mask=values.is_null() if values.null_count else None,
     )
 
 

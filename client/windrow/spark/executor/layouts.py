@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.spark.executor.conversions import child_index, convert, widens
+from windrow.spark.executor.conversions import child_index, convert, stored_type, widens
 from windrow.spark.executor.errors import AmbiguousColumnError, ColumnTypeError
 from windrow.spark.executor.files import PARQUET_ERRORS, unreadable
 
@@ -118,6 +118,7 @@ def _first_leaves(schema: pa.Schema) -> list[int]:
 
 
 def _children(type_: pa.DataType) -> list[pa.Field]:
+    type_ = stored_type(type_)
     if pt.is_struct(type_):
         return [type_.field(i) for i in range(type_.num_fields)]
     if pt.is_map(type_):
@@ -131,6 +132,7 @@ def _leaf_count(type_: pa.DataType) -> int:
 
 def _meant_type(type_: pa.DataType, leaves: Iterator[Any]) -> pa.DataType:
     """Return a column's type with its INT96 leaves as what they are: instants, thus in UTC."""
+    type_ = stored_type(type_)
     children = [child.with_type(_meant_type(child.type, leaves)) for child in _children(type_)]
     if pt.is_struct(type_):
         return pa.struct(children)

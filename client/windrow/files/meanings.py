@@ -1,0 +1,106 @@
+"""What columns are beyond their layout: a variant is bytes to Arrow, an interval a number.
+
+Shown as those, they would compare and print otherwise than in Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+# Where Spark writes the schema of a DataFrame, and takes it from first of all.
+_SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+
+VARIANT = "variant"
+
+_ANNOTATED = {
+    "GEOMETRY": "geometry",
+    "GEOGRAPHY": "geography",
+    "INTERVAL": "interval",
+    "UNDEFINED": "unknown",
+}
+
+_PLAIN = re.compile(
+    r"string|binary|boolean|byte|short|integer|long|float|double|date|timestamp|timestamp_ntz"
+    r"|void|null|decimal(\(\d+, *-?\d+\))?|varchar\(\d+\)"
+)
+_VARIANT_GROUP = re.compile(
+    r" +(?:required|optional|repeated) group field_id=-?\d+ .* \(Variant\b.*\) \{"
+)
+_COLUMN = re.compile(r"  (?:required|optional|repeated) \w")
+
+
+def told_by_spark(metadata: Any) -> Mapping[str, str]:
+    """Return what Spark's own schema in a footer says of top-level columns; nothing if it has none.
+
+    Args:
+        metadata: A `pyarrow.parquet.FileMetaData`.
+    """
+    text = (metadata.metadata or {}).get(_SPARK_KEY)
+    return _told(text) if text is not None else {}
+
+
+def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
+    """Return what Parquet's annotations say of top-level columns, where Arrow passes over them.
+
+    Args:
+        parquet: A `pyarrow.parquet.ParquetSchema`.
+        columns: For each of its leaves, the number of the top-level column that it is part of.
+    """
+    found = {}
+    for leaf, column in enumerate(columns):
+        if (meaning := _ANNOTATED.get(parquet.column(leaf).logical_type.type)) is not None:
+            found[column] = meaning
+    # Only the printed schema tells what a group is.
+    text = str(parquet)
+    if "(Variant" in text:
+        column = -1
+        for line in text.splitlines():
+            column += _COLUMN.match(line) is not None
+            if _VARIANT_GROUP.fullmatch(line) is not None:
+                found[column] = VARIANT
+    return found
+
+
+# Files of one writer say the same.
+@lru_cache(maxsize=256)
+def _told(text: bytes) -> Mapping[str, str]:
+    try:
+        fields = json.loads(text)["fields"]
+        told = ((field["name"], _field_meaning(field)) for field in fields)
+        return {name: meaning for name, meaning in told if meaning is not None}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        # Spark passes over what it cannot read here, too.
+        return {}
+
+
+def _field_meaning(field: Mapping[str, Any]) -> str | None:
+    metadata = field.get("metadata") or {}
+    if collations := metadata.get("__COLLATIONS"):
+        return f"string collate {next(iter(collations.values())).rpartition('.')[2]}"
+    # Spark pads what it reads and what it compares with it.
+    if char := re.search(r"\bchar\(\d+\)", metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
+        return char[0]
+    return next(_meanings(field["type"]), None)
+
+
+def _meanings(type_: Any) -> Iterator[str]:
+    if isinstance(type_, str):
+        if _PLAIN.fullmatch(type_) is None:
+            yield type_
+    elif type_["type"] == "array":
+        yield from _meanings(type_["elementType"])
+    elif type_["type"] == "map":
+        yield from _meanings(type_["keyType"])
+        yield from _meanings(type_["valueType"])
+    elif type_["type"] == "struct":
+        for field in type_["fields"]:
+            if (meaning := _field_meaning(field)) is not None:
+                yield meaning
+    elif type_["type"] == "udt":
+        yield f"{type_.get('pyClass') or type_.get('class')} (user-defined)"
+    else:
+        yield str(type_["type"])
