@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import pyarrow as pa
 
 from windrow import models
+from windrow_service.filters.comparing import as_compared
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.limits import MAX_DEPTH, MAX_NODES, check_size, too_deep
 from windrow_service.filters.parsed import ParsedFilter, Place, Value
@@ -127,24 +129,38 @@ class _Binder:
         # A LIKE without a wildcard asks for another text than its pattern.
         written = place.values if place is not None else ()
         return [
-            Value(at.kind, value, at.offset)
+            replace(at, value=value)
             for value, at in zip(values, written or map(Value.of, values), strict=True)
         ]
 
-    def _fit(self, column: str, value: Value) -> Fitted:
+    def _fit(
+        self, op: Operator | Literal["in"], column: str, values: Sequence[Value]
+    ) -> list[Fitted]:
+        """Fit literals that one condition compares a column with, none of them NULL."""
+        type_ = self._types[column]
+        at = values[0].offset if values else None
+        fitted = []
         try:
-            return fit(value, column, self._types[column])
+            for value in as_compared(op, values, column, type_):
+                at = value.offset
+                fitted.append(fit(value, column, type_))
         except InvalidFilterError as error:
-            raise InvalidFilterError(error.reason, self._text, value.offset) from None
+            raise InvalidFilterError(error.reason, self._text, at) from None
+        return fitted
 
     def _compare(self, op: Operator, column: str, value: Value) -> Expression:
         if value.value is None:
             return Comparison(op, column, None)
-        fitted = self._fit(column, value)
+        (fitted,) = self._fit(op, column, [value])
         if fitted.value is None:
             above = fitted.beyond > 0
             holds = op in (("lt", "le", "ne") if above else ("gt", "ge", "ne"))
             return always(column) if holds else never(column)
+        if fitted.last is not None:
+            if op in ("eq", "ne"):
+                within = _within(column, fitted)
+                return within if op == "eq" else Not(within)
+            return Comparison(op, column, fitted.last if op in ("le", "gt") else fitted.value)
         if fitted.exact:
             return Comparison(op, column, fitted.value)
         if op in ("eq", "ne"):
@@ -153,13 +169,17 @@ class _Binder:
 
     def _in(self, column: str, values: Sequence[Value]) -> Expression:
         has_null = any(value.value is None for value in values)
-        fitted = [self._fit(column, value) for value in values if value.value is not None]
-        distinct = {one.value: None for one in fitted if one.exact and one.value is not None}
+        fitted = self._fit("in", column, [value for value in values if value.value is not None])
+        equal = [one for one in fitted if one.exact]
+        distinct = {one.value: None for one in equal if one.value is not None and one.last is None}
+        parts: list[Expression] = [_within(column, one) for one in equal if one.last is not None]
         if distinct:
             # Values of one column have one type, so they have an order.
             ordered = sorted(distinct, key=lambda value: (value != value, value))
-            return In(column, tuple(ordered), has_null)
-        return Comparison("eq", column, None) if has_null else never(column)
+            parts.insert(0, In(column, tuple(ordered), has_null))
+        elif has_null:
+            parts.insert(0, Comparison("eq", column, None))
+        return _join("or", parts) if parts else never(column)
 
     def _starts_with(self, column: str, prefix: str, place: Place | None) -> Expression:
         offset = place.values[0].offset if place is not None else None
@@ -173,6 +193,11 @@ class _Binder:
             return StartsWith(column, checked_text(prefix))
         except InvalidFilterError as error:
             raise InvalidFilterError(error.reason, self._text, offset) from None
+
+
+def _within(column: str, fitted: Fitted) -> Expression:
+    ends = (Comparison("ge", column, fitted.value), Comparison("le", column, fitted.last))
+    return And(ends)
 
 
 def _join(op: Literal["and", "or"], args: Sequence[Expression]) -> Expression:

@@ -7,7 +7,9 @@ from typing import Literal, TypeAlias
 
 from windrow.models import FilterTree
 
-Kind: TypeAlias = Literal["null", "boolean", "number", "text", "binary", "date", "timestamp"]
+Kind: TypeAlias = Literal[
+    "null", "boolean", "number", "double", "text", "binary", "date", "timestamp"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +25,17 @@ class Value:
     """A literal.
 
     Attributes:
-        kind: What it was written as.
+        kind: What it was written as; a number with an exponent, in SQL, is a double.
         value: Numbers that float cannot hold exactly as written are text; binary is its
             hexadecimal digits.
         offset: Where it stands in the text; None for one from a tree.
+        scale: Digits behind the point of a number, as written in SQL.
     """
 
     kind: Kind
     value: bool | int | float | str | None
     offset: int | None = None
+    scale: int = 0
 
     @classmethod
     def of(cls, value: bool | int | float | str | None) -> Value:

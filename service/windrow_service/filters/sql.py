@@ -319,7 +319,9 @@ class _Parser:
         # The tokens of a suffix, such as the L of 5L, all begin where the number does.
         if self._cursor.offset == begin:
             self._cursor.fail("write the number without a suffix")
-        return Value("number", value, at)
+        if "e" in digits.lower():
+            return Value("double", value, at)
+        return Value("number", value, at, len((point + digits).partition(".")[2]))
 
     def _name(self) -> Name:
         at = self._cursor.offset

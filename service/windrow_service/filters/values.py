@@ -8,16 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow.files.types import MAX_DECIMAL_PRECISION
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.parsed import Value
 from windrow_service.planner.expressions import Scalar
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
@@ -28,6 +30,7 @@ _TIMESTAMP = re.compile(
 # Python reads no longer integers from text.
 _MAX_INTEGER_DIGITS = 4_000
 # Enough for every value of decimal256; what is longer is out of range before it is rounded.
+# Python's operators would round to the 28 digits of its default context.
 _WIDE = Context(prec=100)
 
 
@@ -36,14 +39,17 @@ class Fitted:
     """A literal among the values of a type.
 
     Attributes:
-        value: The literal, or the greatest value below it; None when it is out of range.
-        exact: Whether `value` is the literal itself.
+        value: The least value equal to the literal, or the greatest one below it where none is
+            equal; None when the literal is out of range.
+        exact: Whether `value` is equal to the literal.
         beyond: 1 when it is above every value, -1 when it is below every one, else 0.
+        last: The greatest value equal to it where several are, as those that become one double.
     """
 
     value: Scalar | None
     exact: bool = True
     beyond: int = 0
+    last: Scalar | None = None
 
 
 def number(text: str) -> int | float | str | None:
@@ -51,7 +57,7 @@ def number(text: str) -> int | float | str | None:
 
     What float cannot hold exactly as it is written stays text.
     """
-    if not _NUMBER.fullmatch(text):
+    if not NUMBER.fullmatch(text):
         return None
     if _INTEGER.fullmatch(text):
         return int(text) if len(text) <= _MAX_INTEGER_DIGITS else text
@@ -87,7 +93,7 @@ def is_text(type_: pa.DataType) -> bool:
     return bool(pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_))
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
     """Return a literal as a message shows it."""
     if value.kind == "text":
         return quote(str(value.value))
@@ -101,7 +107,7 @@ def _shown(value: Value) -> str:
 
 def _mismatch(value: Value, column: str, is_: str, remedy: str) -> InvalidFilterError:
     return InvalidFilterError(
-        f"column {quote(column)} is {is_}, and {_shown(value)} is not: {remedy}"
+        f"column {quote(column)} is {is_}, and {shown(value)} is not: {remedy}"
     )
 
 
@@ -114,14 +120,16 @@ def _boolean(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 
 def _integer(value: Value, column: str, type_: pa.DataType) -> Fitted:
-    remedy = "write a number, without quotes"
-    exact = _decimal_of(value, column, "an integer", _INTEGER, remedy)
     bits = type_.bit_width
     low, high = (
         (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if pt.is_signed_integer(type_)
         else (0, 2**bits - 1)
     )
+    if value.kind == "double":
+        return _as_double(value, column, low, high, Fraction(1))
+    remedy = "write a number, without quotes"
+    exact = _decimal_of(value, column, "an integer", _INTEGER, remedy)
     fitted = _on_grid(exact, Decimal(low), Decimal(high), 0)
     if fitted.value is None:
         return fitted
@@ -129,9 +137,40 @@ def _integer(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 
 def _decimal(value: Value, column: str, type_: pa.DataType) -> Fitted:
-    exact = _decimal_of(value, column, "a decimal", _NUMBER, "write a number")
-    high = Decimal(10**type_.precision - 1).scaleb(-type_.scale, _WIDE)
-    return _on_grid(exact, -high, high, type_.scale)
+    limit = 10**type_.precision - 1
+    if value.kind == "double":
+        fitted = _as_double(value, column, -limit, limit, Fraction(10) ** type_.scale)
+        ends = [
+            Decimal(end).scaleb(-type_.scale, _WIDE) if isinstance(end, int) else None
+            for end in (fitted.value, fitted.last)
+        ]
+        return Fitted(ends[0], fitted.exact, fitted.beyond, ends[1])
+    exact = _decimal_of(value, column, "a decimal", NUMBER, "write a number")
+    high = Decimal(limit).scaleb(-type_.scale, _WIDE)
+    return _on_grid(exact, high.copy_negate(), high, type_.scale)
+
+
+def _as_double(value: Value, column: str, low: int, high: int, scale: Fraction) -> Fitted:
+    """Return the integers within bounds that, divided by `scale`, become this double."""
+    double = _double(value, column)
+    if abs(double) > 10**MAX_DECIMAL_PRECISION:
+        return Fitted(None, exact=False, beyond=1 if double > 0 else -1)
+    # What lies between the middles to the neighbours becomes this one, a middle the even one.
+    begin, end = (
+        (Fraction(double) + Fraction(math.nextafter(double, toward))) / 2
+        for toward in (-math.inf, math.inf)
+    )
+    first, last = math.ceil(begin * scale), math.floor(end * scale)
+    first += first == begin * scale and float(begin) != double
+    last -= last == end * scale and float(end) != double
+    if first > high:
+        return Fitted(None, exact=False, beyond=1)
+    if last < low:
+        return Fitted(None, exact=False, beyond=-1)
+    if first > last:
+        return Fitted(last, exact=False)
+    first, last = max(first, low), min(last, high)
+    return Fitted(first, last=last if last > first else None)
 
 
 def _decimal_of(
@@ -157,22 +196,47 @@ def _on_grid(exact: Decimal, low: Decimal, high: Decimal, scale: int) -> Fitted:
         return Fitted(None, exact=False, beyond=-1)
     step = Decimal(1).scaleb(-scale, _WIDE)
     # Adding zero makes -0 the one zero there is.
-    floor = exact.quantize(step, ROUND_FLOOR, _WIDE) + 0
+    floor = _WIDE.add(exact.quantize(step, ROUND_FLOOR, _WIDE), 0)
     return Fitted(floor, floor == exact)
 
 
 def _float(value: Value, column: str, type_: pa.DataType) -> Fitted:
+    double = _double(value, column)
+    if pt.is_float32(type_):
+        _check_float(value, column, double)
+    return Fitted(double)
+
+
+def _check_float(value: Value, column: str, double: float) -> None:
+    """Refuse what Spark 3 rounds to a float and Spark 4 does not."""
+    is_rounded = value.kind == "text" or isinstance(value.value, int)
+    if (
+        value.offset is not None
+        and is_rounded
+        and math.isfinite(double)
+        and pa.scalar(double, pa.float32()).as_py() != double
+    ):
+        raise InvalidFilterError(
+            f"column {quote(column)} is a float, which Spark 3 and Spark 4 compare differently with "
+            f"{shown(value)}: write it without quotes and with a decimal point"
+        )
+
+
+def _double(value: Value, column: str) -> float:
     text = str(value.value)
-    readable = value.kind == "number" or (
-        value.kind == "text" and (_NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text))
+    readable = value.kind in ("number", "double") or (
+        value.kind == "text" and (NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text))
     )
     if not readable:
         raise _mismatch(value, column, "a floating-point number", "write a number")
     result = float(text)
-    if math.isinf(result) and _NUMBER.fullmatch(text):
-        raise _mismatch(value, column, "a double", "it is out of range")
+    if math.isinf(result) and NUMBER.fullmatch(text):
+        raise InvalidFilterError(
+            f"column {quote(column)} cannot be compared with {shown(value)}: as a double it is "
+            "out of range"
+        )
     # One NaN and one zero, so that equal filters compare equal.
-    return Fitted(math.nan if math.isnan(result) else result + 0.0)
+    return math.nan if math.isnan(result) else result + 0.0
 
 
 def _string(value: Value, column: str, type_: pa.DataType) -> Fitted:
