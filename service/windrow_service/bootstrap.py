@@ -38,6 +38,7 @@ from windrow_service.pool.turns import TakenInTurn
 from windrow_service.settings import Settings
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import (
+    database_path,
     embedded_url,
     open_database,
     server_url,
@@ -123,6 +124,11 @@ async def check(settings: Settings) -> None:
     """
     database = await open_database(_database_url(settings))
     await database.aclose()
+
+
+def is_database_there(settings: Settings) -> bool:
+    """Tell whether opening the database would not make it."""
+    return settings.database_url is not None or database_path(settings.state_dir).is_file()
 
 
 @asynccontextmanager

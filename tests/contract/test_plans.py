@@ -359,7 +359,12 @@ def test_a_filter_with_too_many_or_too_deep_conditions_is_refused(
 
 @pytest.mark.parametrize(
     ("columns", "word"),
-    [(["id", "nope"], "'nope'"), (["id", "ID"], "twice"), (["id", "id"], "twice")],
+    [
+        (["id", "nope"], "'nope'"),
+        (["id", "nmae"], "did you mean name?"),
+        (["id", "ID"], "twice"),
+        (["id", "id"], "twice"),
+    ],
 )
 def test_columns_that_are_not_there_or_asked_for_twice_are_refused(
     http: httpx.Client, events: str, columns: list[str], word: str

@@ -5,12 +5,17 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import windrow.errors
+from windrow.cli.app import app
+from windrow.cli.remedies import in_commands
+from windrow.errors import error_of
 from windrow.models import Problem
 from windrow_service.api.problems import KINDS, describe
 from windrow_service.filters import errors as filters
@@ -89,6 +94,21 @@ def test_every_error_has_a_kind_of_problem(error_type: type[Exception]) -> None:
 
     assert answer["type"] != "urn:windrow:problem:internal-error"
     Problem.model_validate(answer)
+
+
+@pytest.mark.parametrize("error_type", ANSWERED, ids=lambda leaf: leaf.__name__)
+def test_the_command_line_speaks_of_its_own_commands_alone(error_type: type[Exception]) -> None:
+    problem = Problem.model_validate(describe(made(error_type)).body)
+
+    said = in_commands(error_of(problem))
+
+    assert not re.search("(GET|POST|PUT|DELETE) /|Bearer|windrow\\.connect", said)
+    for words in re.findall("`windrow ([^`]*)`", said):
+        command: Any = get_command(app)
+        for word in words.split():
+            if not hasattr(command, "commands"):
+                break
+            command = command.commands[word]
 
 
 @pytest.mark.parametrize("error_type", LEAVES, ids=lambda leaf: leaf.__name__)

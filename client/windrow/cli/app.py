@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -28,7 +29,9 @@ from windrow.cli import (
     write_plan,
     writes,
 )
-from windrow.errors import WindrowError
+from windrow.cli.completion import InstallCompletion, ShowCompletion
+from windrow.cli.remedies import in_commands
+from windrow.errors import ProblemError, WindrowError
 
 _FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
 # typer brings its own copy of click, or uses click itself, depending on its version.
@@ -37,6 +40,7 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 app = typer.Typer(
     name="windrow",
     help="Split grouping plans for tables of many small files, read on Spark.",
+    # Its own options know no shell but one that they are run from.
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -77,6 +81,8 @@ def _root(
             "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    install_completion: InstallCompletion = False,
+    show_completion: ShowCompletion = False,
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -92,6 +98,8 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(_usage_message(error), _USAGE)
     except ValidationError as error:
         return _fail(_validation_message(error), _FAILED)
+    except ProblemError as error:
+        return _fail(in_commands(error), _FAILED)
     except WindrowError as error:
         return _fail(str(error), _FAILED)
     except BrokenPipeError:
@@ -106,11 +114,15 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command that the process was started with, and exit."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A terminal without Unicode shows '?' in place of a bar.
-            stream.reconfigure(errors="replace")
-    sys.exit(run(sys.argv[1:]))
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # A terminal without Unicode shows '?' in place of a bar.
+                stream.reconfigure(errors="replace")
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = _fail("stopped", _INTERRUPTED)
+    sys.exit(code)
 
 
 def _fail(message: str, code: int) -> int:
@@ -120,6 +132,7 @@ def _fail(message: str, code: int) -> int:
 
 def _usage_message(error: Exception) -> str:
     message = getattr(error, "format_message", error.__str__)()
+    message = re.sub(r" \(Possible options?: (.*)\)", r". Did you mean \1?", message)
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "windrow"
     return f"{' '.join(str(message).split()).rstrip('.')} (see `{command} --help`)"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +58,9 @@ def serve(
     Every option can be set in the environment too, for example WINDROW_PORT=8081.
     """
     require_service()
+    folders = [os.path.abspath(one) for one in allow or [] if "://" not in one]
+    if missing := [folder for folder in folders if not os.path.isdir(folder)]:
+        raise ServeError(f"there is no folder {missing[0]}: make it, or give another to --allow")
     from pydantic_settings import SettingsError
 
     from windrow_service.settings import Settings
@@ -75,9 +81,11 @@ def serve(
     if not settings.allowed_locations:
         settings = settings.model_copy(update={"allowed_locations": (str(Path.cwd()),)})
     embedded = settings.database_url is None
-    if embedded:
-        _make_writable(settings.state_dir)
-    with listen(settings.host, settings.port) as listening:
+    with ExitStack() as held:
+        if embedded:
+            _make_writable(settings.state_dir)
+            held.enter_context(_alone_in(settings.state_dir))
+        listening = held.enter_context(listen(settings.host, settings.port))
         # Only now, so that whoever made a mistake need not wait for these.
         import uvicorn
 
@@ -121,6 +129,31 @@ def _make_writable(folder: Path) -> None:
         raise ServeError(
             f"state folder {folder} cannot be written to: choose another with --state-dir"
         )
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep other coordinators out of a state folder until the end of the block."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    # Held by the open file, so that the kernel gives it back however this process ends.
+    with open(folder / "serving", "a+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            process = lock.read().decode()
+            raise ServeError(
+                f"process {process} serves from state folder {folder} already: stop it, or choose "
+                "another folder with --state-dir"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()).encode())
+        lock.flush()
+        yield
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -99,9 +99,12 @@ def register(
     if as_json:
         show_json(info)
     else:
+        where = info.definition.location
+        absent = where.startswith("/") and not os.path.isdir(where)
         show(
             message(
-                f"{info.name} is registered at {info.definition.location}",
+                f"{info.name} is registered at {where}"
+                + (", and there is no such folder on this machine" if absent else ""),
                 None
                 if info.current_snapshot or format_ != "parquet"
                 else f"`windrow table refresh {info.name}` lists its files",

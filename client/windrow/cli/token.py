@@ -36,6 +36,20 @@ class TokenCommandError(WindrowError):
     """The tokens cannot be looked after as asked."""
 
 
+class NoDatabaseError(TokenCommandError):
+    """There is no embedded database, and so there are no tokens."""
+
+    def __init__(self, state_dir: Path) -> None:
+        super().__init__(state_dir)
+        self.state_dir = state_dir
+
+    def __str__(self) -> str:
+        return (
+            f"there is no database in state folder {self.state_dir}: name that of the coordinator "
+            "with --state-dir"
+        )
+
+
 @app.callback()
 def _root(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
@@ -86,7 +100,10 @@ def create(
 @app.command("list")
 def list_tokens(state_dir: StateDir = None, as_json: AsJson = False) -> None:
     """List the tokens, without their secrets."""
-    found = _with_tokens(state_dir, lambda tokens: tokens.list())
+    try:
+        found = _with_tokens(state_dir, lambda tokens: tokens.list(), makes_database=False)
+    except NoDatabaseError:
+        found = []
     if as_json:
         show_json({"tokens": [_as_json(token) for token in found]})
     elif not found:
@@ -111,7 +128,7 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Refuse a token from now on; within five seconds every coordinator does."""
-    token = _with_tokens(state_dir, lambda tokens: tokens.revoke(token_id))
+    token = _with_tokens(state_dir, lambda tokens: tokens.revoke(token_id), makes_database=False)
     if as_json:
         show_json(_as_json(token))
     else:
@@ -119,7 +136,12 @@ def revoke(
         show(message(f"token {token.token_id} of {token.name} is revoked since {since}"))
 
 
-def _with_tokens(state_dir: Path | None, work: Callable[[ManageTokens], Awaitable[T]]) -> T:
+def _with_tokens(
+    state_dir: Path | None,
+    work: Callable[[ManageTokens], Awaitable[T]],
+    *,
+    makes_database: bool = True,
+) -> T:
     require_service()
     from windrow_service import bootstrap
     from windrow_service.settings import Settings
@@ -127,6 +149,8 @@ def _with_tokens(state_dir: Path | None, work: Callable[[ManageTokens], Awaitabl
 
     given: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
     settings = Settings.model_validate(given)
+    if not makes_database and not bootstrap.is_database_there(settings):
+        raise NoDatabaseError(settings.state_dir)
 
     async def opened() -> T:
         async with bootstrap.open_tokens(settings) as tokens:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -13,6 +12,7 @@ from windrow import models
 from windrow_service.filters.comparing import as_compared
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.limits import MAX_DEPTH, MAX_NODES, check_size, too_deep
+from windrow_service.filters.names import ColumnNames
 from windrow_service.filters.parsed import ParsedFilter, Place, Value
 from windrow_service.filters.values import Fitted, checked_text, fit, is_text
 from windrow_service.planner.expressions import (
@@ -28,8 +28,6 @@ from windrow_service.planner.expressions import (
     always,
     never,
 )
-
-_MAX_NAMES_SHOWN = 10
 
 
 def bind(
@@ -79,9 +77,7 @@ class _Binder:
         self._types = types
         self._text = text
         self._places: Iterator[Place] = iter(places)
-        self._folded: dict[str, list[str]] = {}
-        for name in types:
-            self._folded.setdefault(name.lower(), []).append(name)
+        self._names = ColumnNames(types)
 
     def bind(self, tree: models.FilterTree) -> Expression:
         if isinstance(tree, models.Not):
@@ -105,25 +101,11 @@ class _Binder:
         return self._compare(tree.op, column, value)
 
     def _column(self, name: str, place: Place | None) -> str:
-        if name in self._types:
-            return name
-        matches = self._folded.get(name.lower(), [])
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            reason = (
-                f"column {quote(name)} may be {' or '.join(matches)}: write it in its exact case"
-            )
-        else:
-            near = difflib.get_close_matches(name.lower(), self._folded, n=3)
-            names = [known for folded in near for known in self._folded[folded]]
-            if names:
-                reason = f"no column {quote(name)}: did you mean {' or '.join(names)}?"
-            else:
-                known = list(self._types)
-                more = ", …" if len(known) > _MAX_NAMES_SHOWN else ""
-                reason = f"no column {quote(name)}: the table has {', '.join(known[:_MAX_NAMES_SHOWN])}{more}"
-        raise InvalidFilterError(reason, self._text, place.column if place else None)
+        column = self._names.find(name)
+        if column is None:
+            at = place.column if place else None
+            raise InvalidFilterError(self._names.why_none(name), self._text, at)
+        return column
 
     def _values(self, values: Sequence[models.Scalar], place: Place | None) -> Sequence[Value]:
         # A LIKE without a wildcard asks for another text than its pattern.

@@ -12,6 +12,7 @@ The grammar is ours, since it is small, and each error must point at its token:
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 from pydantic import ValidationError
@@ -312,6 +313,8 @@ class _Parser:
         digits, begin = self._cursor.number, self._cursor.offset
         if digits is None:
             self._cursor.fail(f"only a literal number can stand here; {REST}")
+        if date := re.compile(r"\d{4}-\d{1,2}-\d{1,2}[\w:.]*").match(self._cursor.text, at):
+            self._cursor.fail(f"put a date or time in quotes: '{date[0]}'", at)
         value = number(sign + point + digits)
         if value is None:
             self._cursor.fail(f"{quote(digits)} is not a number")

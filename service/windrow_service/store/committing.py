@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.store import schema
 from windrow_service.store.database import utc
-from windrow_service.usecases.errors import TableNotFoundError
+from windrow_service.store.names import no_table
 from windrow_service.usecases.write_errors import (
     WriteInProgressError,
     WriteNotFoundError,
@@ -35,7 +35,7 @@ async def lock_table(connection: AsyncConnection, table: str) -> int:
     )
     table_id = locked.scalar_one_or_none()
     if table_id is None:
-        raise TableNotFoundError(table)
+        raise await no_table(connection, table)
     return int(table_id)
 
 

@@ -156,13 +156,18 @@ def upgrade_database(url: sa.URL) -> migrate.Upgraded:
         raise
 
 
+def database_path(state_dir: Path) -> Path:
+    """Return where the embedded database lies."""
+    return state_dir / "windrow.db"
+
+
 def embedded_url(state_dir: Path) -> sa.URL:
     """Return the URL of the embedded database; its file is made, for this user alone.
 
     Raises:
         StoreUnavailableError: It cannot be made.
     """
-    path = state_dir / "windrow.db"
+    path = database_path(state_dir)
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
         # The file holds the key that signs page tokens.

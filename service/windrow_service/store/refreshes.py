@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow.models import RefreshStatus
 from windrow_service.store import schema
 from windrow_service.store.database import Database, insert_missing, utc
+from windrow_service.store.names import no_table
 from windrow_service.usecases.errors import TableNotFoundError
 from windrow_service.usecases.refresh_errors import RefreshNotFoundError, RefreshNotRunningError
 from windrow_service.usecases.refresh_ports import RefreshRecord, Standing
@@ -113,7 +114,7 @@ def _runs(table_id: int, status: RefreshStatus) -> sa.ColumnElement[bool]:
 async def _table_id(connection: AsyncConnection, table: str) -> int:
     table_id = await connection.scalar(sa.select(_tables.c.table_id).where(_tables.c.name == table))
     if table_id is None:
-        raise TableNotFoundError(table)
+        raise await no_table(connection, table)
     return int(table_id)
 
 

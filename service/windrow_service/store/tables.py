@@ -15,8 +15,9 @@ from windrow.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
 from windrow_service.store.committing import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
+from windrow_service.store.names import no_table
 from windrow_service.store.once import claim, settle
-from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
+from windrow_service.usecases.errors import TableChangedError
 from windrow_service.usecases.ports import Clock, Once, StoredTable
 
 _SELECT = sa.select(
@@ -142,7 +143,7 @@ async def require_row(connection: AsyncConnection, name: str) -> Any:
     """
     row = await find_row(connection, name)
     if row is None:
-        raise TableNotFoundError(name)
+        raise await no_table(connection, name)
     return row
 
 

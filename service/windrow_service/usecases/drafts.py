@@ -17,6 +17,7 @@ from windrow.models import (
     SortColumn,
     TableDefinition,
 )
+from windrow_service.filters.names import ColumnNames
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.expressions import columns_of
@@ -138,18 +139,15 @@ def policy_of(options: PlanOptions, max_files: int) -> Policy:
 
 def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
     """Resolve names of columns: exactly, else without regard to case."""
-    folded: dict[str, list[str]] = {}
-    for name in types:
-        folded.setdefault(name.lower(), []).append(name)
+    names = ColumnNames(types)
     found: list[str] = []
     for name in asked:
-        matches = [name] if name in types else folded.get(name.lower(), [])
-        if len(matches) != 1:
-            known = ", ".join(matches or types)
-            raise InvalidColumnsError(f"no column {name!r}; the table has {known}")
-        if matches[0] in found:
+        column = names.find(name)
+        if column is None:
+            raise InvalidColumnsError(names.why_none(name))
+        if column in found:
             raise InvalidColumnsError(f"column {name!r} is asked for twice: name it once")
-        found.append(matches[0])
+        found.append(column)
     return found
 
 

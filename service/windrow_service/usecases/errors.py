@@ -48,11 +48,15 @@ class NotFoundError(UseCaseError):
 class TableNotFoundError(NotFoundError):
     """No table has this name."""
 
-    def __init__(self, table: str) -> None:
-        super().__init__(table)
+    def __init__(self, table: str, near: tuple[str, ...] = ()) -> None:
+        super().__init__(table, near)
         self.table = table
+        self.near = near
 
     def __str__(self) -> str:
+        if self.near:
+            names = " or ".join(map(repr, self.near))
+            return f"no table {self.table!r}: did you mean {names}?"
         return (
             f"no table {self.table!r}: register it with `windrow table register {self.table} "
             f"LOCATION`, or PUT /tables/{self.table}"

@@ -40,6 +40,15 @@ def test_register_says_where_the_table_lies_and_what_comes_next(
     assert "windrow table refresh fresh.events" in said.out
 
 
+def test_register_of_a_folder_that_is_not_there_says_so(
+    windrow: Command, tables_root: Path
+) -> None:
+    said = windrow("table", "register", "later.events", str(tables_root / "later"))
+
+    assert said.code == 0
+    assert "there is no such folder on this machine" in said.out.replace("\n", " ")
+
+
 def test_register_passes_types_buckets_and_order_on(windrow: Command, sales: Path) -> None:
     said = windrow(
         *("table", "register", "typed.events", str(sales), "--json"),
@@ -189,10 +198,43 @@ def test_a_filter_error_keeps_its_lines_and_its_caret(windrow: Command, refreshe
 
 
 def test_an_unknown_table_is_one_line(windrow: Command) -> None:
-    said = windrow("plan", "no.such")
+    said = windrow("plan", "zq.zz")
 
     assert said.code == 1
-    assert "no.such" in _one_line(said)
+    assert _one_line(said) == (
+        "windrow: no table 'zq.zz': register it with `windrow table register zq.zz LOCATION`\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("plan", "sales.event"), "did you mean 'sales.events'"),
+        (("table", "delete", "Sales.Events"), "did you mean 'sales.events'"),
+        (("table", "refresh", "sale.events"), "did you mean 'sales.events'"),
+        (("cache", "add", "salesevents", "--where", "ds > '2026'"), "did you mean 'sales.events'"),
+        (("plan", "sales.events", "--columns", "amuont"), "did you mean amount?"),
+        (("plan", "sales.events", "--filter", "amuont = 1"), "did you mean amount?"),
+        (("plan", "sales.events", "--filtr", "amount = 1"), "Did you mean --filter?"),
+        (("tabel", "list"), "Did you mean 'table'?"),
+    ],
+    ids=str,
+)
+def test_a_name_that_is_nearly_right_gets_the_right_one(
+    windrow: Command, refreshed: str, arguments: tuple[str, ...], meant: str
+) -> None:
+    said = windrow(*arguments)
+
+    assert said.code in (1, 2)
+    assert meant in said.err
+
+
+def test_what_must_be_done_first_is_said_in_commands(windrow: Command, sales: Path) -> None:
+    windrow("table", "register", "not.refreshed", str(sales))
+
+    said = windrow("plan", "not.refreshed")
+
+    assert "`windrow table refresh not.refreshed` first" in _one_line(said)
 
 
 def test_a_location_outside_the_allowed_folders_is_one_line(windrow: Command) -> None:

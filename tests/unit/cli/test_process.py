@@ -96,6 +96,32 @@ def _answers(url: str) -> bool:
         return False
 
 
+@pytest.mark.parametrize("module", ["windrow.cli.app", "pydantic", "httpx"])
+def test_ctrl_c_while_commands_are_imported_ends_it_without_a_traceback(
+    tmp_path: Path, module: str
+) -> None:
+    code = (
+        "import os, signal, sys, windrow.cli\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "windrow.cli.main()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, "table", "list"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "windrow: stopped\n")
+
+
 def test_serve_on_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -103,6 +129,22 @@ def test_serve_on_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
         done = _finished("serve", "--port", str(port), cwd=tmp_path)
 
     assert f"port {port}" in _one_line(done)
+
+
+def test_a_second_serve_on_the_same_state_says_so_and_a_third_may_follow(tmp_path: Path) -> None:
+    with _serving(tmp_path) as serving:
+        second = _one_line(_finished("serve", "--port", "0", cwd=tmp_path))
+        assert f"process {serving.process.pid} serves from state folder .windrow already" in second
+
+    with _serving(tmp_path) as serving:
+        assert _answers(serving.url)
+
+
+def test_serve_names_an_allowed_folder_that_is_not_there(tmp_path: Path) -> None:
+    done = _finished("serve", "--port", "0", "--allow", "dta", cwd=tmp_path)
+
+    assert f"no folder {tmp_path / 'dta'}" in _one_line(done)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_serve_that_asks_for_tokens_says_how_to_make_the_first_and_takes_it(

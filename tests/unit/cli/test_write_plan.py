@@ -113,11 +113,11 @@ def test_a_plan_for_people_says_what_to_do(windrow: Command, planned: str) -> No
     ("arguments", "remedy"),
     [
         (["--target-size", "0"], "bytes from 1 to"),
-        (["--target-rows", "5"], "give rows, keys"),
-        (["--rows", "100", "--target-rows", "1", "--max-files", "5"], "raise max_files"),
+        (["--target-rows", "5"], "give --rows, --counts"),
+        (["--rows", "100", "--target-rows", "1", "--max-files", "5"], "raise --max-files"),
         (["--rows", "1", "--scheme", "hope"], "'exact'"),
         (["--counts", "missing.csv"], "missing.csv cannot be read"),
-        (["--keys-from", "history"], "keys_from 'files'"),
+        (["--keys-from", "history"], "--keys-from files"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line_with_a_remedy(

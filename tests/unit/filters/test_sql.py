@@ -150,6 +150,9 @@ def test_what_can_be_planned_is_read(text: str, tree: dict[str, Any]) -> None:
         ("CAST(x AS DATE) = '2026-01-31'", 6, "only CAST('…' AS DATE)"),
         ("CAST('1' AS INT) = x", 13, "only CAST('…' AS DATE)"),
         ("`` = 1", 1, "the name is empty"),
+        ("ds >= 2026-11-01", 7, "put a date or time in quotes: '2026-11-01'"),
+        ("ds IN (2026-11-01)", 8, "in quotes: '2026-11-01'"),
+        ("ts BETWEEN 2026-11-01T06:00 AND 1", 12, "in quotes: '2026-11-01T06:00'"),
         ("CASE WHEN x THEN 1 END = 1", 1, "unexpected 'CASE'"),
     ],
 )

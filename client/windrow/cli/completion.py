@@ -1,0 +1,78 @@
+"""`--install-completion` and `--show-completion`: Tab completes commands and options."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import shellingham
+import typer
+from typer._completion_classes import completion_init
+from typer._completion_shared import get_completion_script, install
+
+from windrow.errors import WindrowError
+
+# What shells then call windrow with is understood from here on.
+completion_init()
+
+_SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+
+
+class UnknownShellError(WindrowError):
+    """It is not known how to complete commands in this shell."""
+
+    def __init__(self, shell: str) -> None:
+        super().__init__(shell)
+        self.shell = shell
+
+    def __str__(self) -> str:
+        found = f"{self.shell} is not one of them" if self.shell else "no shell was found"
+        return f"commands are completed in bash, zsh, fish and PowerShell, and {found}: set SHELL"
+
+
+def _install(asked: bool) -> None:
+    if asked:
+        shell, path = install(shell=_shell(), prog_name="windrow")
+        typer.echo(f"{shell} completes windrow from its next start on, by {path}")
+        raise typer.Exit
+
+
+def _show(asked: bool) -> None:
+    if asked:
+        script = get_completion_script(
+            prog_name="windrow", complete_var="_WINDROW_COMPLETE", shell=_shell()
+        )
+        typer.echo(script)
+        raise typer.Exit
+
+
+def _shell() -> str:
+    try:
+        shell = str(shellingham.detect_shell()[0])
+    except shellingham.ShellDetectionFailure:
+        # Not run from a shell: that of the user, then.
+        shell = Path(os.environ.get("SHELL", "")).name
+    if shell not in _SHELLS:
+        raise UnknownShellError(shell)
+    return shell
+
+
+InstallCompletion = Annotated[
+    bool,
+    typer.Option(
+        "--install-completion",
+        callback=_install,
+        is_eager=True,
+        help="Let Tab complete commands and options in this shell, and exit.",
+    ),
+]
+ShowCompletion = Annotated[
+    bool,
+    typer.Option(
+        "--show-completion",
+        callback=_show,
+        is_eager=True,
+        help="Show what --install-completion would install, and exit.",
+    ),
+]

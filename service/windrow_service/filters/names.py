@@ -1,0 +1,40 @@
+"""Names of columns, as Spark finds them: without regard to case."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from windrow_service.filters.errors import quote
+
+_MAX_NAMES_SHOWN = 10
+
+
+class ColumnNames:
+    """The names of a table's columns."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = list(names)
+        self._known = set(self._names)
+        self._folded: dict[str, list[str]] = {}
+        for name in self._names:
+            self._folded.setdefault(name.lower(), []).append(name)
+
+    def find(self, name: str) -> str | None:
+        """Return the column of a name: of just that, else the only one but for case."""
+        if name in self._known:
+            return name
+        matches = self._folded.get(name.lower(), [])
+        return matches[0] if len(matches) == 1 else None
+
+    def why_none(self, name: str) -> str:
+        """Return why a name is that of no column, and what may be meant."""
+        if matches := self._folded.get(name.lower(), []):
+            return f"column {quote(name)} may be {' or '.join(matches)}: write it in its exact case"
+        near = difflib.get_close_matches(name.lower(), self._folded, n=3)
+        names = [known for folded in near for known in self._folded[folded]]
+        if names:
+            return f"no column {quote(name)}: did you mean {' or '.join(names)}?"
+        more = ", …" if len(self._names) > _MAX_NAMES_SHOWN else ""
+        shown = ", ".join(self._names[:_MAX_NAMES_SHOWN])
+        return f"no column {quote(name)}: the table has {shown}{more}"

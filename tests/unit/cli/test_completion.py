@@ -1,0 +1,101 @@
+"""Tab completes commands: in a shell that is found, and by scripts that work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+_INSTALLED = {
+    "bash": ".bash_completions/windrow.sh",
+    "zsh": ".zfunc/_windrow",
+    "fish": ".config/fish/completions/windrow.fish",
+}
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Path:
+    """`windrow` as shells know it, by its name alone."""
+    script = tmp_path / "bin" / "windrow"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m windrow.cli "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def _run(
+    command: Path, *words: str | Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    home = command.parents[1]
+    path = f"{command.parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        words,
+        env={**os.environ, "HOME": str(home), "PATH": path, **(environment or {})},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _shell(folder: Path, name: str) -> Path:
+    """Return a shell of this name; any shell of POSIX does, as it is known by its name."""
+    shell = folder / name
+    shell.symlink_to("/bin/sh")
+    return shell
+
+
+@pytest.mark.parametrize("name", _INSTALLED)
+def test_completion_is_shown_and_installed_for_the_shell_that_asks(
+    command: Path, tmp_path: Path, name: str
+) -> None:
+    shell = _shell(tmp_path, name)
+
+    shown = _run(command, shell, "-c", "windrow --show-completion; true")
+    installed = _run(command, shell, "-c", "windrow --install-completion; true")
+
+    script = tmp_path / _INSTALLED[name]
+    assert (shown.stderr, installed.stderr) == ("", "")
+    assert f"complete_{name}" in shown.stdout
+    assert installed.stdout.startswith(f"{name} completes windrow")
+    assert script.read_text().strip() == shown.stdout.strip()
+
+
+def test_a_shell_that_has_no_completion_is_one_line(command: Path, tmp_path: Path) -> None:
+    shell = _shell(tmp_path, "dash")
+
+    done = _run(command, shell, "-c", "windrow --show-completion; true")
+
+    assert "dash is not one of them" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_script_completes_a_command_in_bash(command: Path) -> None:
+    typed = (
+        'eval "$(windrow --show-completion)"; COMP_WORDS=(windrow table re); COMP_CWORD=2; '
+        '_windrow_completion windrow; echo "${COMPREPLY[@]}"'
+    )
+
+    done = _run(command, "bash", "-c", typed)
+
+    assert (done.stdout.split(), done.stderr) == (["register", "refresh"], "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_script_is_answered_what_may_come_next(command: Path, shell: str) -> None:
+    asked = {
+        "_WINDROW_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_ARGS": "windrow table re",
+    }
+
+    done = _run(command, command, environment=asked)
+
+    assert "register" in done.stdout
+    assert "refresh" in done.stdout
+    assert "expire" not in done.stdout
