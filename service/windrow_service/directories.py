@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.locations import canonical_location, lies_under
@@ -36,10 +37,15 @@ class DirectoryInventories:
 
     def locate(self, definition: TableDefinition) -> str:
         """See `Inventories.locate`; links and `..` of a local path are resolved."""
+        return self._located(definition)[0]
+
+    def _located(self, definition: TableDefinition) -> tuple[str, str]:
+        """Return the location, and the topmost folder above it that may be looked into."""
         location = canonical_location(definition.location)
-        if not any(lies_under(location, prefix) for prefix in self._prefixes()):
+        allowed = [prefix for prefix in self._prefixes() if lies_under(location, prefix)]
+        if not allowed:
             raise LocationNotAllowedError(definition.location, self._allowed)
-        return location
+        return location, min(allowed, key=len)
 
     def _prefixes(self) -> list[str]:
         # Each time anew, as links may lead elsewhere by now.
@@ -58,7 +64,8 @@ class DirectoryInventories:
         cancelled: threading.Event,
     ) -> TakenInventory:
         """See `Inventories.take`."""
-        location = self.locate(definition)
+        location, topmost = self._located(definition)
+        refuse_part_of_table(location, topmost)
         tables = [decode_manifest(body) for body in previous_bodies]
         taken = take_inventory(
             location,
@@ -81,6 +88,8 @@ def _wire_progress(progress: InventoryProgress) -> RefreshProgress:
         folders_listed=progress.folders_listed,
         folders_unchanged=progress.folders_unchanged,
         files_found=progress.files_found,
+        files_empty=progress.files_empty,
+        files_uncommitted=progress.files_uncommitted,
         footers_read=progress.footers_read,
         footers_total=progress.footers_total,
     )

@@ -36,12 +36,16 @@ class PublishedInventory:
         table: Its name.
         snapshot: What was published.
         folder_count: Folders that were listed.
+        empty_count: Files of 0 bytes, which were passed over.
+        uncommitted_count: Files that the log of a streaming query does not name.
         seconds: How long it took, publishing included.
     """
 
     table: str
     snapshot: PublishedSnapshot
     folder_count: int
+    empty_count: int
+    uncommitted_count: int
     seconds: float
 
 
@@ -76,6 +80,8 @@ def publish_inventory(
         table=name,
         snapshot=snapshot,
         folder_count=taken.folder_count,
+        empty_count=taken.empty_count,
+        uncommitted_count=taken.uncommitted_count,
         seconds=time.monotonic() - began_s,
     )
 
@@ -106,6 +112,8 @@ def run(name: str, client: Client, *, master: str | None = None, as_json: bool =
                 "table": name,
                 "snapshot": snapshot.model_dump(mode="json"),
                 "folders_listed": published.folder_count,
+                "files_empty": published.empty_count,
+                "files_uncommitted": published.uncommitted_count,
                 "seconds": round(published.seconds, 3),
             }
         )
@@ -118,6 +126,10 @@ def run(name: str, client: Client, *, master: str | None = None, as_json: bool =
     facts.add_row("rows", f"{snapshot.row_count:,}")
     facts.add_row("size", size_text(snapshot.size_bytes))
     facts.add_row("folders listed", f"{published.folder_count:,}")
+    if published.empty_count:
+        facts.add_row("of 0 bytes", f"{published.empty_count:,}, passed over")
+    if published.uncommitted_count:
+        facts.add_row("not committed", f"{published.uncommitted_count:,}, passed over")
     facts.add_row("took", seconds_text(published.seconds))
     show(facts)
 

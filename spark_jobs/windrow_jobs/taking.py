@@ -16,11 +16,12 @@ from pyspark.sql import SparkSession
 from windrow import files
 from windrow.files.assemble import footer_columns
 from windrow.files.chunks import FooterGroup, joined
-from windrow.files.entries import LISTING_SCHEMA, unescape
+from windrow.files.entries import LISTING_SCHEMA, in_folders, unescape, without_empty
 from windrow.files.errors import FileChangedError, InventoryError, LocationError
 from windrow.files.errors import UnreadableFileError as UnreadableError
 from windrow.files.remote import is_remote
 from windrow.files.schema import ColumnNames, FileSchema, check_declared, merge_schemas
+from windrow.files.sinks import keep_committed
 from windrow.files.types import spark_type
 from windrow.models import TableDefinition, TableInfo
 from windrow.spark.placement import require_classic
@@ -52,11 +53,15 @@ class TakenInventory:
         files: Sorted by path. Its schema's metadata lists the columns stored in the files.
         listed_at: When the listing began.
         folder_count: Folders that were listed.
+        empty_count: Files of 0 bytes, which are passed over; those in folders are among `files`.
+        uncommitted_count: Files that the log of a streaming query does not name.
     """
 
     files: pa.Table
     listed_at: datetime
     folder_count: int
+    empty_count: int
+    uncommitted_count: int
 
 
 def take_inventory(
@@ -100,23 +105,37 @@ class _Taking:
 
     def take(self) -> TakenInventory:
         listed_at = datetime.now(timezone.utc)
+        location = self.definition.location
+        (found,) = self._over_executors(partial(tasks.look_around, location), [None])
+        committed, refused = found
+        for folder, reason in refused:
+            raise LocationError(folder, reason)
         listed, folder_count = self._list()
+        uncommitted = listed.schema.empty_table()
+        if committed is not None:
+            listed, uncommitted = keep_committed(location, listed, tasks.decoded(committed))
+        filled, empty = without_empty(listed)
+        listed = pa.concat_tables([filled, in_folders(empty)]).sort_by("path").combine_chunks()
         self.on_progress(f"reading {len(listed):,} footers")
         groups = self._read(listed)
         data = self._data_schema(listed, [group.files for group in groups])
-        footers = footer_columns(groups, None, data, data, kept_has_all=False)
+        footers = footer_columns(
+            groups, None, data, data, file_count=len(listed), kept_has_all=False
+        )
         columns = dict(zip(listed.column_names, listed.columns, strict=True))
         columns |= dict(zip(footers.column_names, footers.columns, strict=True))
         # Only there do files lie on hosts that may run tasks.
-        if self.definition.location.startswith("hdfs:"):
+        if location.startswith("hdfs:"):
             self.on_progress("asking which hosts hold the files")
-            columns["hosts"] = hosts_of(self.spark, self.definition.location, listed["path"])
+            columns["hosts"] = hosts_of(self.spark, location, listed["path"])
         named = [{"name": field.name, "type": spark_type(field.type)} for field in data]
         metadata = {"windrow:columns": json.dumps(named)}
         return TakenInventory(
             files=pa.table(columns).replace_schema_metadata(metadata),
             listed_at=listed_at,
             folder_count=folder_count,
+            empty_count=len(empty),
+            uncommitted_count=len(uncommitted),
         )
 
     def _list(self) -> tuple[pa.Table, int]:

@@ -20,14 +20,28 @@ from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
 from windrow.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow.files.errors import LocationError
 from windrow.files.remote import is_remote, scan_remote_folder
+from windrow.files.sinks import read_sink_log
+from windrow.files.surroundings import refuse_part_of_table
 
 # Files and folders right in some folders; and folder and reason, where one cannot be listed.
+# Files that a streaming query has committed, if one writes the table; and as for `Found`.
+Surroundings: TypeAlias = tuple[bytes | None, list[tuple[str, str]]]
 Found: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
 # `FooterGroup`s as (schema, first path, bounded columns, table); unreadable and changed files.
 Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str, str]], list[str]]
 
 _REMOTE_LISTING_THREADS = 16
 _SHOWN_STDERR_BYTES = 1_000
+
+
+def look_around(location: str, _: None) -> Surroundings:
+    """Make sure that a table is no part of another, and read the log of a streaming query."""
+    try:
+        refuse_part_of_table(location)
+        committed = read_sink_log(location)
+    except LocationError as error:
+        return None, [(error.folder, error.reason)]
+    return None if committed is None else encoded(committed), []
 
 
 def list_folders(location: str, folders: Sequence[str]) -> Found:

@@ -250,10 +250,6 @@ def _text(path: Path) -> None:
     path.write_text("id,name\n1,a\n")
 
 
-def _empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
 def _other_type(path: Path) -> None:
     pq.write_table(pa.table({"id": [[1]], "name": ["a"]}), path)
 
@@ -264,7 +260,6 @@ def _other_type(path: Path) -> None:
         (_truncate, "unreadable-file"),
         (_corrupt_footer, "unreadable-file"),
         (_text, "unreadable-file"),
-        (_empty, "unreadable-file"),
         (_other_type, "schema-conflict"),
     ],
 )

@@ -14,6 +14,7 @@ from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.s3 import S3, s3_server
 from tests.support.servers import free_port, running
+from windrow.files.signs import signs_beside
 from windrow_service.settings import Settings
 
 
@@ -82,7 +83,8 @@ def test_a_small_file_takes_two_requests_and_an_unchanged_one_none(
     again = refresh(http, name)
 
     assert first == {"HEAD": 6, "GET": 6}
-    assert listings == len(s3.requests) == 1 + 3
+    # The location and three days; a log of a query; signs of other formats in two folders above.
+    assert listings == len(s3.requests) == 1 + 3 + 1 + 2 * len(signs_beside())
     assert again["changed"] is False
 
 
@@ -117,7 +119,7 @@ def test_more_folders_than_are_listed_apart_are_listed_at_once(
     status = refresh(http, name)
 
     assert status["snapshot"]["file_count"] == 300
-    assert len(s3.requests) == 2
+    assert len(s3.requests) == 2 + 1 + len(signs_beside())
 
 
 def test_bloom_filters_are_built(http: httpx.Client, name: str, location: str) -> None:
@@ -193,3 +195,53 @@ def test_a_secret_in_a_location_is_refused_and_not_repeated(http: httpx.Client, 
     answer = http.put(f"/tables/{name}", json={"location": "s3://key:hush@tab/t"})
 
     assert "hush" not in problem_of(answer, 422, "invalid-location")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("sign", "below", "words"),
+    [
+        ("events/_delta_log/0.json", "", "is a Delta table"),
+        ("_delta_log/0.json", "", "lies in a Delta table"),
+        ("_delta_log/0.json", "/ds=2026-11-01", "lies in a Delta table"),
+        ("events/ds=2026-11-01/.hoodie_partition_metadata", "", "is a Hudi table"),
+        ("metadata/v1.metadata.json", "", "lies in an Iceberg table"),
+        ("events/metadata/v1.metadata.json", "", "is an Iceberg table"),
+        ("events/ds=2026-11-01/delta_0000001_0000001/b", "", "is of a Hive ACID table"),
+    ],
+)
+def test_tables_of_other_formats_are_refused(
+    http: httpx.Client, s3: S3, name: str, location: str, sign: str, below: str, words: str
+) -> None:
+    s3.client.put_object(Bucket="tab", Key=f"{name}/{sign}", Body=b"{}")
+    http.put(f"/tables/{name}", json={"location": location + below}).raise_for_status()
+
+    detail = problem_of(http.post(f"/tables/{name}/refresh"), 409, "location-unreadable")["detail"]
+
+    assert words in detail
+
+
+def test_files_that_a_streaming_query_has_not_committed_and_empty_ones_are_passed_over(
+    http: httpx.Client, s3: S3, name: str, location: str, tmp_path: Path
+) -> None:
+    days = [path for path in hive.data_files(tmp_path / "events") if "_temporary" not in path]
+    sizes = [(tmp_path / "events" / path).stat().st_size for path in days]
+    entries = [
+        # As Spark knows it.
+        f'{{"path":"s3a://tab/{name}/events/{path}","size":{size},"isDir":false,"action":"add"}}'
+        for path, size in zip(days, sizes, strict=True)
+    ]
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    prefix = f"{name}/events"
+    s3.client.put_object(Bucket="tab", Key=f"{prefix}/ds=2026-11-01/empty", Body=b"")
+
+    plain = refresh(http, name)["progress"]
+    s3.client.put_object(
+        Bucket="tab",
+        Key=f"{prefix}/_spark_metadata/0",
+        Body="\n".join(["v1", *entries[1:]]).encode(),
+    )
+    committed = refresh(http, name)["progress"]
+
+    assert (plain["files_found"], plain["files_empty"], plain["files_uncommitted"]) == (6, 1, 0)
+    assert (committed["files_found"], committed["files_uncommitted"]) == (5, 2)
+    assert planned_paths(http, name) == days[1:]

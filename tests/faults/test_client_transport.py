@@ -491,7 +491,7 @@ def test_a_client_does_all_that_a_coordinator_offers(tmp_path: Path) -> None:
         client.delete_plan(plan.info.plan_id)
         with pytest.raises(errors.NotFoundError):
             client.delete_plan(plan.info.plan_id)
-        (location / "ds=2026-11-01" / "part-00000.parquet").write_bytes(b"")
+        (location / "ds=2026-11-01" / "part-00000.parquet").write_bytes(b"text")
         with pytest.raises(errors.RefreshFailedError, match=r"ds=2026-11-01/part-00000\.parquet"):
             client.refresh("events")
         client.delete_table("events")

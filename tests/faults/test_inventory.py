@@ -130,7 +130,7 @@ def test_a_footer_that_ends_the_process_that_reads_it_is_named(
 
 def test_ten_broken_files_are_named_in_one_error(tmp_path: Path) -> None:
     for number in range(12):
-        (tmp_path / f"{number:02d}").write_bytes(b"")
+        (tmp_path / f"{number:02d}").write_bytes(b"text")
     write(tmp_path, "good")
 
     with pytest.raises(UnreadableFileError) as caught:

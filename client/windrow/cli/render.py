@@ -198,6 +198,10 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
         )
     folders = status.progress.folders_listed + status.progress.folders_unchanged
     said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
+    if status.progress.files_empty:
+        said += f"; {status.progress.files_empty:,} files of 0 bytes passed over"
+    if status.progress.files_uncommitted:
+        said += f"; {status.progress.files_uncommitted:,} files passed over as not committed"
     return message(said, str(_snapshot_text(status.snapshot)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -27,17 +28,20 @@ def footer_columns(
     kept_schema: pa.Schema,
     data_schema: pa.Schema,
     *,
+    file_count: int,
     kept_has_all: bool,
 ) -> pa.Table:
     """Put together what footers say of the n files of a table.
 
-    A column that a file is known to lack is all null there.
+    A column that a file is known to lack is all null there. A file without a footer, as it is
+    empty, has no rows.
 
     Args:
         groups: Footers that were read.
         kept: Rows of the previous inventory to carry over, with a column `row`.
         kept_schema: Data columns of the previous inventory.
         data_schema: Data columns of the table.
+        file_count: n.
         kept_has_all: Whether rows that are carried over lack every column which
             `kept_schema` lacks; else nothing is known of those.
 
@@ -49,6 +53,9 @@ def footer_columns(
     if kept is not None:
         parts.append(_from_previous(kept, kept_schema, fields, has_all=kept_has_all))
     table = pa.concat_tables(parts) if parts else _flat_schema(fields).empty_table()
+    if len(table) < file_count:
+        empty = np.setdiff1d(np.arange(file_count), table["row"].to_numpy())
+        table = pa.concat_tables([table, _of_empty(empty, fields)])
     rows = table["row"].to_numpy()
     if not np.array_equal(rows, np.arange(len(rows))):
         table = table.take(pa.array(np.argsort(rows, kind="stable")))
@@ -70,6 +77,21 @@ def _flat_schema(fields: list[pa.Field]) -> pa.Schema:
             *stats,
         ]
     )
+
+
+def _of_empty(rows: npt.NDArray[np.int64], fields: list[pa.Field]) -> pa.Table:
+    schema = _flat_schema(fields)
+    nothing = {
+        "row": pa.array(rows, pa.int64()),
+        "row_count": pa.array(np.zeros(len(rows), np.int64)),
+        "row_group_offsets": pa.array([[]] * len(rows), schema.field("row_group_offsets").type),
+        "stats_see_nan": pa.array(np.zeros(len(rows), np.bool_)),
+    }
+    columns = [
+        nothing[field.name] if field.name in nothing else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def _from_group(group: FooterGroup, fields: list[pa.Field]) -> pa.Table:

@@ -167,7 +167,7 @@ def read_chunk(
     sizes_bytes: Sequence[int],
     mtimes_ns: Sequence[int],
 ) -> ChunkFooters:
-    """Read the footers of n files.
+    """Read the footers of n files; those of 0 bytes have none, and are in no group.
 
     Arrow ends the process on some damaged footers: run it where that is no harm.
 
@@ -207,6 +207,8 @@ def parse_tails(
             chunk.unreadable.append((path, tail))
         elif tail is None:
             chunk.changed.append(path)
+        elif not sizes_bytes[index]:
+            continue
         else:
             try:
                 metadata = _parse(tail)
@@ -277,8 +279,6 @@ def _read_from(descriptor: int, start: int, end: int) -> bytes:
 
 
 def _parse(tail: bytes) -> Any:
-    if not tail:
-        raise ValueError("it is empty (0 bytes)")
     if tail.endswith(b"PARE"):
         raise ValueError("it is encrypted, and there are no keys for it here")
     return pq.read_metadata(pa.BufferReader(tail))

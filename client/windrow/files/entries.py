@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.files.errors import LocationError
+from windrow.files.signs import (
+    metadata_folders,
+    refuse_file,
+    refuse_folder,
+    refuse_hidden,
+)
 
 LISTING_SCHEMA = pa.schema(
     [
@@ -22,6 +29,7 @@ LISTING_SCHEMA = pa.schema(
 )
 
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
+_SUMMARIES = ("_metadata", "_common_metadata")
 
 
 @dataclass(slots=True)
@@ -46,11 +54,14 @@ class FolderEntries:
 ScanFolder: TypeAlias = Callable[[str, str, FolderEntries], None]
 
 
-def is_hidden(name: str) -> bool:
+def is_hidden(name: str, *, is_folder: bool = False) -> bool:
     """Tell whether Spark passes over a file or folder of this name.
 
-    A partition folder such as `_col=1` is not hidden, a file that is being copied is.
+    A partition folder such as `_col=1` is not hidden, a file that is being copied is. Spark
+    looks for Parquet's summaries, and so into every folder that is called as they begin.
     """
+    if is_folder and name.startswith(_SUMMARIES):
+        return False
     if name.startswith("."):
         return True
     return (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
@@ -69,11 +80,17 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
     """
     absolute = os.path.join(location, folder) if folder else location
     prefix = f"{folder}/" if folder else ""
+    holds_metadata = absolute.rpartition("/")[2] in metadata_folders()
     try:
         with os.scandir(absolute) as listed:
             for entry in listed:
-                if not is_hidden(entry.name):
-                    _add_entry(location, prefix, entry, entries)
+                if is_hidden(entry.name):
+                    refuse_hidden(absolute, entry.name, is_location=not folder)
+                    if not (entry.name.startswith(_SUMMARIES) and entry.is_dir()):
+                        continue
+                elif holds_metadata:
+                    refuse_file(absolute, entry.name)
+                _add_entry(location, prefix, entry, entries)
     except FileNotFoundError as error:
         if not folder:
             raise LocationError(location, "does not exist; give an existing folder") from error
@@ -95,6 +112,7 @@ def _add_entry(location: str, prefix: str, entry: os.DirEntry[str], entries: Fol
         entries.hold_links = True
         _check_link(location, entry)
     elif entry.is_dir():
+        refuse_folder(os.path.dirname(entry.path), entry.name)
         entries.folders.append(prefix + entry.name)
         return
     try:
@@ -141,6 +159,20 @@ def file_table(location: str, entries: FolderEntries) -> pa.Table:
     columns = [paths, pa.array(entries.sizes_bytes, pa.int64())]
     columns.append(pa.array(entries.mtimes_ns, pa.int64()))
     return pa.table(columns, schema=LISTING_SCHEMA)
+
+
+def without_empty(files: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Divide listed files into those that hold something, and those of 0 bytes."""
+    is_empty = pc.equal(files["size_bytes"], 0)
+    return files.filter(pc.invert(is_empty)), files.filter(is_empty)
+
+
+def in_folders(empty: pa.Table) -> pa.Table:
+    """Return those files of 0 bytes whose folders Spark takes for partitions.
+
+    It passes over the files themselves, and wholly over those right in the location.
+    """
+    return empty.filter(pc.match_substring(empty["path"], "/"))
 
 
 def _is_utf8(name: str) -> bool:

@@ -19,6 +19,12 @@ import pyarrow.fs as pafs
 
 from windrow.files.entries import FolderEntries, is_hidden
 from windrow.files.errors import LocationError
+from windrow.files.signs import (
+    metadata_folders,
+    refuse_file,
+    refuse_folder,
+    refuse_hidden,
+)
 
 _CONNECT_TIMEOUT_S = 5.0
 _REQUEST_TIMEOUT_S = 30.0
@@ -83,7 +89,9 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
             if len(apart) <= _MAX_LISTED_APART:
                 _require_named(uri, apart)
                 _add_files(uri, base, "", found, entries)
-                entries.folders += [name for name in apart if not is_hidden(name)]
+                for name in apart:
+                    if _is_shown(uri, name, is_location=True):
+                        entries.folders.append(name)
                 return
         found = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
     except FileNotFoundError as error:
@@ -100,25 +108,88 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
 def _add_files(
     uri: str, base: str, prefix: str, found: list[pafs.FileInfo], entries: FolderEntries
 ) -> None:
-    hidden: dict[str, bool] = {}
+    shown: dict[str, bool] = {}
 
-    def lies_hidden(folder: str) -> bool:
-        if folder not in hidden:
+    def is_shown(folder: str) -> bool:
+        if folder not in shown:
             _require_named(uri, [folder])
             parent, slash, name = folder.rpartition("/")
-            hidden[folder] = is_hidden(name) or (bool(slash) and lies_hidden(parent))
-        return hidden[folder]
+            above = f"{uri}/{parent}" if slash else uri
+            is_location = not (prefix or slash)
+            shown[folder] = _is_shown(above, name, is_location=is_location) and (
+                not slash or is_shown(parent)
+            )
+        return shown[folder]
 
     for info in found:
         if info.type == pafs.FileType.Directory:
             continue
         relative = info.path[len(base) :]
         folder, slash, name = relative.rpartition("/")
-        if (slash and lies_hidden(folder)) or is_hidden(name):
+        if slash and not is_shown(folder):
             continue
+        within = f"{uri}/{folder}" if slash else uri
+        if is_hidden(name):
+            refuse_hidden(within, name, is_location=not (prefix or slash))
+            continue
+        if within.rpartition("/")[2] in metadata_folders():
+            refuse_file(within, name)
         entries.paths.append(prefix + relative)
         entries.sizes_bytes.append(info.size)
         entries.mtimes_ns.append(_planned_mtime_ns(uri, info.mtime_ns))
+
+
+def _is_shown(uri: str, name: str, *, is_location: bool) -> bool:
+    """Tell whether files in a folder of this name count, which lies in another."""
+    if is_hidden(name, is_folder=True):
+        refuse_hidden(uri, name, is_location=is_location)
+        return False
+    refuse_folder(uri, name)
+    return True
+
+
+def names_in(uri: str) -> list[str] | None:
+    """Return the names of what lies right in a folder; None if there is no such folder.
+
+    Args:
+        uri: Absolute path or URI of the folder.
+
+    Raises:
+        LocationError: Its store cannot be reached.
+        OSError: It cannot be listed.
+    """
+    if not is_remote(uri):
+        try:
+            return os.listdir(uri)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+    filesystem, path = _opened(uri)
+    try:
+        found = filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from error
+    # An object store has no empty folders.
+    return [info.base_name for info in found] or None
+
+
+def read_whole_file(uri: str, max_bytes: int) -> bytes:
+    """Return the content of a small file.
+
+    Args:
+        uri: Absolute path or URI.
+        max_bytes: Most bytes to read; what is beyond is left out.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        OSError: It cannot be read.
+    """
+    if not is_remote(uri):
+        with open(uri, "rb") as local:
+            return local.read(max_bytes)
+    filesystem, path = _opened(uri)
+    with filesystem.open_input_stream(path, compression=None) as stream:
+        content: bytes = stream.read(max_bytes)
+    return content
 
 
 def _require_named(uri: str, folders: list[str]) -> None:
@@ -154,7 +225,7 @@ def why_unreadable(error: Exception) -> str:
     text = " ".join(str(error).split())
     if (code := _AWS_ERROR.search(text)) and code[1] in _AWS_REASONS:
         return _AWS_REASONS[code[1]]
-    if "Unable to load lib" in text:
+    if "to load lib" in text:
         return (
             "needs Hadoop's native client and a JVM here: set JAVA_HOME, HADOOP_HOME and CLASSPATH "
             "(`hadoop classpath --glob`)"

@@ -108,6 +108,14 @@ class RefreshProgress(Answer):
         default=0, description="Folders that were not listed, as they hold what they held."
     )
     files_found: int = 0
+    files_empty: int = Field(
+        default=0, description="Files of 0 bytes, which are passed over, as Spark does."
+    )
+    files_uncommitted: int = Field(
+        default=0,
+        description="Files that the log of a Spark streaming query (`_spark_metadata`) does not "
+        "name, which are passed over, as Spark does.",
+    )
     footers_read: int = 0
     footers_total: int = 0
 

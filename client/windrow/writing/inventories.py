@@ -82,7 +82,7 @@ def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> Loca
     """
     groups = joined(_footers(folder, listed))
     data = merge_schemas([group.files for group in groups], partitions)
-    footers = footer_columns(groups, None, data, data, kept_has_all=False)
+    footers = footer_columns(groups, None, data, data, file_count=len(listed), kept_has_all=False)
     columns = dict(zip(listed.column_names, listed.columns, strict=True))
     columns |= dict(zip(footers.column_names, footers.columns, strict=True))
     named = [{"name": field.name, "type": spark_type(field.type)} for field in data]

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
 from windrow.files.assemble import footer_columns
-from windrow.files.entries import ScanFolder
+from windrow.files.entries import ScanFolder, in_folders
 from windrow.files.schema import (
     ColumnNames,
     FileSchema,
@@ -132,7 +132,7 @@ def take_inventory(
         known = KnownListing(files=previous.files, folders=previous.folders)
     listing = list_again(location, meter, known, scan, clock_ns)
     files = listing.files
-    partitions = partitions_of(files, columns, partition_types, previous)
+    partitions = _partitions_with(listing.empty, files, columns, partition_types, previous)
     buckets = bucket_numbers(files["path"], bucket_count)
     kept_rows = unchanged(files, previous)
     kept_count = len(kept_rows) - kept_rows.null_count
@@ -169,6 +169,19 @@ def take_inventory(
         footers_read=read_count,
         folders=listing.folders,
     )
+
+
+def _partitions_with(
+    empty: pa.Table,
+    files: pa.Table,
+    columns: pa.Schema | None,
+    partition_types: pa.Schema | None,
+    previous: PreviousInventory | None,
+) -> Partitions:
+    """Return the partition columns of files, typed as if empty ones were among them."""
+    everything = pa.concat_tables([files, in_folders(empty)])
+    partitions = partitions_of(everything, columns, partition_types, previous)
+    return replace(partitions, values=partitions.values.slice(0, len(files)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +229,7 @@ class _FooterReader:
             kept,
             previous.data_schema if previous is not None else _NO_COLUMNS,
             data_schema,
+            file_count=len(kept_rows),
             kept_has_all=previous is not None and previous.has_all_columns,
         )
         return data_schema, footers, len(fresh)

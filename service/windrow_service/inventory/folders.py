@@ -16,7 +16,7 @@ import pyarrow as pa
 import xxhash
 
 # Bump when what is kept is to be understood otherwise; what another version kept is not used.
-_VERSION = b"1"
+_VERSION = b"2"
 _DIGEST_BYTES = 16
 _STATE_SCHEMA = pa.schema(
     [

@@ -22,6 +22,9 @@ class InventoryProgress:
         folders_listed: Folders that were listed.
         folders_unchanged: Folders that were not, as they hold what they held.
         files_found: Files in the folders that were listed; all once the listing is complete.
+        files_empty: Files of 0 bytes, which are passed over; known once the listing is complete.
+        files_uncommitted: Files that are passed over as the log of the streaming query does not
+            name them; known once the listing is complete.
         footers_read: Files whose footer was read.
         footers_total: Files whose footer is to be read; 0 until the listing is complete.
     """
@@ -30,6 +33,8 @@ class InventoryProgress:
     folders_listed: int = 0
     folders_unchanged: int = 0
     files_found: int = 0
+    files_empty: int = 0
+    files_uncommitted: int = 0
     footers_read: int = 0
     footers_total: int = 0
 

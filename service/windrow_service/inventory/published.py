@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -46,7 +48,8 @@ def accept_inventory(
     """Check a published inventory and give it the form of one taken here.
 
     Statistics and Bloom filters that are not published are carried over of files that the
-    previous inventory has, unchanged, and are unknown of others.
+    previous inventory has, unchanged, and are unknown of others. A file of 0 bytes is passed
+    over, but the partition values of its folders count where their types are inferred.
 
     Args:
         published: `path`, `size_bytes`, `mtime_ns`, `row_count`, and where known the other
@@ -65,9 +68,13 @@ def accept_inventory(
     """
     check_names(published)
     refuse_beyond(stats_bytes(len(published), columns), max_bytes)
-    rows = Rows(published)
-    paths = rows.paths()
+    paths = Rows(published).paths()
     partitions = partitions_of(pa.table({"path": paths}), None, partition_types, previous)
+    rows = Rows(published, _filled(Rows(published)))
+    if len(rows.numbers) < len(published):
+        filled = pa.array(rows.numbers)
+        paths = paths.take(filled)
+        partitions = replace(partitions, values=partitions.values.take(filled))
     folders = {name.lower() for name in partitions.schema.names}
     data_schema = pa.schema([field for field in columns if field.name.lower() not in folders])
     schema = inventory_schema(data_schema, partitions.schema, chosen_columns(bloom, data_schema))
@@ -133,6 +140,12 @@ def accept_delta(
         row = rows.numbers[pc.index(pc.starts_with(paths, where), True).as_py()]
         raise InvalidInventoryError(f"column 'path', row {row}: {error}") from error
     return Delta(added=_by_path(added), removed=removed, carried=carried)
+
+
+def _filled(rows: Rows) -> npt.NDArray[np.int64]:
+    """Return which rows are of files that hold something: Spark passes over the others."""
+    sizes_bytes, row_counts = (rows.column(name) for name in ("size_bytes", "row_count"))
+    return np.flatnonzero(sizes_bytes.to_numpy() | row_counts.to_numpy())
 
 
 def _is_added(published: pa.Table) -> Bools:

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.entries import LISTING_SCHEMA, ScanFolder, scan_local_folder
+from windrow.files.entries import (
+    LISTING_SCHEMA,
+    ScanFolder,
+    scan_local_folder,
+    without_empty,
+)
 from windrow.files.remote import is_remote, scan_remote_folder
+from windrow.files.sinks import keep_committed, read_sink_log
 from windrow_service.inventory.folders import decode_folders, encode_folders
 from windrow_service.inventory.listing import Listing, list_with
 from windrow_service.inventory.progress import ProgressMeter
@@ -35,12 +41,14 @@ class Relisting:
     """The files of a table.
 
     Attributes:
-        files: `LISTING_SCHEMA`, sorted by the bytes of the path.
+        files: `LISTING_SCHEMA`, sorted by the bytes of the path; none of them empty.
+        empty: Files of 0 bytes, which Spark passes over. Their folders count.
         folder_count: How many folders were listed, the location included.
         folders: What the folders were, for the next time; None where that tells nothing.
     """
 
     files: pa.Table
+    empty: pa.Table
     folder_count: int
     folders: bytes | None
 
@@ -69,24 +77,37 @@ def list_again(
     if known is not None and known.folders is not None:
         folders = decode_folders(known.folders, location, len(known.files))
     scan = scan or (scan_remote_folder if is_remote(location) else scan_local_folder)
+    committed = read_sink_log(location)
     listing = list_with(location, meter, scan, folders, clock_ns)
     files = listing.files
     if known is not None and listing.unchanged:
         files = _with_unchanged(listing, known.files)
-    meter.enter(files_found=len(files))
+    uncommitted = files.schema.empty_table()
+    if committed is not None:
+        files, uncommitted = keep_committed(location, files, committed)
+    files, empty = without_empty(files)
+    meter.enter(files_found=len(files), files_empty=len(empty), files_uncommitted=len(uncommitted))
+    stamps = listing.stamps
+    if stamps is not None:
+        # What was passed over there is not known the next time.
+        again = _folders_of(pa.concat_tables([empty, uncommitted]))
+        stamps = {**stamps, **dict.fromkeys(again.unique().to_pylist())}
     return Relisting(
         files=files.combine_chunks(),
+        empty=empty,
         folder_count=listing.folder_count,
-        folders=None
-        if listing.stamps is None
-        else encode_folders(location, listing.stamps, len(files)),
+        folders=None if stamps is None else encode_folders(location, stamps, len(files)),
     )
 
 
 def _with_unchanged(listing: Listing, known: pa.Table) -> pa.Table:
     known = known.select(LISTING_SCHEMA.names)
-    folders = pc.replace_substring_regex(known["path"], "/?[^/]*$", "")
-    stayed = known.filter(pc.is_in(folders, pa.array(listing.unchanged, pa.string())))
+    unchanged = pa.array(listing.unchanged, pa.string())
+    stayed = known.filter(pc.is_in(_folders_of(known), unchanged))
     if not len(listing.files):
         return stayed
     return pa.concat_tables([stayed, listing.files]).sort_by("path")
+
+
+def _folders_of(files: pa.Table) -> pa.ChunkedArray:
+    return pc.replace_substring_regex(files["path"], "/?[^/]*$", "")

@@ -214,3 +214,13 @@ def test_a_bucket_that_the_table_does_not_have_is_named_with_its_row() -> None:
 def test_a_delta_without_its_column_change_is_refused() -> None:
     with pytest.raises(InvalidInventoryError, match="column 'change' is missing"):
         accept_delta(published(), schema=SCHEMA, bucket_count=None, max_bytes=MIB)
+
+
+def test_a_published_file_of_0_bytes_is_passed_over_but_for_its_folder() -> None:
+    empty = {"size_bytes": [10, 0, 30], "row_count": [5, 0, 7]}
+
+    inventory = accept(published(**empty, path=["month=1/a", "month=x/b", "month=2/c"]))
+
+    assert inventory.files["path"].to_pylist() == ["month=1/a", "month=2/c"]
+    assert inventory.files["partition"].to_pylist() == [{"month": "1"}, {"month": "2"}]
+    assert inventory.added_count == 2

@@ -1,0 +1,147 @@
+"""Signs that a folder belongs to another table format, where not every file holds current rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from windrow.files.errors import LocationError
+
+SINK_LOG = "_spark_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a folder is, and how its rows are read."""
+
+    name: str
+    remedy: str
+
+
+def _of_format(name: str, reader: str) -> Kind:
+    return Kind(
+        name,
+        f"read it with {reader}, or write its rows to a folder of their own and register that",
+    )
+
+
+_DELTA = _of_format("a Delta table", "Spark's Delta reader")
+_HUDI = _of_format("a Hudi table", "Spark's Hudi reader")
+_ICEBERG = _of_format("an Iceberg table", "Spark's Iceberg reader")
+_PAIMON = _of_format("a Paimon table", "Spark's Paimon reader")
+_ACID = _of_format("a Hive ACID table", "Hive")
+_SINK = Kind(
+    "the output of a Spark streaming query",
+    "register the folder that holds the log itself",
+)
+
+# Hidden names, which no listing shows.
+_HIDDEN = {"_delta_log": _DELTA, ".hoodie": _HUDI, SINK_LOG: _SINK}
+_HOODIE_PARTITION = ".hoodie_partition_metadata"
+# Folders, and what their files are called.
+_METADATA = {
+    "metadata": (re.compile(r"\.metadata\.json(\.gz)?$"), _ICEBERG),
+    "schema": (re.compile(r"^schema-[0-9]+$"), _PAIMON),
+}
+_ACID_FOLDER = re.compile(r"(base_[0-9]+|(delete_)?delta_[0-9]+_[0-9]+(_[0-9]+)?)(_v[0-9]+)?")
+# As Hive pads its numbers: a table of plain files may well lie in a folder `base_2`.
+_ACID_LOCATION = re.compile(
+    r"(base_0[0-9]{6}|base_[0-9]{7,}_v[0-9]{7,}|(delete_)?delta_[0-9]{7,}_[0-9]{7,}(_[0-9]+)?"
+    r"(_v[0-9]+)?)"
+)
+
+
+def refuse_hidden(folder: str, name: str, *, is_location: bool = False) -> None:
+    """Refuse a hidden name that is the sign of another format.
+
+    Args:
+        folder: Absolute path or URI of what it lies in.
+        name: Of a file or folder.
+        is_location: Whether the folder is the table's location, whose streaming log is followed.
+
+    Raises:
+        LocationError: It is one.
+    """
+    kind = _HIDDEN.get(name)
+    if kind is None and name.startswith(_HOODIE_PARTITION):
+        kind = _HUDI
+    if kind is not None and not (kind is _SINK and is_location):
+        raise LocationError(folder, _reason(f"is {kind.name}", f"it holds {name!r}", kind))
+
+
+def refuse_folder(folder: str, name: str) -> None:
+    """Refuse a folder whose name another format has given it.
+
+    Raises:
+        LocationError: It is of another format.
+    """
+    if _ACID_FOLDER.fullmatch(name):
+        raise LocationError(folder, _reason(f"is of {_ACID.name}", f"it holds {name!r}", _ACID))
+
+
+def refuse_file(folder: str, name: str) -> None:
+    """Refuse a file that another format keeps about its table.
+
+    Args:
+        folder: Absolute path or URI of what it lies in.
+        name: Its own.
+
+    Raises:
+        LocationError: It is one.
+    """
+    table, _, last = folder.rpartition("/")
+    sign = _METADATA.get(last)
+    if sign is not None and sign[0].search(name):
+        held = f"it holds {f'{last}/{name}'!r}"
+        raise LocationError(table, _reason(f"is {sign[1].name}", held, sign[1]))
+
+
+def metadata_folders() -> tuple[str, ...]:
+    """Return the names of folders whose files `refuse_file` looks at."""
+    return tuple(_METADATA)
+
+
+def signs_beside() -> tuple[str, ...]:
+    """Return the names to look for in the folders above a location."""
+    return (*_HIDDEN, *_METADATA)
+
+
+def refuse_below(location: str, above: str, sign: str, names: list[str] | None) -> None:
+    """Refuse a location that lies in a table of another format.
+
+    Args:
+        location: Absolute path or URI.
+        above: A folder that it lies in.
+        sign: One of `signs_beside`, which `above` holds.
+        names: What lies in `sign`; None if it is not there, or cannot be seen.
+
+    Raises:
+        LocationError: It does.
+    """
+    if names is None:
+        return
+    kind, held = _HIDDEN.get(sign), sign
+    if sign in _METADATA:
+        pattern, named = _METADATA[sign]
+        found = next(filter(pattern.search, names), None)
+        kind, held = (named, f"{sign}/{found}") if found is not None else (None, sign)
+    if kind is not None:
+        where = f"{above!r} holds {held!r}"
+        raise LocationError(location, _reason(f"lies in {kind.name}", where, kind))
+
+
+def refuse_location(location: str) -> None:
+    """Refuse a location whose own name another format has given it.
+
+    Raises:
+        LocationError: It is of another format.
+    """
+    if _ACID_LOCATION.fullmatch(location.rpartition("/")[2]):
+        raise LocationError(location, _reason(f"is of {_ACID.name}", "by its name", _ACID))
+
+
+def _reason(what: str, why: str, kind: Kind) -> str:
+    return (
+        f"{what} ({why}), where not every file holds current rows, and Windrow reads plain folders "
+        f"only: {kind.remedy}"
+    )

@@ -1,0 +1,55 @@
+"""What lies above a table's location: it may be a part of another format's table."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+from windrow.files.errors import LocationError
+from windrow.files.remote import is_remote, names_in
+from windrow.files.signs import refuse_below, refuse_location, signs_beside
+
+# There, to look is to wait for an answer.
+_THREADS = 16
+
+
+def refuse_part_of_table(location: str, topmost: str = "") -> None:
+    """Refuse a location that lies in a table of another format, or is named as a part of one.
+
+    A folder above that cannot be listed says nothing.
+
+    Args:
+        location: Absolute path, or URI.
+        topmost: The last of the folders above to look into, as a path or URI that the location
+            begins with; the root of the file system or store by default.
+
+    Raises:
+        LocationError: It does.
+    """
+    refuse_location(location)
+    asked = list(product(_folders_above(location, topmost), signs_beside()))
+    with ThreadPoolExecutor(_THREADS if is_remote(location) else 1) as threads:
+        for (above, sign), names in zip(asked, threads.map(_names, asked), strict=True):
+            refuse_below(location, above, sign, names)
+
+
+def _names(asked: tuple[str, str]) -> list[str] | None:
+    above, sign = asked
+    try:
+        return names_in(f"{above.rstrip('/')}/{sign}")
+    except (LocationError, OSError):
+        return None
+
+
+def _folders_above(location: str, topmost: str) -> list[str]:
+    """Return the folders above a location, the nearest first."""
+    root = "/"
+    if is_remote(location):
+        scheme, _, rest = location.partition("://")
+        root = f"{scheme}://{rest.partition('/')[0]}"
+    root = topmost or root
+    found = []
+    while location != root:
+        location = location.rpartition("/")[0] or "/"
+        found.append(location)
+    return found
