@@ -12,6 +12,10 @@ _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
 # As Hadoop's users write them, and the scheme that is kept.
 REMOTE_SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "hdfs": "hdfs"}
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
+# Those of C0 and C1; they would forge lines in logs and terminals.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# And the surrogates in place of bytes that are not UTF-8.
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+(?::[0-9]{1,5})?)?")
 
 
@@ -27,8 +31,8 @@ def canonical_location(location: str) -> str:
     """
     scheme = _SCHEME.match(location)
     shown = _shown(location)
-    if "\0" in location:
-        raise InvalidLocationError(shown, "holds a null character: leave it out")
+    if _CONTROL.search(location):
+        raise InvalidLocationError(shown, "holds a control character: leave it out")
     if scheme and scheme[1].lower() in REMOTE_SCHEMES:
         return _canonical_uri(shown, scheme, location[scheme.end() :])
     if scheme and scheme[1].lower() != "file":
@@ -46,7 +50,13 @@ def canonical_location(location: str) -> str:
         raise InvalidLocationError(
             shown, "is not absolute: begin it with '/', or with 's3://', 'hdfs://' or 'gs://'"
         )
-    return os.path.realpath(path)
+    real = os.path.realpath(path)
+    if _UNFIT.search(real):
+        raise InvalidLocationError(
+            shown,
+            "leads to a folder whose name holds a control character or is not UTF-8: rename it",
+        )
+    return real
 
 
 def lies_under(location: str, prefix: str) -> bool:

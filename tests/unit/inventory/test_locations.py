@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_location_is_kept_in_one_spelling(written: str, kept: str) -> None:
         ("hdfs://host:port/t", "host"),
         ("ftp://host/t", "ftp: is not supported"),
         ("t", "not absolute"),
-        ("s3://bucket/\0", "null"),
+        ("s3://bucket/\0", "control"),
     ],
 )
 def test_what_is_no_location_is_refused_with_the_remedy(location: str, word: str) -> None:
@@ -92,3 +93,22 @@ def test_links_of_a_local_location_are_resolved(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
 
     assert canonical_location(f"file:{tmp_path}/link/x/..") == str(tmp_path / "real")
+
+
+@pytest.mark.parametrize("character", ["\0", "\n", "\r", "\x1b", "\x7f", "\x85", "\x9f"])
+@pytest.mark.parametrize("before", ["/data/a", "file:///data/a", "s3://bucket/a", "hdfs://h/a"])
+def test_a_control_character_is_refused(before: str, character: str) -> None:
+    with pytest.raises(InvalidLocationError, match="holds a control character") as caught:
+        canonical_location(f"{before}{character}b")
+
+    assert character not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"a\xffb"])
+def test_a_link_to_a_folder_with_such_a_name_is_refused(tmp_path: Path, name: bytes) -> None:
+    target = os.path.join(os.fsencode(tmp_path), name)
+    os.mkdir(target)
+    os.symlink(target, tmp_path / "link")
+
+    with pytest.raises(InvalidLocationError, match="rename it"):
+        canonical_location(f"{tmp_path}/link")
