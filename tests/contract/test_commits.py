@@ -18,6 +18,7 @@ from tests.support import hive
 from tests.support.looking import planned_ids
 from tests.support.writers import report_of, stage
 from windrow.client import Client
+from windrow.errors import ProblemError
 from windrow.models import PublishedSnapshot, WriteMode
 from windrow.writing import begin, recover
 from windrow.writing.errors import (
@@ -258,16 +259,59 @@ def test_rows_that_the_coordinator_refuses_are_told_of_and_hold_nobody_up(
     client: Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
-    client.register_table(name, str(location), partition_columns={"ds": "date"})
+    client.register_table(name, str(location), bucket_spec={"columns": ["id"], "count": 2})
     client.refresh(name)
 
     with pytest.raises(UnpublishedError, match=f"then `windrow table refresh {name}`"):
-        write(client, name, {"ds=yesterday/new.parquet": [1]})
+        write(client, name, {f"{DAY}/part-0_00002.parquet": [1]})
 
     assert next(client.writes(name)).state == "published"
     assert not (location / "_windrow").exists()
-    (location / "ds=yesterday" / "new.parquet").unlink()
-    (location / "ds=yesterday").rmdir()
+    (location / DAY / "part-0_00002.parquet").unlink()
+    assert_known(client, name)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "reason"),
+    [
+        ("timestamp", "2026-11-01 01%3A30%3A00", "'2026-11-01 01:30:00' .* timestamp with an off"),
+        ("date", "yesterday", "'yesterday' is no value of partition column 'p', which is date"),
+        ("decimal(3,1)", "100.5", "which is decimal"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_folder_that_a_refresh_would_not_read_is_refused_before_anything_moves(
+    client: Client,
+    name: str,
+    location: Path,
+    type_: str,
+    value: str,
+    reason: str,
+    mode: WriteMode,
+) -> None:
+    client.register_table(name, str(location), partition_columns={"p": type_})
+
+    with pytest.raises(StagedFilesError, match=reason):
+        write(client, name, {f"p={value}/new.parquet": [1]}, mode)
+
+    assert hive.data_files(location) == []
+    client.refresh(name)
+    write(client, name, {"p=__HIVE_DEFAULT_PARTITION__/new.parquet": [1]}, mode)
+    assert_known(client, name)
+
+
+def test_a_table_whose_folders_hold_local_times_is_refreshed_as_the_message_says(
+    client: Client, name: str, location: Path
+) -> None:
+    hive.write_file(location / "at=2026-11-01 01%3A30%3A00" / "old.parquet", [1])
+    client.register_table(name, str(location), partition_columns={"at": "timestamp"})
+
+    with pytest.raises(ProblemError, match="declare the column as timestamp_ntz or string"):
+        client.refresh(name)
+
+    client.register_table(name, str(location), partition_columns={"at": "timestamp_ntz"})
+    client.refresh(name)
+    write(client, name, {"at=2026-11-01 01%3A30%3A00.5/new.parquet": [2]})
     assert_known(client, name)
 
 

@@ -28,8 +28,11 @@ LISTING_SCHEMA = pa.schema(
     ]
 )
 
+HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 _SUMMARIES = ("_metadata", "_common_metadata")
+_ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
 
 @dataclass(slots=True)
@@ -65,6 +68,11 @@ def is_hidden(name: str, *, is_folder: bool = False) -> bool:
     if name.startswith("."):
         return True
     return (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def escape(text: str) -> str:
+    """Return a partition value as Spark writes it into a folder's name."""
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def unescape(text: str) -> str:

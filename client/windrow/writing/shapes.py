@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windrow.files.arrays import make_struct
-from windrow.files.entries import unescape
+from windrow.files.entries import HIVE_DEFAULT_PARTITION, unescape
+from windrow.files.partition_values import (
+    InvalidValueError,
+    convert,
+    describe_type,
+    partition_type,
+)
 from windrow.models import TableInfo, WriteMode
 from windrow.writing.errors import StagedFilesError
 from windrow.writing.inventories import LocalInventory
@@ -46,6 +52,38 @@ def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
             folder = "".join(f"{name}=…/" for name in partitions) or "no folder"
             reason = f"the table's files lie in {folder}: partition the data alike"
             raise StagedFilesError(table.name, path, reason)
+
+
+def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
+    """Make sure that a refresh will read the partition values of staged files.
+
+    Args:
+        table: The table; columns that it declares no type for take whatever there is.
+        paths: Of the staged files, in folders as the table's are.
+        partitions: Names of the table's partition columns.
+
+    Raises:
+        StagedFilesError: A folder's value is none of its column's declared type.
+    """
+    declared = table.definition.partition_columns or []
+    types = {column.name.lower(): partition_type(column.type) for column in declared}
+    first = {path.rpartition("/")[0]: path for path in reversed(paths)}
+    levels = zip(*(folder.split("/") for folder in first), strict=True) if partitions else ()
+    for name, level in zip(partitions, levels, strict=False):
+        type_ = types.get(name.lower())
+        if type_ is None:
+            continue
+        texts = [folder.partition("=")[2] for folder in level]
+        values = [None if text == HIVE_DEFAULT_PARTITION else text for text in texts]
+        try:
+            convert(pa.array(values, pa.string()), type_)
+        except InvalidValueError as error:
+            raise StagedFilesError(
+                table.name,
+                list(first.values())[error.index],
+                f"{unescape(texts[error.index])!r} is no value of partition column {name!r}, "
+                f"which is {describe_type(type_)}",
+            ) from error
 
 
 def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> bool:

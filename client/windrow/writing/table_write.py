@@ -30,7 +30,7 @@ from windrow.writing.inventories import LocalInventory, list_local, take_local
 from windrow.writing.leases import Lease
 from windrow.writing.preparing import Preparation, Replaced, replaced_files
 from windrow.writing.recovery import recover
-from windrow.writing.shapes import check_layout, is_a_change, partition_names
+from windrow.writing.shapes import check_layout, check_values, is_a_change, partition_names
 from windrow.writing.staging import Staging, local_location
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ class TableWrite:
         partitions = partition_names(self.table, self._mode, staged)
         paths = listed["path"].to_pylist()
         check_layout(self.table, paths, partitions)
+        check_values(self.table, paths, partitions)
         try:
             return take_local(folder, listed, partitions)
         except InventoryError as error:

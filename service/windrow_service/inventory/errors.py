@@ -110,9 +110,11 @@ class PartitionValueError(InventoryError):
         self.type = type_
 
     def __str__(self) -> str:
+        # Such as Spark writes, in the time zone of whoever did.
+        other = "timestamp_ntz or string" if self.type.startswith("timestamp with") else "string"
         return (
             f"folder {self.folder!r}: {self.value!r} is not a {self.type}, the declared type of "
-            f"partition column {self.column!r}; rename the folder, or declare the column as string"
+            f"partition column {self.column!r}; rename the folder, or declare the column as {other}"
         )
 
 

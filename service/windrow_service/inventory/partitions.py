@@ -10,7 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.arrays import flat, make_struct
-from windrow.files.entries import unescape
+from windrow.files.entries import HIVE_DEFAULT_PARTITION, unescape
+from windrow.files.partition_values import (
+    InvalidValueError,
+    convert,
+    describe_type,
+    infer_type,
+    is_partition_type,
+)
 from windrow.files.schema import ColumnNames
 from windrow_service.inventory.errors import (
     BucketNumberError,
@@ -18,15 +25,6 @@ from windrow_service.inventory.errors import (
     PartitionValueError,
     UnknownTypeError,
 )
-from windrow_service.inventory.partition_values import (
-    InvalidValueError,
-    convert,
-    describe_type,
-    infer_type,
-    is_partition_type,
-)
-
-HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 # What Spark writes (part-00000-<uuid>_00003.c000.snappy.parquet), and what Hive does
 # (000003_0, 000003_0_copy_1, bucket_00003, bucket_00003_0), with or without a suffix.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from windrow.files.partition_values import is_partition_type, partition_type
 from windrow_service.inventory import UnknownTypeError, arrow_type, spark_type
 
 TYPES = {
@@ -108,3 +109,27 @@ def test_what_spark_has_no_type_for_is_named(type_: pa.DataType) -> None:
         spark_type(type_)
 
     assert caught.value.text == str(type_)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INTEGER",
+        "long",
+        "Decimal( 9, 2 )",
+        "decimal",
+        "dec(5)",
+        "varchar(3)",
+        "real",
+        "timestamp_ltz",
+    ],
+)
+def test_a_writer_knows_the_types_of_partitions_as_the_coordinator_does(text: str) -> None:
+    assert partition_type(text) == arrow_type(text)
+
+
+@pytest.mark.parametrize("text", TYPES)
+def test_a_writer_knows_a_type_for_each_that_folders_can_hold(text: str) -> None:
+    type_ = arrow_type(text)
+
+    assert partition_type(text) == (type_ if is_partition_type(type_) else None)

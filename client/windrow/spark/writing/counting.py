@@ -15,7 +15,7 @@ from windrow.models import MAX_WRITE_KEYS, BucketSpec, KeyCounts
 from windrow.models import Column as WireColumn
 from windrow.spark.writing.columns import bucket_of, keys_of, named
 from windrow.spark.writing.errors import TooManyKeysError
-from windrow.spark.writing.values import wire_values
+from windrow.spark.writing.values import UnfitValueError, wire_values
 
 # A hash is summed in three parts, none of which overflows a long before 2^41 rows.
 _PART_BITS = 22
@@ -65,7 +65,7 @@ def count_rows(
 
     Raises:
         TooManyKeysError: There are more keys than a plan may have.
-        InvalidValueError: A value is none of its column's type.
+        UnfitValueError: A value cannot be read back from a folder of the table.
     """
     names = [column.name for column in partition_columns]
     keys = [key.cast("string").alias(f"k{at}") for at, key in enumerate(keys_of(df, names))]
@@ -80,7 +80,7 @@ def count_rows(
     totals = {_ROWS: sum(rows)}
     totals |= {part: sum(value or 0 for value in found[part].to_pylist()) for part in _PARTS}
     values = [
-        wire_values(column, found[f"k{at}"].to_pylist())
+        wire_values(column, _texts(column, found[f"k{at}"]))
         for at, column in enumerate(partition_columns)
     ]
     sums = row_sums(totals)
@@ -95,6 +95,16 @@ def count_rows(
         ),
         sums,
     )
+
+
+def _texts(column: WireColumn, found: pa.ChunkedArray) -> list[str | None]:
+    try:
+        return list(found.to_pylist())
+    except UnicodeDecodeError as error:
+        raise UnfitValueError(
+            f"partition column {column.name!r} holds bytes that are no text in UTF-8, and folders "
+            "are named by text: write `hex` of it"
+        ) from error
 
 
 def sum_rows(df: DataFrame, partition_columns: Iterable[str]) -> RowSums:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
     ByteType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -16,14 +21,32 @@ from pyspark.sql.types import (
     LongType,
     NullType,
     ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from windrow.models import Column, TableInfo, WriteMode
 from windrow.spark.types import spark_schema
 from windrow.spark.writing.columns import named
 from windrow.spark.writing.errors import UnfitRowsError
+from windrow.spark.writing.values import is_instant
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+# Whose text Spark makes folders of.
+_FOLDER_TYPES = (
+    *_INTEGERS,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    NullType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 
 def partition_columns_of(table: TableInfo) -> list[Column]:
@@ -37,7 +60,9 @@ def partition_columns_of(table: TableInfo) -> list[Column]:
 def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
     """Return rows with the table's columns: in its order, spelled and typed as it has them.
 
-    Partition columns keep their types, as folders hold them as text.
+    Partition columns keep their types, as folders hold them as text. Only instants become text
+    here, in UTC and with a `Z`: in a session's time zone they would have no offset, and be others
+    for the next reader.
 
     Args:
         df: The rows; names are compared as Spark does, whatever their case.
@@ -61,7 +86,14 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
         raise UnfitRowsError(
             table.name, f"they lack {_listed(missing)}; add it with `withColumn`, null if need be"
         )
-    keys = [named(own[column.name.lower()]).alias(column.name) for column in partition]
+    conflicts = []
+    keys = []
+    for column in partition:
+        name = own[column.name.lower()]
+        type_ = df.schema[name].dataType
+        if not _names_folders(type_, column):
+            conflicts.append(_conflict(name, type_, column))
+        keys.append(_folder_value(named(name), type_, column).alias(column.name))
     known = {column.name.lower() for column in partition}
     if wanted is None:
         data = [named(name) for lower, name in own.items() if lower not in known]
@@ -74,19 +106,18 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
                 f"the table has no {_listed(unknown)}; drop it, or register the table with it",
             )
         types = spark_schema(wanted)
-        conflicts = []
         data = []
         for column, field in zip(wanted, types.fields, strict=True):
             name = own[column.name.lower()]
             type_ = df.schema[name].dataType
             if not _goes_into(type_, field.dataType):
-                conflicts.append(f"{name!r} is {type_.simpleString()}, in the table {column.type}")
+                conflicts.append(_conflict(name, type_, column))
             chosen = named(name)
             if type_.simpleString() != field.dataType.simpleString():
                 chosen = chosen.cast(field.dataType)
             data.append(chosen.alias(column.name))
-        if conflicts:
-            raise UnfitRowsError(table.name, f"{'; '.join(conflicts)}; cast what differs")
+    if conflicts:
+        raise UnfitRowsError(table.name, f"{'; '.join(conflicts)}; cast what differs")
     if not data:
         raise UnfitRowsError(table.name, "they have partition columns alone, and files hold none")
     return df.select(*data, *keys)
@@ -102,6 +133,31 @@ def _data_columns(
             return None
         columns = snapshot.columns
     return [column for column in columns if column.name.lower() not in partition_columns]
+
+
+def _names_folders(type_: DataType, column: Column) -> bool:
+    """Tell whether the text of a type's values can be that of a partition column."""
+    if not isinstance(type_, _FOLDER_TYPES):
+        return False
+    # Their text never has an offset.
+    return not (is_instant(column) and isinstance(type_, (DateType, TimestampNTZType)))
+
+
+def _folder_value(value: SparkColumn, type_: DataType, column: Column) -> SparkColumn:
+    if isinstance(type_, NullType):
+        return value.cast("string")
+    if not (is_instant(column) and isinstance(type_, TimestampType)):
+        return value
+    # Not through local time, of which an hour is there twice each autumn.
+    seconds = (F.unix_micros(value) / F.lit(1_000_000).cast("decimal(7,0)")).cast("decimal(18,6)")
+    epoch = F.lit("1970-01-01").cast("timestamp_ntz")
+    nothing = F.lit(0)
+    in_utc = epoch + F.make_dt_interval(nothing, nothing, nothing, seconds)
+    return F.concat(in_utc.cast("string"), F.lit("Z"))
+
+
+def _conflict(name: str, type_: DataType, column: Column) -> str:
+    return f"{name!r} is {type_.simpleString()}, in the table {column.type}"
 
 
 def _goes_into(type_: DataType, wanted: DataType) -> bool:

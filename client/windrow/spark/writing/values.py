@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from collections.abc import Sequence
 
-from windrow.files.entries import unescape
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.files.entries import HIVE_DEFAULT_PARTITION, escape, is_hidden, unescape
+from windrow.files.partition_values import (
+    InvalidValueError,
+    convert,
+    describe_type,
+    partition_type,
+)
+from windrow.files.types import TIMESTAMP
 from windrow.models import Column, Scalar
 
-HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-_BOOLEANS = {"true": True, "false": False}
+_MAX_NAME_BYTES = 255
+_SHOWN = 60
 
 
-class InvalidValueError(ValueError):
-    """A value of a partition column is none of the column's type in the table."""
+class UnfitValueError(ValueError):
+    """A value of a partition column cannot be read back from a folder of the table."""
 
 
 def wire_values(column: Column, texts: Sequence[str | None]) -> list[Scalar]:
@@ -25,21 +31,45 @@ def wire_values(column: Column, texts: Sequence[str | None]) -> list[Scalar]:
 
     Args:
         column: As the table has it.
-        texts: What Spark names folders by; None for null.
+        texts: What Spark names folders by, not escaped; None for null.
 
     Raises:
-        InvalidValueError: One is no value of the column's type; it is named.
+        UnfitValueError: One is no value of the column's type, or no folder can be named by it; it
+            is named.
     """
-    convert = _converter(column.type)
-    values: list[Scalar] = []
-    for text in texts:
-        try:
-            values.append(None if text is None else convert(text))
-        except (ValueError, KeyError, InvalidOperation) as error:
-            raise InvalidValueError(
-                f"{text!r} is no value of partition column {column.name!r}, which is {column.type}"
-            ) from error
-    return values
+    type_ = partition_type(column.type)
+    if type_ is None:
+        raise UnfitValueError(
+            f"partition column {column.name!r} is {column.type} in the table, which no folder name "
+            "can hold: register it as string"
+        )
+    names = [None if text is None else escape(text) for text in texts]
+    for text in filter(None, texts):
+        reason = _refusal(text, f"{escape(column.name)}={escape(text)}")
+        if pt.is_binary(type_) and escape(text) != text:
+            reason = "Spark reads other bytes from the name of its folder; write `hex` of it"
+        if reason is not None:
+            raise UnfitValueError(
+                f"{text[:_SHOWN]!r} cannot be a value of partition column {column.name!r}: {reason}"
+            )
+    try:
+        values = convert(pa.array(names, pa.string()), type_)
+    except InvalidValueError as error:
+        raise UnfitValueError(
+            f"{texts[error.index]!r} is no value of partition column {column.name!r}, which is "
+            f"{describe_type(type_)}"
+        ) from error
+    if pt.is_floating(type_):
+        # JSON has no number for those that are not finite.
+        numbers = zip(values.to_pylist(), texts, strict=True)
+        return [one if one is None or math.isfinite(one) else text for one, text in numbers]
+    plain = pt.is_boolean(type_) or pt.is_integer(type_)
+    return list(values.to_pylist() if plain else texts)
+
+
+def is_instant(column: Column) -> bool:
+    """Tell whether a partition column holds instants, whose text must have an offset."""
+    return bool(partition_type(column.type) == TIMESTAMP)
 
 
 def folder_texts(folder: str) -> list[str | None]:
@@ -48,44 +78,14 @@ def folder_texts(folder: str) -> list[str | None]:
     return [None if text == HIVE_DEFAULT_PARTITION else text for text in texts]
 
 
-def _converter(type_: str) -> Callable[[str], Scalar]:
-    if type_ in _INTEGER_BITS:
-        return _integer(_INTEGER_BITS[type_])
-    if type_ == "boolean":
-        return _BOOLEANS.__getitem__
-    if type_ in ("float", "double"):
-        return _float
-    if type_ == "date":
-        return lambda text: _checked(text, date.fromisoformat)
-    if type_.startswith("timestamp"):
-        return lambda text: _checked(text, _parsed_time)
-    if type_.startswith("decimal"):
-        return lambda text: _checked(text, Decimal)
-    return str
-
-
-def _integer(bits: int) -> Callable[[str], Scalar]:
-    def convert(text: str) -> Scalar:
-        number = int(text)
-        if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-            raise ValueError(text)
-        return number
-
-    return convert
-
-
-def _float(text: str) -> Scalar:
-    number = float(text)
-    # JSON has no number for those that are not finite.
-    return number if math.isfinite(number) else text
-
-
-def _checked(text: str, parse: Callable[[str], object]) -> str:
-    parse(text)
-    return text
-
-
-def _parsed_time(text: str) -> object:
-    # Spark leaves out what is zero at the end of a fraction, which Python 3.10 does not read.
-    whole, _, fraction = text.partition(".")
-    return (datetime.fromisoformat(whole), int(fraction or 0))
+def _refusal(text: str, name: str) -> str | None:
+    """Say why a folder of this name would be lost, or read as another value; None if it is not."""
+    if text == HIVE_DEFAULT_PARTITION:
+        return "a folder of this name means null"
+    if is_hidden(name):
+        return f"Spark and Windrow pass over a folder named {name[:_SHOWN]!r}"
+    if "\0" in text:
+        return "no folder's name can hold the character of code 0"
+    if len(name.encode()) > _MAX_NAME_BYTES:
+        return f"its folder's name would be longer than {_MAX_NAME_BYTES} bytes"
+    return None

@@ -39,7 +39,7 @@ from windrow.spark.writing.salts import check_keys, check_salts, default_salts
 from windrow.spark.writing.sampling import sampled_row_bytes
 from windrow.spark.writing.schemas import fitted, partition_columns_of
 from windrow.spark.writing.staging import stage
-from windrow.spark.writing.values import InvalidValueError
+from windrow.spark.writing.values import UnfitValueError
 from windrow.writing import begin
 
 # Where the rows per key come from: a pass over the data, the table's files, or its last write.
@@ -169,7 +169,7 @@ def _planned(
             counted = count_rows(
                 prepared.df, prepared.partition_columns, prepared.table.definition.bucket_spec
             )
-        except InvalidValueError as error:
+        except UnfitValueError as error:
             raise UnfitRowsError(prepared.table.name, str(error)) from error
         sums = counted.sums
         if counted.keys is None:
@@ -267,7 +267,7 @@ def _staged(prepared: _Prepared, planned: _Planned, folder: str) -> WriteReport:
     seconds = Seconds(planned.count_seconds, written_s - began_s, time.monotonic() - written_s)
     try:
         return write_report(df, planned.plan, prepared.partition_columns, files, found, seconds)
-    except InvalidValueError as error:
+    except UnfitValueError as error:
         raise UnfitRowsError(prepared.table.name, str(error)) from error
 
 

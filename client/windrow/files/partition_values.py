@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow.files.entries import unescape
-from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -36,6 +36,9 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 # Sure to fit 64 bits, and in a form that Arrow's own parser reads as we do.
 _SHORT_INTEGERS = r"^-?[0-9]{1,18}$"
+
+_DECIMAL_TYPE = re.compile(r"(?:decimal|dec|numeric)(?:\(([0-9]+)(?:,([0-9]+))?\))?")
+_TEXT_TYPE = re.compile(r"(?:string|(?:var)?char\([0-9]+\))")
 
 _INTEGER_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 
@@ -137,7 +140,7 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 class InvalidValueError(Exception):
-    """A text is no value of the type asked for. Never leaves this package.
+    """A text is no value of the type asked for. Callers say of which column.
 
     Attributes:
         index: Which of the texts it is.
@@ -151,6 +154,18 @@ class InvalidValueError(Exception):
 def is_partition_type(type_: pa.DataType) -> bool:
     """Tell whether folder names can hold values of this type."""
     return type_ in _PARSERS or bool(pt.is_decimal(type_))
+
+
+def partition_type(text: str) -> pa.DataType | None:
+    """Return the type that Spark SQL writes like this; None if no folder name can hold it."""
+    plain = "".join(text.lower().split())
+    if _TEXT_TYPE.fullmatch(plain):
+        return pa.string()
+    if (match := _DECIMAL_TYPE.fullmatch(plain)) is not None:
+        precision, scale = int(match[1] or 10), int(match[2] or 0)
+        fits = 1 <= precision <= MAX_DECIMAL_PRECISION and scale <= precision
+        return pa.decimal128(precision, scale) if fits else None
+    return _BY_NAME.get(plain)
 
 
 def _parser(type_: pa.DataType) -> Callable[[str], Any]:
@@ -242,9 +257,18 @@ _PARSERS: dict[pa.DataType, Callable[[str], Any]] = {
     pa.bool_(): _to_bool,
     pa.date32(): _to_date,
     pa.string(): unescape,
-    pa.binary(): lambda text: unescape(text).encode(),
+    # Spark decodes the names of all folders but those of bytes.
+    pa.binary(): str.encode,
     TIMESTAMP: _to_timestamp,
     TIMESTAMP_NTZ: _to_timestamp_ntz,
+}
+_BY_NAME = {spark_type(type_): type_ for type_ in _PARSERS} | {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "real": pa.float32(),
+    "timestamp_ltz": TIMESTAMP,
 }
 
 
