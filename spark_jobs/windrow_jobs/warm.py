@@ -21,7 +21,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow import worker
+from windrow import files, worker
 from windrow.cli.consoles import show, show_json
 from windrow.cli.options import AsJson, TableName
 from windrow.cli.render import seconds_text, size_text
@@ -37,7 +37,7 @@ from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command
 from windrow_jobs.warming import Warmed, Warming
 
 # What runs in tasks travels with them.
-for module in (executor, warming, worker):
+for module in (executor, files, warming, worker):
     cloudpickle.register_pickle_by_value(module)
 
 # A task that ran elsewhere may find its worker free the next time.

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from windrow.files.beneath import home_of
 from windrow.spark.executor.errors import TaskReadError
 from windrow.spark.executor.files import copy_whole, read_whole
 from windrow.spark.executor.reading import CACHED_ON_KEY
@@ -87,12 +88,13 @@ class Warming:
                 yield tuple(Warmed(task, files.num_rows, str(error)))
 
     def _warmed(self, task: int, cache: FileCache, files: pa.RecordBatch) -> Warmed:
+        home = home_of(self.location)
         columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "mtime_ns")]
         fetched: list[int] = []
         present: list[int] = []
         failures: list[str] = []
         with CacheUse(cache) as use, ThreadPoolExecutor(_THREADS) as threads:
-            answers = threads.map(partial(self._fetch, cache, use), *columns)
+            answers = threads.map(partial(self._fetch, cache, use, home), *columns)
             for size_bytes, (was_there, failure) in zip(columns[1], answers, strict=True):
                 if failure is not None:
                     failures.append(failure)
@@ -111,7 +113,13 @@ class Warming:
         )
 
     def _fetch(
-        self, cache: FileCache, use: CacheUse, path: str, size_bytes: int, mtime_ns: int
+        self,
+        cache: FileCache,
+        use: CacheUse,
+        home: str,
+        path: str,
+        size_bytes: int,
+        mtime_ns: int,
     ) -> tuple[bool, str | None]:
         """Return whether a file was there already, and why it is not there now."""
         key = FileKey(self.table, self.location, size_bytes, mtime_ns, path).text()
@@ -120,9 +128,9 @@ class Warming:
             if cache.holds(key):
                 return True, None
             if size_bytes <= _BUFFERED_BYTES:
-                use.fetch(key, lambda: read_whole(uri, size_bytes, mtime_ns))
+                use.fetch(key, lambda: read_whole(home, uri, size_bytes, mtime_ns))
             elif file := use.open(
-                key, size_bytes, lambda write: copy_whole(uri, size_bytes, mtime_ns, write)
+                key, size_bytes, lambda write: copy_whole(home, uri, size_bytes, mtime_ns, write)
             ):
                 file.close()
             kept = cache.holds(key)

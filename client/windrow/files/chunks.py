@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windrow.files.beneath import home_of, open_beneath
 from windrow.files.bounds import (
     BoundedColumn,
     bounded_columns,
@@ -187,7 +188,7 @@ def read_tails(
 ) -> list[Tail]:
     """Read the ends of n files, with the footers in them; see `read_chunk`."""
     remote = is_remote(location)
-    read_tail = partial(_read_remote_tail if remote else _read_tail, location)
+    read_tail = partial(_read_remote_tail if remote else _read_tail, home_of(location))
     thread_count = _REMOTE_READING_THREADS if remote else _READING_THREADS
     with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
         return list(threads.map(partial(_tried, read_tail, remote), paths, sizes_bytes, mtimes_ns))
@@ -243,8 +244,8 @@ def _tried(
         return why_unreadable(error) if remote else error.strerror or str(error)
 
 
-def _read_tail(location: str, path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
-    descriptor = os.open(os.path.join(location, path), os.O_RDONLY)
+def _read_tail(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
+    descriptor = open_beneath(home, home + path)
     try:
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow import worker
+from windrow import files, worker
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.descriptors import descriptors_of
@@ -25,6 +25,7 @@ from windrow.spark.types import arrow_schema, spark_schema
 
 # The reader travels with each task, so that executors need NumPy and pyarrow but not Windrow.
 cloudpickle.register_pickle_by_value(executor)
+cloudpickle.register_pickle_by_value(files)
 cloudpickle.register_pickle_by_value(worker)
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windrow.files.beneath import home_of, open_beneath
 from windrow.files.remote import is_remote, open_remote_file
 from windrow.files.schema import ColumnNames
 from windrow_service.inventory.chunked import in_chunks
@@ -179,7 +180,8 @@ def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
             content = pa.BufferReader(remote.read(0, size_bytes)) if whole else remote.file
             yield content, (size_bytes, remote.mtime_ns)
         return
-    with open(os.path.join(location, path), "rb") as file:
+    home = home_of(location)
+    with os.fdopen(open_beneath(home, home + path), "rb") as file:
         status = os.fstat(file.fileno())
         yield file, (status.st_size, status.st_mtime_ns)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from windrow.files.beneath import home_of
 from windrow.spark.executor.files import (
     copy_whole,
     open_kept,
@@ -27,7 +28,14 @@ _log = logging.getLogger("windrow.worker")
 
 
 class Files:
-    """Files read where they are."""
+    """Files read where they are.
+
+    Args:
+        spec: What is read.
+    """
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self._home = home_of(spec.location)
 
     def close(self) -> None:
         """Be done with them."""
@@ -42,7 +50,7 @@ class Files:
 
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
-        return read_whole(split.path, split.size_bytes, split.mtime_ns)
+        return read_whole(self._home, split.path, split.size_bytes, split.mtime_ns)
 
     def require(self, split: Split) -> None:
         """Make sure that a file is the one of the plan; see `require_unchanged`."""
@@ -51,7 +59,7 @@ class Files:
     @contextmanager
     def stream(self, split: Split) -> Iterator[Any]:
         """Open a large file; see `open_stream`."""
-        with open_stream(split.path, split.size_bytes, split.mtime_ns) as reader:
+        with open_stream(self._home, split.path, split.size_bytes, split.mtime_ns) as reader:
             yield reader
 
 
@@ -64,6 +72,7 @@ class CachedFiles(Files):
     """
 
     def __init__(self, spec: ReadSpec, use: CacheUse) -> None:
+        super().__init__(spec)
         self._use = use
         self._table = spec.table
         self._location = spec.location
@@ -92,7 +101,7 @@ class CachedFiles(Files):
         file = self._use.open(
             self._key(split),
             size_bytes,
-            lambda write: copy_whole(path, size_bytes, mtime_ns, write),
+            lambda write: copy_whole(self._home, path, size_bytes, mtime_ns, write),
         )
         if file is None:
             with super().stream(split) as reader:
@@ -117,16 +126,16 @@ def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:
         file_count: How many they are.
     """
     if cached_on is None:
-        return Files()
+        return Files(spec)
     path = os.environ.get(FOLDER_VARIABLE)
     if not path:
         _say_once(f"files are read past the cache of {cached_on}: {FOLDER_VARIABLE} is not set")
-        return Files()
+        return Files(spec)
     try:
         cache = open_cache(os.path.abspath(path))
     except UnusableFolderError as error:
         _say_once(f"files are read past the cache: {error}")
-        return Files()
+        return Files(spec)
     if cache.folder.host == cached_on:
         return CachedFiles(spec, CacheUse(cache))
     # They stay out of this cache: plans look for them in the other.
@@ -134,7 +143,7 @@ def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:
         cache.note((), {"elsewhere": file_count})
     except CacheTroubleError as error:
         _say_once(f"reads of other hosts' files are not counted: {error}")
-    return Files()
+    return Files(spec)
 
 
 def _say_once(message: str) -> None:

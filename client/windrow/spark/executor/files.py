@@ -13,6 +13,7 @@ import pyarrow as pa
 # costs. This is its `.reader`: the same class and calls since pyarrow 10.
 from pyarrow._parquet import ParquetReader
 
+from windrow.files.beneath import open_beneath
 from windrow.spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
 from windrow.spark.executor.remote import is_remote, open_remote, remote_status
 
@@ -27,17 +28,23 @@ _COPIED_BYTES = 8 * 2**20
 _SHOWN_CHARACTERS = 300
 
 
-def read_whole(path: str, size_bytes: int, mtime_ns: int) -> bytes:
+def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
     """Return the bytes of a small file.
+
+    Args:
+        home: Real path of the table's location; see `open_beneath`.
+        path: Absolute path of the file, or its URI.
+        size_bytes: As planned.
+        mtime_ns: As planned.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: The operating system does not let it be read.
+        UnreadableFileError: The operating system does not let it be read, or it lies outside.
     """
     if is_remote(path):
         return _read_remote(path, size_bytes, mtime_ns)
     with translated(path):
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = open_beneath(home, path)
         try:
             # One byte more than planned: a file that grew shows. One read as a rule; a network
             # file system may return less than it was asked for.
@@ -61,8 +68,10 @@ def _read_remote(path: str, size_bytes: int, mtime_ns: int) -> bytes:
     return content
 
 
-def copy_whole(path: str, size_bytes: int, mtime_ns: int, write: Callable[[bytes], None]) -> None:
-    """Copy a large file, piece after piece.
+def copy_whole(
+    home: str, path: str, size_bytes: int, mtime_ns: int, write: Callable[[bytes], None]
+) -> None:
+    """Copy a large file, piece after piece; see `read_whole`.
 
     Raises:
         StaleFileError: The file is not the one of the plan, before or after.
@@ -70,7 +79,7 @@ def copy_whole(path: str, size_bytes: int, mtime_ns: int, write: Callable[[bytes
     """
     with ExitStack() as stack:
         with translated(path):
-            file, found = stack.enter_context(_raw(path))
+            file, found = stack.enter_context(_raw(home, path))
         _require(path, found, size_bytes, mtime_ns)
         copied = 0
         while copied < size_bytes:
@@ -110,8 +119,10 @@ def open_buffer(path: str, content: bytes) -> Any:
 
 
 @contextmanager
-def open_stream(path: str, size_bytes: int, mtime_ns: int) -> Iterator[Any]:
+def open_stream(home: str, path: str, size_bytes: int, mtime_ns: int) -> Iterator[Any]:
     """Open a large file for reading column chunk by column chunk, in bounded memory.
+
+    See `read_whole` for what is passed.
 
     The file is compared with the plan before and after. It is not memory-mapped: a map of a
     file that is cut while it is read kills the process.
@@ -127,7 +138,7 @@ def open_stream(path: str, size_bytes: int, mtime_ns: int) -> Iterator[Any]:
         require_unchanged(path, size_bytes, mtime_ns)
         return
     with translated(path):
-        file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
+        file: BinaryIO = os.fdopen(open_beneath(home, path), "rb", buffering=0)
     with file:
         _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
         yield _opened(path, pa.PythonFile(file, mode="r"), _STREAM_BUFFER_BYTES)
@@ -144,13 +155,13 @@ def open_kept(path: str, file: BinaryIO) -> Any:
 
 
 @contextmanager
-def _raw(path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+def _raw(home: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
     """Open a file; tell its size in bytes and its last change in ns."""
     if is_remote(path):
         with open_remote(path) as opened:
             yield opened
         return
-    with open(path, "rb", buffering=0) as file:
+    with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
         yield file, _status_of(os.fstat(file.fileno()))
 
 

@@ -1,0 +1,122 @@
+"""No link that is put in a folder's place after the listing leads out of a table's location."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.caches import cache_in, keys_in
+from tests.support.plans import group_of
+from tests.unit.inventory.files import inline, write
+from windrow.files.beneath import home_of, open_beneath
+from windrow.spark.executor.errors import UnreadableFileError as UnreadableByTaskError
+from windrow.spark.executor.reading import read_group
+from windrow.spark.executor.spec import ReadLimits, ReadSpec
+from windrow_service.inventory import UnreadableFileError, list_files, read_footers
+from windrow_service.inventory.blooms import build_missing, carried_filters
+from windrow_service.inventory.progress import ProgressMeter
+
+OUT = "leads out of the table's location"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write(tmp_path / "table", "ds=1/a.parquet")
+    return tmp_path / "table"
+
+
+def swap(table: Path, to: Path) -> None:
+    """Put a link in the place of a folder; it leads to the same files, sizes and times."""
+    (table / "ds=1").rename(to)
+    (table / "ds=1").symlink_to(to)
+
+
+def spec_of(table: Path, buffered: int) -> ReadSpec:
+    return ReadSpec(
+        table="t",
+        location=str(table),
+        data=pa.schema([("x", pa.int64())]),
+        hidden=pa.schema([]),
+        partition=pa.schema([]),
+        output=("x",),
+        limits=ReadLimits(max_buffered_file_bytes=buffered, max_decoded_at_once_bytes=buffered),
+    )
+
+
+@pytest.mark.parametrize("buffered", [2**20, 10])
+@pytest.mark.parametrize("cached_on", [None, "here"])
+def test_a_task_reads_nothing_outside(
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    buffered: int,
+    cached_on: str | None,
+) -> None:
+    cache = cache_in(tmp_path / "cache")
+    monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "cache"))
+    group = group_of(table)
+    swap(table, tmp_path / "outside")
+
+    with pytest.raises(UnreadableByTaskError, match=OUT) as caught:
+        list(read_group(spec_of(table, buffered), group, None, cached_on))
+
+    assert "ds=1/a.parquet" in str(caught.value)
+    assert keys_in(cache) == set()
+
+
+def test_no_footer_is_read_outside(table: Path, tmp_path: Path) -> None:
+    files = list_files(str(table)).files
+    swap(table, tmp_path / "outside")
+
+    with pytest.raises(UnreadableFileError, match=OUT):
+        read_footers(str(table), files, executor=inline)
+
+
+def test_no_bloom_filter_is_built_outside(table: Path, tmp_path: Path) -> None:
+    files = list_files(str(table)).files
+    swap(table, tmp_path / "outside")
+    nothing = carried_filters(["x"], pa.nulls(1, pa.int32()), None)
+
+    with pytest.raises(UnreadableFileError, match=OUT):
+        build_missing(nothing, str(table), files, ProgressMeter(), inline)
+
+
+def test_a_link_within_the_location_is_followed(table: Path) -> None:
+    group = group_of(table)
+    swap(table, table / "_moved")
+
+    (batch,) = read_group(spec_of(table, 2**20), group, None)
+
+    assert batch.to_pydict() == {"x": [1, 2, 3]}
+
+
+def test_a_location_may_be_known_by_a_link(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(table)
+    group = group_of(tmp_path / "link")
+
+    (batch,) = read_group(spec_of(tmp_path / "link", 2**20), group, None)
+
+    assert batch.num_rows == 3
+
+
+def test_a_folder_whose_name_begins_as_the_locations_lies_outside(table: Path) -> None:
+    beside = write(Path(f"{table}s"), "a.parquet")
+
+    with pytest.raises(OSError, match=OUT):
+        open_beneath(home_of(str(table)), str(beside))
+
+
+def test_where_the_system_does_not_tell_what_is_open_the_path_is_resolved(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow.files.beneath._DESCRIPTORS", str(tmp_path / "no-such"))
+    home, path = home_of(str(table)), f"{table}/ds=1/a.parquet"
+    with open(open_beneath(home, path), "rb") as file:
+        assert pq.read_metadata(file).num_rows == 3
+    swap(table, tmp_path / "outside")
+
+    with pytest.raises(OSError, match=OUT):
+        open_beneath(home, path)
