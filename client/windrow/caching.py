@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -98,6 +98,7 @@ class CacheCalls:
     def cache_sql(self, text: str) -> CacheSqlResult:
         """Run `CACHE TABLE name WHERE …`, `DROP CACHE name [WHERE …]` or `SHOW CACHE [name]`.
 
+        `CACHE TABLE` leaves a rule of that filter as it is, with its end and its limit of bytes.
         `DROP CACHE` ends all rules of the table, or with WHERE those of exactly that filter.
 
         Raises:
@@ -111,15 +112,25 @@ class CacheCalls:
         if table is None or statement.action == "show":
             rules = self.cache_rules(table)
         elif filter is not None and statement.action == "cache":
-            rules = [self.cache_table(table, filter)]
+            rules = self._lasting(table, filter) or [self.cache_table(table, filter)]
         else:
             rules = self._drop(table, filter)
         return CacheSqlResult(statement.action, table, rules)
 
+    def _of_filter(self, table: str, filter: str) -> list[CacheRule]:
+        return [one for one in self.cache_rules(table) if plain(one.filter) == plain(filter)]
+
+    def _lasting(self, table: str, filter: str) -> list[CacheRule]:
+        """Return the rules of a filter that have not ended."""
+        now = datetime.now(timezone.utc)
+        rules = self._of_filter(table, filter)
+        return [one for one in rules if one.expires_at is None or one.expires_at > now]
+
     def _drop(self, table: str, filter: str | None) -> list[CacheRule]:
-        rules = self.cache_rules(table)
-        if filter is not None:
-            rules = [one for one in rules if plain(one.filter) == plain(filter)]
+        if filter is None:
+            rules = self.cache_rules(table)
+        else:
+            rules = self._of_filter(table, filter)
             if not rules:
                 raise CacheSqlError(
                     f"no cache rule of {table} has exactly this filter: SHOW CACHE {table} lists "

@@ -210,6 +210,27 @@ def test_a_filter_that_cannot_be_read_is_refused_as_in_a_plan(
     assert said in problem_of(answer, 422, "invalid-filter")["detail"]
 
 
+@pytest.mark.parametrize(
+    "filter",
+    [
+        "ds = NULL",
+        "ds <> NULL AND ds >= '2026-11-01'",
+        "NOT (ds = NULL)",
+        "ds IN (NULL)",
+        {"op": "eq", "column": "ds", "value": None},
+    ],
+    ids=str,
+)
+def test_a_filter_that_is_true_for_no_value_is_refused(
+    http: httpx.Client, partitioned: str, filter: Any
+) -> None:
+    answer = http.put(path(partitioned), json={"filter": filter})
+
+    assert "IS NULL" in problem_of(answer, 422, "invalid-cache-rule")["detail"]
+    for fit in ("ds = NULL OR ds >= '2026-11-01'", "ds IS NULL"):
+        http.put(path(partitioned), json={"filter": fit}).raise_for_status()
+
+
 def test_a_table_without_partition_columns_cannot_have_rules(
     http: httpx.Client, name: str, location: Path
 ) -> None:
@@ -244,7 +265,7 @@ def test_a_table_without_a_snapshot_is_refreshed_first(
         ({"max_bytes": "many"}, "invalid-request"),
         ({"priority": 1}, "invalid-request"),
         ({"filter": None}, "invalid-request"),
-        ({"filter": "ds IN (" + ",".join(["'2026-11-01'"] * 9_000) + ")"}, "invalid-request"),
+        ({"filter": "ds IN (" + ",".join(["'2026-11-01'"] * 90_000) + ")"}, "invalid-request"),
         (
             {"filter": {"op": "in", "column": "ds", "values": ["2026-11-01"] * 9_000}},
             "invalid-cache-rule",

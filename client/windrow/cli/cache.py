@@ -191,7 +191,7 @@ def sql(
 
 def _done(result: CacheSqlResult) -> str:
     if result.action == "cache":
-        return _added(result.rules[0])
+        return "\n".join(map(_added, result.rules))
     if not result.rules:
         return f"{result.table} has no cache rules"
     names = ", ".join(rule.rule for rule in result.rules)

@@ -67,9 +67,12 @@ FilterTree = Annotated[
     Comparison | In | Between | IsNull | StartsWith | Not | Junction, Field(discriminator="op")
 ]
 
+# Two lists of 10,000 values fit, of 40 characters each; the coordinator bounds the tokens.
+_MAX_CHARACTERS = 2**20
+
 # The discriminator keeps what is wrong with a tree free of "it is no text either".
 Filter = Annotated[
-    Annotated[str, StringConstraints(max_length=65_536), Tag("text")]
+    Annotated[str, StringConstraints(max_length=_MAX_CHARACTERS), Tag("text")]
     | Annotated[FilterTree, Tag("tree")],
     Discriminator(lambda value: "text" if isinstance(value, str) else "tree"),
 ]

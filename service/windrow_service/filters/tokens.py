@@ -17,6 +17,10 @@ REST = "apply the rest with DataFrame.filter"
 _QUOTED = re.compile(
     r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/|['"`]|/\*""", re.DOTALL
 )
+_TOKEN = re.compile(rf"{_QUOTED.pattern}|\w+|[^\w\s]", re.DOTALL)
+_UNCLOSED = ("'", '"', "`", "/*")
+# Two lists of 10,000 values fit, each written as a cast; a token takes some 260 bytes.
+MAX_TOKENS = 200_000
 _QUOTES = (TokenType.STRING, TokenType.HEX_STRING, TokenType.IDENTIFIER)
 
 
@@ -139,12 +143,28 @@ class Cursor:
 
 
 def _tokens(text: str) -> list[Token]:
+    _check_length(text)
     try:
         # The parenthesis keeps a column named `show` or `call` from being read as a command.
         return Spark().tokenize(f"({text}")[1:]
     except SqlglotError:
         for match in _QUOTED.finditer(text):
-            if match[0] in {"'", '"', "`", "/*"}:
+            if match[0] in _UNCLOSED:
                 reason = f"the {match[0]} here is never closed"
                 raise InvalidFilterError(reason, text, match.start()) from None
         raise InvalidFilterError("the filter is not SQL text", text, 0) from None
+
+
+def _check_length(text: str) -> None:
+    """Refuse a text of too many tokens before they are made."""
+    for count, match in enumerate(_TOKEN.finditer(text)):
+        if match[0] in _UNCLOSED:
+            # To look for the end of each of many would take long, and none of them is a filter.
+            return
+        if count == MAX_TOKENS:
+            raise InvalidFilterError(
+                f"the filter has more than {MAX_TOKENS:,} words and signs: make it shorter, or use "
+                "a join for many values",
+                text,
+                match.start(),
+            )

@@ -129,7 +129,9 @@ def _integer(value: Value, column: str, type_: pa.DataType) -> Fitted:
     if value.kind == "double":
         return _as_double(value, column, low, high, Fraction(1))
     remedy = "write a number, without quotes"
-    exact = _decimal_of(value, column, "an integer", _INTEGER, remedy)
+    # In SQL a text would be cast, and Spark takes none with a fraction for an integer.
+    pattern = NUMBER if value.offset is None else _INTEGER
+    exact = _decimal_of(value, column, "an integer", pattern, remedy)
     fitted = _on_grid(exact, Decimal(low), Decimal(high), 0)
     if fitted.value is None:
         return fitted

@@ -10,6 +10,7 @@ from windrow.models import CacheRuleDefinition, Filter
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
 from windrow_service.planner.expressions import Expression, columns_of
+from windrow_service.planner.outcomes import outcome
 from windrow_service.usecases.cache_rule_errors import InvalidCacheRuleError
 from windrow_service.usecases.cache_rule_ports import CacheRuleStore, StoredCacheRule
 from windrow_service.usecases.ports import Clock, Once, Runner, Snapshot, SnapshotStore
@@ -18,6 +19,15 @@ from windrow_service.usecases.scans import types_of
 # Every plan of the table reads it.
 _MAX_CHARACTERS = 100_000
 _LONGEST = timedelta(days=36_500)
+
+
+class _Anything:
+    """One file of which nothing is known, so that all may be in it."""
+
+    file_count = 1
+
+    def bounds(self, column: str) -> None:
+        """See `Facts.bounds`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +56,7 @@ class DefineCacheRule:
             TableNotRefreshedError: The table has no snapshot that tells its partition columns.
             InvalidFilterError: The filter cannot be read, or names a column that is not there.
             InvalidCacheRuleError: The filter names a column that is not a partition column, or
-                the rule would have ended already.
+                the rule would have ended already, or could mark nothing.
             CacheRuleChangedError: The rule is not at version `expected`.
             TooManyCacheRulesError: The rule is new, and the table has as many as it may.
             BusyError: Too much is waiting already.
@@ -55,12 +65,17 @@ class DefineCacheRule:
 
         def check() -> None:
             _check_definition(definition, self.clock())
-            bind_rule(
+            bound = bind_rule(
                 definition.filter,
                 snapshot,
                 max_nodes=self.max_filter_nodes,
                 max_depth=self.max_filter_depth,
             )
+            if not outcome(bound, _Anything()).true.any():
+                raise InvalidCacheRuleError(
+                    "the filter is TRUE for no value at all, so that the rule would mark no file: "
+                    "compare with values that its columns can have, and ask for nulls with IS NULL"
+                )
 
         await self.runner.run(check)
         return await self.rules.put(table, rule, definition, expected, once)

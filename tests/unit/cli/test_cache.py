@@ -165,6 +165,19 @@ def test_sql_makes_the_rule_that_add_makes(windrow: Command, table: str) -> None
     assert made["rules"] == [added]
 
 
+@pytest.mark.parametrize("name", [[], ["--name", "mine"]], ids=["its-own-name", "named"])
+def test_sql_leaves_a_rule_of_its_filter_with_its_end_and_limit(
+    windrow: Command, table: str, name: list[str]
+) -> None:
+    limits = ["--max-bytes", "5MB", "--for", "7d"]
+    added = _json(windrow("cache", "add", table, "--where", RECENT, *limits, *name, "--json"))
+
+    said = windrow("cache", "sql", f"CACHE TABLE {table} WHERE  {RECENT}")
+
+    assert "at most 5 MB, until " in said.out
+    assert _json(windrow("cache", "list", table, "--json"))["rules"] == [added]
+
+
 def test_sql_says_what_it_did(windrow: Command, table: str) -> None:
     made = windrow("cache", "sql", f"CACHE TABLE {table} WHERE {RECENT}")
     windrow("cache", "add", table, "--where", RECENT, "--name", "another")

@@ -228,6 +228,16 @@ def test_a_tree_is_refused_without_a_place(tree: dict[str, Any], says: str) -> N
     assert (caught.value.text, caught.value.line, caught.value.column) == (None, None, None)
 
 
+@pytest.mark.parametrize("op", ["eq", "ne", "lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("value", [1.5, -2.5, 3.0, 1e300])
+def test_a_tree_takes_a_number_as_text_as_it_takes_the_number(op: str, value: float) -> None:
+    tree = {"op": op, "column": "i", "value": value}
+
+    as_text = bind(TREES.validate_python(tree | {"value": str(value)}), TYPES)
+
+    assert as_text == bind(TREES.validate_python(tree), TYPES)
+
+
 def test_a_tree_that_is_too_large_is_refused() -> None:
     leaf = {"op": "is_null", "column": "i"}
     wide = TREES.validate_python({"op": "or", "args": [leaf] * 5})

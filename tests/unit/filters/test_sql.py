@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from windrow.models import FilterTree
+from windrow.models import Filter, FilterTree
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
 
@@ -226,6 +226,21 @@ def test_many_conditions_in_a_row_are_not_deep() -> None:
     text = " AND ".join(f"x <> {number}" for number in range(1_900))
 
     assert len(tree_of(text)["args"]) == 1_900
+
+
+def test_two_lists_of_as_many_values_as_may_be_fit_into_one_filter() -> None:
+    one = ", ".join(f"'{number:036}'" for number in range(10_000))
+    text = f"a IN ({one}) AND b NOT IN ({one})"
+
+    TypeAdapter[Filter](Filter).validate_python(text)
+    in_a, not_in_b = tree_of(text)["args"]
+
+    assert (len(in_a["values"]), len(not_in_b["arg"]["values"])) == (10_000, 10_000)
+
+
+@pytest.mark.parametrize("token", ["(", "a ", "'' ", "- ", "/**/"])
+def test_a_text_of_too_many_tokens_is_refused_before_they_are_made(token: str) -> None:
+    assert "more than 200,000 words and signs" in str(refusal(token * 200_001))
 
 
 def test_a_list_may_hold_ten_thousand_values_and_no_more() -> None:
