@@ -169,7 +169,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         if settings.tokens_required:
             await _say_if_nobody_may_call(tokens)
         cache = _open_cache(settings, stack)
-        inventories = DirectoryInventories(settings.allowed_locations)
+        inventories = DirectoryInventories(
+            settings.allowed_locations, settings.limits.max_footer_bytes
+        )
         refresh_table = RefreshTable(
             tables=tables,
             snapshots=snapshots,

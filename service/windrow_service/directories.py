@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from windrow.files.chunks import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
@@ -26,13 +27,15 @@ class DirectoryInventories:
 
     Args:
         allowed: Folders that tables may be or lie under, as paths or URIs.
+        max_footer_bytes: Of a file.
 
     Raises:
         InvalidLocationError: One of them is neither.
     """
 
-    def __init__(self, allowed: tuple[str, ...]) -> None:
+    def __init__(self, allowed: tuple[str, ...], max_footer_bytes: int = MAX_FOOTER_BYTES) -> None:
         self._allowed = allowed
+        self._max_footer_bytes = max_footer_bytes
         self._prefixes()
 
     def locate(self, definition: TableDefinition) -> str:
@@ -78,6 +81,7 @@ class DirectoryInventories:
             on_progress=lambda progress: on_progress(_wire_progress(progress)),
             cancelled=cancelled,
             bloom=definition.bloom_columns,
+            max_footer_bytes=self._max_footer_bytes,
         )
         return taken_whole(taken, previous, tables)
 

@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from windrow.files.chunks import MAX_FOOTER_BYTES
 from windrow_service.store.database import server_url
 
 # Not the colons of URIs: before "//", and before a port.
@@ -45,6 +46,7 @@ class LimitSettings(BaseModel):
     max_body_bytes: Annotated[int, Field(ge=1024)] = 16 * 2**20
     max_publish_bytes: Annotated[int, Field(ge=1024)] = 512 * 2**20
     max_publish_decoded_bytes: Annotated[int, Field(ge=2**20, le=2**40)] = 512 * 2**20
+    max_footer_bytes: Annotated[int, Field(ge=2**16, le=2**31)] = MAX_FOOTER_BYTES
     max_filter_nodes: Annotated[int, Field(ge=1)] = 2_000
     max_filter_depth: Annotated[int, Field(ge=1, le=200)] = 90
     max_plan_files: Annotated[int, Field(ge=1)] = 20_000_000

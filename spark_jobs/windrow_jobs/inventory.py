@@ -70,7 +70,8 @@ def publish_inventory(
     began_s = time.monotonic()
     # First, so that a change after it shows.
     version = client.table_version(name)
-    taken = take_inventory(spark, client.table(name), on_progress)
+    max_footer_bytes = client.config().limits.max_footer_bytes
+    taken = take_inventory(spark, client.table(name), on_progress, max_footer_bytes)
     on_progress(f"publishing {len(taken.files):,} files")
     try:
         snapshot = client.publish(name, taken.files, if_match=version, listed_at=taken.listed_at)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from windrow import files
 from windrow.files.assemble import footer_columns
-from windrow.files.chunks import FooterGroup, joined
+from windrow.files.chunks import MAX_FOOTER_BYTES, FooterGroup, joined
 from windrow.files.entries import LISTING_SCHEMA, in_folders, unescape, without_empty
 from windrow.files.errors import FileChangedError, InventoryError, LocationError
 from windrow.files.errors import UnreadableFileError as UnreadableError
@@ -65,7 +65,10 @@ class TakenInventory:
 
 
 def take_inventory(
-    spark: SparkSession, table: TableInfo, on_progress: OnProgress = lambda _: None
+    spark: SparkSession,
+    table: TableInfo,
+    on_progress: OnProgress = lambda _: None,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> TakenInventory:
     """List a table's folders and read all footers, over the executors.
 
@@ -73,6 +76,7 @@ def take_inventory(
         spark: A classic session; its executors must reach the table's location.
         table: As the coordinator knows it.
         on_progress: Told what begins now.
+        max_footer_bytes: Of a file.
 
     Raises:
         UnfitTableError: Its files are not Parquet, or it has Bloom filters.
@@ -92,7 +96,7 @@ def take_inventory(
             "take its bloom_columns out",
         )
     try:
-        return _Taking(spark, definition, on_progress).take()
+        return _Taking(spark, definition, on_progress, max_footer_bytes).take()
     except InventoryError as error:
         raise UnfitFilesError(table.name, str(error)) from error
 
@@ -102,6 +106,7 @@ class _Taking:
     spark: SparkSession
     definition: TableDefinition
     on_progress: OnProgress
+    max_footer_bytes: int
 
     def take(self) -> TakenInventory:
         listed_at = datetime.now(timezone.utc)
@@ -164,7 +169,8 @@ class _Taking:
             (start, tasks.encoded(listed.slice(start, _FILES_PER_CHUNK)))
             for start in range(0, len(listed), _FILES_PER_CHUNK)
         ]
-        answers = self._over_executors(partial(tasks.read_footers, location), chunks)
+        read = partial(tasks.read_footers, location, self.max_footer_bytes)
+        answers = self._over_executors(read, chunks)
         if unreadable := sorted(file for _, files, _ in answers for file in files):
             raise UnreadableError(tuple(unreadable[:_MAX_SHOWN_FILES]))
         if changed := sorted(path for *_, paths in answers for path in paths):

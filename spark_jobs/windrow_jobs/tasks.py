@@ -12,6 +12,7 @@ import resource
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow as pa
 from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
 from windrow.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow.files.errors import LocationError
+from windrow.files.memory import bound_memory
 from windrow.files.remote import is_remote, scan_remote_folder
 from windrow.files.sinks import read_sink_log
 from windrow.files.surroundings import refuse_part_of_table
@@ -31,6 +33,8 @@ Found: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
 Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str, str]], list[str]]
 
 _REMOTE_LISTING_THREADS = 16
+# As many as are read before they are parsed: their footers are held together.
+_FILES_AT_A_TIME = 16
 _SHOWN_STDERR_BYTES = 1_000
 
 
@@ -68,17 +72,23 @@ def list_folders(location: str, folders: Sequence[str]) -> Found:
     return encoded(files), [folder for _, below in found for folder in below], []
 
 
-def read_footers(location: str, listed: tuple[int, bytes]) -> Footers:
+def read_footers(location: str, max_footer_bytes: int, listed: tuple[int, bytes]) -> Footers:
     """Read the footers of a few files.
 
     Args:
         location: Absolute path of the table's folder, or its URI.
+        max_footer_bytes: Of a file.
         listed: Number of the first file; and the files, as `encoded` has them.
     """
     first_row, files = listed[0], decoded(listed[1])
-    paths, sizes_bytes, mtimes_ns = (column.to_pylist() for column in files.columns)
-    tails = read_tails(location, paths, sizes_bytes, mtimes_ns)
-    return _parsed(first_row, paths, sizes_bytes, tails)
+    found = []
+    for start in range(0, len(files), _FILES_AT_A_TIME):
+        some = files.slice(start, _FILES_AT_A_TIME)
+        paths, sizes_bytes, mtimes_ns = (column.to_pylist() for column in some.columns)
+        tails = list(read_tails(location, paths, sizes_bytes, mtimes_ns, max_footer_bytes))
+        found.append(_parsed(first_row + start, paths, sizes_bytes, tails))
+    groups, unreadable, changed = zip(*found, strict=True)
+    return [*chain(*groups)], [*chain(*unreadable)], [*chain(*changed)]
 
 
 def encoded(table: pa.Table) -> bytes:
@@ -129,6 +139,7 @@ def _in_child(
             try:
                 os.dup2(stderr.fileno(), 2)
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                bound_memory()
                 with os.fdopen(writing, "wb") as answers:
                     chunk = parse_tails(first_row, paths, sizes_bytes, tails)
                     pickle.dump(_plain(chunk), answers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,12 @@ from windrow.files.meanings import told_by_spark
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
 
+# 2,000 columns of 350 row groups with statistics. One that large is parsed to a gigabyte.
+MAX_FOOTER_BYTES = 64 * 2**20
+
 _TAIL_BYTES = 64 * 1024
+# Longer ones are read one at a time.
+_SHORT_FOOTER_BYTES = 2**20
 _FOOTER_END_BYTES = 8
 # Reads overlap, which matters where the disk is slow.
 _READING_THREADS = 8
@@ -167,6 +172,8 @@ def read_chunk(
     paths: Sequence[str],
     sizes_bytes: Sequence[int],
     mtimes_ns: Sequence[int],
+    *,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
     """Read the footers of n files; those of 0 bytes have none, and are in no group.
 
@@ -178,24 +185,38 @@ def read_chunk(
         paths: n paths, relative to the location.
         sizes_bytes: n sizes, as listed.
         mtimes_ns: n times of the last change, as listed.
+        max_footer_bytes: A file whose footer says that it is longer is unreadable.
     """
-    tails = read_tails(location, paths, sizes_bytes, mtimes_ns)
+    tails = read_tails(location, paths, sizes_bytes, mtimes_ns, max_footer_bytes)
     return parse_tails(first_row, paths, sizes_bytes, tails)
 
 
 def read_tails(
-    location: str, paths: Sequence[str], sizes_bytes: Sequence[int], mtimes_ns: Sequence[int]
-) -> list[Tail]:
-    """Read the ends of n files, with the footers in them; see `read_chunk`."""
+    location: str,
+    paths: Sequence[str],
+    sizes_bytes: Sequence[int],
+    mtimes_ns: Sequence[int],
+    max_footer_bytes: int,
+) -> Iterator[Tail]:
+    """Yield the ends of n files, with the footers in them; see `read_chunk`.
+
+    Long footers are read when it is their turn, so that no more than one is held.
+    """
     remote = is_remote(location)
     read_tail = partial(_read_remote_tail if remote else _read_tail, home_of(location))
     thread_count = _REMOTE_READING_THREADS if remote else _READING_THREADS
+    short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
+    read_short = partial(_tried, partial(read_tail, short_bytes), remote)
     with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
-        return list(threads.map(partial(_tried, read_tail, remote), paths, sizes_bytes, mtimes_ns))
+        short = list(threads.map(read_short, paths, sizes_bytes, mtimes_ns))
+    read_long = partial(_tried, partial(read_tail, max_footer_bytes), remote)
+    for tail, path, size_bytes, mtime_ns in zip(short, paths, sizes_bytes, mtimes_ns, strict=True):
+        read = read_long(path, size_bytes, mtime_ns) if isinstance(tail, int) else tail
+        yield _too_long(read, max_footer_bytes) if isinstance(read, int) else read
 
 
 def parse_tails(
-    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Sequence[Tail]
+    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Iterable[Tail]
 ) -> ChunkFooters:
     """Say what the footers of n files say; see `read_chunk`.
 
@@ -221,6 +242,9 @@ def parse_tails(
                 if builder is None:
                     builder = builders[key] = _GroupBuilder(metadata.schema, told, path)
                 builder.add(first_row + index, metadata, sizes_bytes[index])
+            except MemoryError:
+                # Arrow's is one of its own errors too. The files before may have taken the memory.
+                raise
             except (pa.ArrowException, OSError, ValueError) as error:
                 chunk.unreadable.append((path, str(error)))
     # A file that failed halfway has left its group uneven; the inventory fails anyway.
@@ -230,12 +254,12 @@ def parse_tails(
 
 
 def _tried(
-    read_tail: Callable[[str, int, int], bytes | None],
+    read_tail: Callable[[str, int, int], bytes | int | None],
     remote: bool,
     path: str,
     size_bytes: int,
     mtime_ns: int,
-) -> Tail:
+) -> Tail | int:
     try:
         return read_tail(path, size_bytes, mtime_ns)
     except FileNotFoundError:
@@ -244,31 +268,49 @@ def _tried(
         return why_unreadable(error) if remote else error.strerror or str(error)
 
 
-def _read_tail(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
+def _read_tail(
+    home: str, max_footer_bytes: int, path: str, size_bytes: int, mtime_ns: int
+) -> bytes | int | None:
     descriptor = open_beneath(home, home + path)
     try:
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
             return None
-        return _tail_of(size_bytes, partial(_read_from, descriptor))
+        return _tail_of(size_bytes, partial(_read_from, descriptor), max_footer_bytes)
     finally:
         os.close(descriptor)
 
 
-def _read_remote_tail(location: str, path: str, size_bytes: int, mtime_ns: int) -> bytes | None:
+def _read_remote_tail(
+    location: str, max_footer_bytes: int, path: str, size_bytes: int, mtime_ns: int
+) -> bytes | int | None:
     with open_remote_file(location, path) as file:
         if (file.size_bytes, file.mtime_ns) != (size_bytes, mtime_ns):
             return None
-        return _tail_of(size_bytes, file.read)
+        return _tail_of(size_bytes, file.read, max_footer_bytes)
 
 
-def _tail_of(size_bytes: int, read: Callable[[int, int], bytes]) -> bytes:
-    """Return the end of a file, the footer in full if it is one of Parquet."""
+def _tail_of(
+    size_bytes: int, read: Callable[[int, int], bytes], max_footer_bytes: int
+) -> bytes | int:
+    """Return the end of a file, the footer in full if it is one of Parquet.
+
+    Of a longer footer than may be, return how long it is.
+    """
     tail = read(max(0, size_bytes - _TAIL_BYTES), size_bytes)
     footer_bytes = int.from_bytes(tail[-_FOOTER_END_BYTES:-4], "little") + _FOOTER_END_BYTES
     if len(tail) < footer_bytes <= size_bytes and tail.endswith(b"PAR1"):
+        if footer_bytes > max_footer_bytes:
+            return footer_bytes
         tail = read(size_bytes - footer_bytes, size_bytes)
     return tail
+
+
+def _too_long(footer_bytes: int, max_footer_bytes: int) -> str:
+    return (
+        f"its footer has {footer_bytes:,} bytes, and at most {max_footer_bytes:,} are read: write "
+        "it with larger row groups, or raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
+    )
 
 
 def _read_from(descriptor: int, start: int, end: int) -> bytes:

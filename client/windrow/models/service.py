@@ -18,6 +18,7 @@ class Limits(Answer):
     max_publish_decoded_bytes: int = Field(
         description="Memory that a published inventory may take once it is decoded."
     )
+    max_footer_bytes: int = Field(description="Of a data file that is refreshed.")
     max_filter_nodes: int
     max_filter_depth: int
     max_plan_files: int

@@ -165,6 +165,9 @@ def read_filters(
                 chunk.filters.append(_filters(parquet, columns))
         except FileNotFoundError:
             chunk.changed.append(path)
+        except MemoryError:
+            # Arrow's is one of its own errors too.
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             chunk.unreadable.append((path, str(error)))
     return chunk

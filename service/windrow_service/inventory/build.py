@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
 from windrow.files.assemble import footer_columns
+from windrow.files.chunks import MAX_FOOTER_BYTES
 from windrow.files.entries import ScanFolder, in_folders
 from windrow.files.schema import (
     ColumnNames,
@@ -96,6 +97,7 @@ def take_inventory(
     bloom: Sequence[str] = (),
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> Inventory:
     """List a table's files and say of each what planning needs to know.
 
@@ -118,6 +120,7 @@ def take_inventory(
             is read for them.
         scan: How one folder is read; as the location asks for by default.
         clock_ns: Tells the time, which folders' times are compared with.
+        max_footer_bytes: Of a file.
 
     Returns:
         An inventory; of no files for an empty folder, with the declared or previous schema.
@@ -136,7 +139,9 @@ def take_inventory(
     buckets = bucket_numbers(files["path"], bucket_count)
     kept_rows = unchanged(files, previous)
     kept_count = len(kept_rows) - kept_rows.null_count
-    reader = _FooterReader(location, files, columns, partitions.schema, meter, executor)
+    reader = _FooterReader(
+        location, files, columns, partitions.schema, meter, executor, max_footer_bytes
+    )
     try:
         data_schema, footers, read_count = reader.read(kept_rows, previous)
     except SchemaConflictError:
@@ -194,6 +199,7 @@ class _FooterReader:
     partition_schema: pa.Schema
     meter: ProgressMeter
     executor: Executor | None
+    max_footer_bytes: int
 
     def read(
         self, kept_rows: pa.Array, previous: PreviousInventory | None
@@ -208,7 +214,13 @@ class _FooterReader:
         if previous is not None and declared is not None and declared != previous.data_schema:
             kept_rows = pa.nulls(len(kept_rows), kept_rows.type)
         fresh = pc.indices_nonzero(pc.is_null(kept_rows))
-        groups = read_with(self.location, self.files.take(fresh), self.meter, self.executor)
+        groups = read_with(
+            self.location,
+            self.files.take(fresh),
+            self.meter,
+            self.executor,
+            self.max_footer_bytes,
+        )
         groups = [group.at_rows(fresh) for group in groups]
         sources = [group.files for group in groups]
         # Once none of its files is left, an old schema binds nobody.

@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from windrow.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
+from windrow.files.chunks import MAX_FOOTER_BYTES, ChunkFooters, FooterGroup, joined, read_chunk
 from windrow_service.inventory.chunked import in_chunks
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 
@@ -45,13 +45,17 @@ def read_footers(
 
 
 def read_with(
-    location: str, files: pa.Table, meter: ProgressMeter, executor: Executor | None
+    location: str,
+    files: pa.Table,
+    meter: ProgressMeter,
+    executor: Executor | None,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> list[FooterGroup]:
     """Do what `read_footers` does, and report to a meter that the caller shares."""
     meter.enter(phase="reading footers", footers_total=files.num_rows)
     chunks = in_chunks(
         files,
-        partial(read_chunk, location),
+        partial(read_chunk, location, max_footer_bytes=max_footer_bytes),
         lambda unreadable: ChunkFooters(unreadable=unreadable),
         lambda count: meter.add(footers_read=count),
         executor,

@@ -3,7 +3,7 @@
 Arrow ends the whole process on some damaged Parquet footers, so no footer is parsed in the
 coordinator's own. `ProcessPoolExecutor` does not fit: one lost process breaks all of it, and
 it runs the caller's main script again in each process, which a script that embeds a
-coordinator does not expect.
+coordinator does not expect. What a hostile file makes a task allocate is bounded as well.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from windrow.files.memory import MAX_GAINED_BYTES, bound_memory
 
 _Result = TypeVar("_Result")
 
@@ -105,6 +107,8 @@ class _Process:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            # Others reserve a gigabyte at once, which would count.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
         }
         try:
             self._process = subprocess.Popen(
@@ -156,8 +160,12 @@ class _Process:
 
 
 def serve() -> None:
-    """Answer requests on standard input until it ends; what an isolated process runs."""
+    """Answer requests on standard input until it ends; what an isolated process runs.
+
+    A task that needs too much memory ends the process, as what is left of it is not told.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bound_memory()
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         # What a library prints must not get among the answers.
         os.dup2(2, 1)
@@ -170,6 +178,9 @@ def serve() -> None:
                 return
             try:
                 answer = (True, fn(*args, **kwargs))
+            except MemoryError:
+                os.write(2, b"it takes more than %d bytes of memory" % MAX_GAINED_BYTES)
+                os._exit(1)
             except Exception as error:
                 answer = (False, error)
             answers.write(pickle.dumps(answer))
