@@ -11,7 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from windrow.errors import WindrowError
-from windrow_service.bootstrap import build_app
+from windrow_service.serving import logging, server_config
 from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 30.0
@@ -39,7 +39,7 @@ class EmbeddedCoordinator:
         self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
         self.socket = self._folder / "socket"
         # What is not asked for is said too: the environment may be that of a coordinator elsewhere.
-        settings = Settings(
+        self._settings = settings = Settings(
             host="127.0.0.1",
             require_tokens=False,
             database_url=None,
@@ -48,13 +48,7 @@ class EmbeddedCoordinator:
             allowed_locations=allowed_locations,
         )
         self._server = uvicorn.Server(
-            uvicorn.Config(
-                build_app(settings),
-                uds=str(self.socket),
-                log_level="warning",
-                lifespan="on",
-                timeout_graceful_shutdown=_STOP_TIMEOUT_S,
-            )
+            server_config(settings, uds=str(self.socket), stop_timeout_s=_STOP_TIMEOUT_S)
         )
         self._thread = threading.Thread(target=self._serve, name="windrow", daemon=True)
         self._ended = threading.Event()
@@ -70,7 +64,9 @@ class EmbeddedCoordinator:
 
     def _serve(self) -> None:
         try:
-            asyncio.run(self._server.serve())
+            # What a person at a prompt should know, and no line for each request.
+            with logging(self._settings, level="warning"):
+                asyncio.run(self._server.serve())
         except BaseException as error:  # handed to the thread that waits for the start
             self._error = error
         finally:

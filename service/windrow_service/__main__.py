@@ -10,12 +10,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
-from windrow_service.bootstrap import build_app, check
+from windrow_service.bootstrap import check
+from windrow_service.serving import logging, server_config
 from windrow_service.settings import Settings
 from windrow_service.usecases.errors import UseCaseError
-
-# How long requests that still run may take when it is told to stop.
-_STOP_TIMEOUT_S = 10
 
 
 def main() -> None:
@@ -28,14 +26,11 @@ def main() -> None:
         sys.exit("\n".join(map(_line_of, error.errors())))
     except (SettingsError, UseCaseError) as error:
         sys.exit(f"windrow_service: {error}")
-    uvicorn.run(
-        build_app(settings, owns_process=True),
-        host=settings.host,
-        port=settings.port,
-        timeout_graceful_shutdown=_STOP_TIMEOUT_S,
-        # Proxies keep one; a line for each of many small answers costs a tenth of them.
-        access_log=False,
-    )
+    with logging(settings):
+        server = uvicorn.Server(server_config(settings, owns_process=True))
+        server.run()
+    if not server.started:
+        sys.exit("windrow_service: it did not start: its log above says why")
 
 
 def _line_of(issue: ErrorDetails) -> str:

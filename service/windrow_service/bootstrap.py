@@ -13,7 +13,6 @@ from http import HTTPStatus
 from typing import Any
 
 import sqlalchemy as sa
-import structlog
 from fastapi import FastAPI
 
 from windrow.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
@@ -27,6 +26,7 @@ from windrow_service.cache.memory import MemoryCacheMap
 from windrow_service.cache.redis import RedisCacheMap
 from windrow_service.cache.server import RedisServer
 from windrow_service.directories import DirectoryInventories
+from windrow_service.logs import get_logger
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.pool.background import forever, stop
@@ -75,7 +75,7 @@ _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
 _SWITCH_S = 0.001
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
@@ -353,14 +353,18 @@ def _plan_limits(settings: Settings) -> PlanLimits:
 
 
 def _config(settings: Settings) -> ServiceConfig:
-    limits = settings.limits.model_dump(exclude={"plan_ttl"})
+    waits = {"plan_ttl", "head_timeout", "body_timeout"}
+    limits = settings.limits.model_dump(exclude=waits)
     return ServiceConfig(
         version=__version__,
         strategies=list(STRATEGIES),
         defaults=PlanOptions(open_file_cost=DEFAULT_OPEN_FILE_COST),
         limits=Limits(
             **limits,
-            plan_ttl_seconds=int(settings.limits.plan_ttl.total_seconds()),
+            **{
+                f"{name}_seconds": int(getattr(settings.limits, name).total_seconds())
+                for name in waits
+            },
             max_write_keys=MAX_WRITE_KEYS,
         ),
         allowed_locations=list(settings.allowed_locations),

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,8 @@ from windrow_service.store.database import server_url
 # Not the colons of URIs: before "//", and before a port.
 _BETWEEN_LOCATIONS = re.compile(r":(?!//|[0-9]+(?:[/:]|$))")
 _LOCATION_LIST = TypeAdapter(tuple[str, ...])
+
+_Wait = Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(hours=1))]
 
 
 def _names_postgresql(url: SecretStr) -> SecretStr:
@@ -57,6 +59,11 @@ class LimitSettings(BaseModel):
     plan_ttl: Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(days=365))] = (
         timedelta(hours=1)
     )
+    max_connections: Annotated[int, Field(ge=10)] = 500
+    max_head_bytes: Annotated[int, Field(ge=8192)] = 64 * 2**10
+    max_headers: Annotated[int, Field(ge=20)] = 100
+    head_timeout: _Wait = timedelta(seconds=10)
+    body_timeout: _Wait = timedelta(seconds=20)
 
     @model_validator(mode="after")
     def _fit_pages(self) -> LimitSettings:
@@ -93,6 +100,9 @@ class Settings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least that is logged; health checks are `debug`."
+    )
     database_url: Annotated[SecretStr, AfterValidator(_names_postgresql)] | None = Field(
         default=None,
         description="PostgreSQL, as postgresql://user:password@host/database; "

@@ -81,6 +81,11 @@ def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
         "max_plan_bytes": 8 * 2**30,
         "plan_ttl_seconds": 3600,
         "max_write_keys": 100_000,
+        "max_connections": 500,
+        "max_head_bytes": 65_536,
+        "max_headers": 100,
+        "head_timeout_seconds": 10,
+        "body_timeout_seconds": 20,
     }
     assert config["strategies"] == [
         "balanced",
@@ -234,7 +239,7 @@ def test_an_unexpected_error_is_hidden_from_the_caller(folder: Path) -> None:
     body = problem_of(answer, 500, "internal-error")
     assert "swordfish" not in answer.text
     assert "RuntimeError" not in answer.text
-    assert set(body) == {"type", "title", "status", "detail", "instance"}
+    assert set(body) == {"type", "title", "status", "detail", "instance", "request_id"}
 
 
 def test_a_route_or_method_that_is_not_there_is_a_problem_too(tight: httpx.Client) -> None:

@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from windrow_service.bootstrap import build_app
+from windrow_service.serving import server_config
 from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 60.0
@@ -26,25 +27,19 @@ _START_TIMEOUT_S = 60.0
 @contextmanager
 def running(settings: Settings) -> Iterator[str]:
     """Serve a coordinator in a thread, on a free port of loopback; yield its URL."""
-    with serving(build_app(settings)) as url:
+    with serving(build_app(settings), settings) as url:
         yield url
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
+def serving(app: FastAPI, settings: Settings | None = None) -> Iterator[str]:
     """Serve an application in a thread, on a free port of loopback; yield its URL."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                lifespan="on",
-                # A test that keeps a connection open must not keep the server up.
-                timeout_graceful_shutdown=1,
-            )
-        )
+        # A test that keeps a connection open must not keep the server up.
+        config = server_config(settings or Settings(), app, stop_timeout_s=1)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

@@ -18,9 +18,6 @@ from windrow.cli.render import serving
 from windrow.connecting import require_service
 from windrow.errors import WindrowError
 
-# How long requests that still run may take when it is told to stop.
-_STOP_TIMEOUT_S = 10
-
 
 class ServeError(WindrowError):
     """The coordinator cannot be started as asked."""
@@ -89,26 +86,21 @@ def serve(
         # Only now, so that whoever made a mistake need not wait for these.
         import uvicorn
 
-        from windrow_service.bootstrap import build_app, check
+        from windrow_service.bootstrap import check
+        from windrow_service.serving import logging, server_config
         from windrow_service.usecases.errors import UseCaseError
 
         try:
             asyncio.run(check(settings))
         except UseCaseError as error:
             raise ServeError(str(error)) from error
-        server = uvicorn.Server(
-            uvicorn.Config(
-                build_app(settings, owns_process=True),
-                log_level="info",
-                timeout_graceful_shutdown=_STOP_TIMEOUT_S,
-                access_log=False,
-            )
-        )
+        server = uvicorn.Server(server_config(settings, owns_process=True))
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{listening.getsockname()[1]}"
         state = str(settings.state_dir.resolve()) if embedded else "PostgreSQL"
         show(serving(url, state, settings.allowed_locations))
-        server.run(sockets=[listening])
+        with logging(settings):
+            server.run(sockets=[listening])
     if not server.started:
         raise ServeError("the coordinator did not start: its log above says why")
 

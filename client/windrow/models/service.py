@@ -28,6 +28,13 @@ class Limits(Answer):
     max_plan_bytes: int
     plan_ttl_seconds: int
     max_write_keys: int = Field(description="Of a write plan.")
+    max_connections: int
+    max_head_bytes: int = Field(description="Of a request line and its headers.")
+    max_headers: int
+    head_timeout_seconds: int = Field(description="From a connection to the end of a head.")
+    body_timeout_seconds: int = Field(
+        description="For which a body may come slower than 1,024 bytes a second."
+    )
 
 
 class ServiceConfig(Answer):
@@ -59,3 +66,6 @@ class Problem(BaseModel):
     status: int
     detail: str
     instance: str | None = None
+    request_id: str | None = Field(
+        default=None, description="As in `X-Request-Id`, and in the coordinator's log."
+    )

@@ -30,6 +30,7 @@ from windrow_service.api import (
 from windrow_service.api.access import READ, Authentication
 from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
 from windrow_service.api.deps import Services
+from windrow_service.api.requests import RequestLog
 
 _DESCRIPTION = """\
 Windrow keeps the file inventory of tables made of many small files and answers
@@ -63,6 +64,7 @@ def create_app(
     )
     app.add_middleware(BoundedBodies, limits=body_limits)
     app.add_middleware(Authentication)
+    app.add_middleware(RequestLog)
     problems.install(app)
     once.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

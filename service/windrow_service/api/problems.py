@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -27,8 +26,7 @@ from windrow_service.usecases import refresh_errors as refresh
 from windrow_service.usecases import write_errors as writing
 
 MEDIA_TYPE = "application/problem+json"
-_PREFIX = "urn:windrow:problem:"
-_log = structlog.get_logger(__name__)
+PREFIX = "urn:windrow:problem:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +208,7 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
         return _told_again(error.problem, instance)
     kind = KINDS.get(type(error), _UNKNOWN)
     body: dict[str, Any] = {
-        "type": _PREFIX + kind.slug,
+        "type": PREFIX + kind.slug,
         "title": kind.title,
         "status": int(kind.status),
         "detail": _encodable(_detail(error))
@@ -239,7 +237,7 @@ def _told_again(problem: Mapping[str, Any], instance: str | None) -> Answer:
 
 def install(app: FastAPI) -> None:
     """Make every answer of an application that is not a success a problem."""
-    for error_type in (*KINDS, refresh.RefreshFailedError, Exception):
+    for error_type in (*KINDS, refresh.RefreshFailedError):
         app.add_exception_handler(error_type, _answer)
     app.add_exception_handler(HTTPException, _answer_http)
 
@@ -264,24 +262,31 @@ def add_problem_schema(document: dict[str, Any]) -> None:
 
 
 async def _answer(request: Request, error: Exception) -> JSONResponse:
-    if type(error) not in (*KINDS, refresh.RefreshFailedError):
-        _log.error("request failed", path=request.url.path, exc_info=error)
     return problem_answer(request, error)
 
 
 def problem_answer(request: Request, error: Exception) -> JSONResponse:
     """Return the answer to a request that failed."""
     answer = describe(error, request.url.path)
-    return JSONResponse(
-        answer.body, answer.body["status"], headers=answer.headers, media_type=MEDIA_TYPE
-    )
+    return _answer_with(request, answer.body, answer.headers)
+
+
+def _answer_with(
+    request: Request, body: dict[str, Any], headers: Mapping[str, str]
+) -> JSONResponse:
+    request_id = request.state.request_id
+    body = {**body, "request_id": request_id}
+    if body["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # By its id, operators find in the log what the answer does not say.
+        body["detail"] += f", of request {request_id}"
+    return JSONResponse(body, body["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     phrase = HTTPStatus(error.status_code).phrase
     body = {
-        "type": _PREFIX + phrase.lower().replace(" ", "-"),
+        "type": PREFIX + phrase.lower().replace(" ", "-"),
         "title": phrase,
         "status": error.status_code,
         "detail": f"{request.method} {request.url.path}: {phrase.lower()}; /docs lists every call",
@@ -290,7 +295,7 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(sorted(_methods_at(request)))
-    return JSONResponse(body, error.status_code, headers=headers, media_type=MEDIA_TYPE)
+    return _answer_with(request, body, headers)
 
 
 def _methods_at(request: Request) -> set[str]:

@@ -7,12 +7,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import structlog
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from windrow_service.logs import get_logger
 from windrow_service.usecases.errors import CacheUnavailableError
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _MAX_CONNECTIONS = 32
 # How long the server is left alone once it has failed: a plan must not wait for it each time.
 _REST_S = 1.0
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class RedisServer:

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import structlog
-
+from windrow_service.logs import get_logger
 from windrow_service.usecases.errors import UseCaseError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 async def forever(what: str, work: Callable[[], Awaitable[object]], every_s: float) -> None:

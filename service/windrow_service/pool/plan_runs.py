@@ -8,8 +8,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-import structlog
-
+from windrow_service.logs import get_logger
 from windrow_service.pool.background import stop
 from windrow_service.usecases.errors import (
     BusyError,
@@ -25,7 +24,7 @@ from windrow_service.usecases.ports import Clock
 LEASE = timedelta(seconds=10)
 _RENEW_S = 1.0
 _RETRY_AFTER_S = 1
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class PlanRuns:

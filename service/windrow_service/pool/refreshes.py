@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-import structlog
-
 from windrow.models import RefreshProgress, RefreshStatus
+from windrow_service.logs import get_logger
 from windrow_service.pool.background import stop
 from windrow_service.usecases.errors import (
     NotFoundError,
@@ -36,7 +35,7 @@ _POLL_S, _MAX_POLL_S = 0.2, 1.0
 # How long callers wait for a database that does not tell how a refresh ended.
 _PATIENCE_S = 30.0
 _STOP_S = 10.0
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 # How a refresh ended; None if nobody can tell, so that it has to be done again.
 Outcome = RefreshStatus | None

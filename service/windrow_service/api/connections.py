@@ -1,0 +1,299 @@
+"""Connections: bounded in number, and each in what it may send before it is understood.
+
+uvicorn bounds none of this with httptools, and with h11 only the bytes of a head.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from windrow_service.api.problems import MEDIA_TYPE, PREFIX, Kind
+from windrow_service.logs import get_logger
+
+# Bodies must come at least so fast, once their patience is used up.
+MIN_BODY_BYTES_PER_S = 1024
+_LOOK_EVERY_S = 1.0
+# How long to pass over what a client still sends after its answer, so that it can read that.
+_LINGER_S = 2.0
+_RETRY_AFTER_S = 1
+_log = get_logger(__name__)
+
+MALFORMED = Kind(HTTPStatus.BAD_REQUEST, "malformed-request", "Request is not HTTP")
+TOO_SLOW = Kind(HTTPStatus.REQUEST_TIMEOUT, "request-too-slow", "Request comes too slowly")
+HEAD_TOO_LARGE = Kind(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large", "Request has too long a head"
+)
+TOO_MANY = Kind(
+    HTTPStatus.SERVICE_UNAVAILABLE, "too-many-connections", "Coordinator has too many connections"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Bounds of connections.
+
+    Attributes:
+        max_connections: At the same time. One more takes the place of the one that has longest
+            sent no whole request, or is refused if there is none.
+        max_head_bytes: Of the request line and all headers.
+        max_headers: Number of headers.
+        head_timeout_s: From the first byte, or from the connection, to the end of the head.
+        body_timeout_s: For which a body may come slower than `MIN_BODY_BYTES_PER_S`.
+    """
+
+    max_connections: int
+    max_head_bytes: int
+    max_headers: int
+    head_timeout_s: float
+    body_timeout_s: float
+
+
+def bounded_http(bounds: ConnectionLimits) -> type[asyncio.Protocol]:
+    """Return the protocol for connections within these limits."""
+
+    class Bounded(_BoundedHttp):
+        limits = bounds
+
+    return Bounded
+
+
+class _Expects(Enum):
+    """What a client has to send next."""
+
+    REQUEST = auto()
+    HEAD = auto()
+    BODY = auto()
+    NOTHING = auto()
+
+
+class _TooLargeError(Exception):
+    """The head, or what stands between parts of a body, is too large."""
+
+
+class _BoundedHttp(HttpToolsProtocol):
+    """HTTP within limits: of bytes that are no body, of headers, and of time to send them."""
+
+    limits: ClassVar[ConnectionLimits]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request, if there is room for one more connection."""
+        super().connection_made(transport)
+        self._expects = _Expects.REQUEST
+        self._refused = False
+        self._under_way = 0
+        self._not_body_bytes = 0
+        self._head_bytes = 0
+        self._header_count = 0
+        self._body_bytes = 0
+        self._patience_s = 0.0
+        self._waits_since = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timed = _Expects.NOTHING
+        if len(self.connections) > self.limits.max_connections and not self._make_room():
+            self._refuse(
+                TOO_MANY,
+                f"there are {self.limits.max_connections:,} connections already: come back later, "
+                "or raise WINDROW_LIMITS__MAX_CONNECTIONS",
+            )
+        else:
+            self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadline."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, within the limits."""
+        if self._refused:
+            return
+        self._not_body_bytes += len(data)
+        super().data_received(data)
+        if self._not_body_bytes > self.limits.max_head_bytes:
+            self._refuse_head()
+        if not self._refused:
+            self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, or passes a limit."""
+        if self._is_large():
+            self._refuse_head()
+        else:
+            self._refuse(MALFORMED, "what was sent is not an HTTP request")
+
+    # --- what the parser finds
+
+    def on_message_begin(self) -> None:
+        """Expect the rest of a head."""
+        super().on_message_begin()
+        self._expects = _Expects.HEAD
+        self._head_bytes = self._header_count = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Count a part of the request line."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header, or what follows a chunked body like one."""
+        self._header_count += 1
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Expect the body."""
+        self._expects = _Expects.BODY
+        self._under_way += 1
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._body_bytes += len(body)
+        self._not_body_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Expect nothing until there is an answer."""
+        self._expects = _Expects.NOTHING if self._under_way else _Expects.REQUEST
+        self._not_body_bytes = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Expect another request, or the rest of a body that was not asked for."""
+        self._under_way -= 1
+        super().on_response_complete()
+        self._waits_since = self.loop.time()
+        if self._expects is _Expects.NOTHING and not self._under_way:
+            self._expects = _Expects.REQUEST
+        elif self._expects is _Expects.BODY:
+            self._stop_timer()
+            self._timed = _Expects.BODY
+            self._timer = self.loop.call_later(_LINGER_S, self.transport.close)
+
+    # --- limits
+
+    def _count(self, count_bytes: int) -> None:
+        self._head_bytes += count_bytes
+        if self._is_large():
+            raise _TooLargeError
+
+    def _is_large(self) -> bool:
+        limits = self.limits
+        return self._head_bytes > limits.max_head_bytes or self._header_count > limits.max_headers
+
+    def _refuse_head(self) -> None:
+        self._refuse(
+            HEAD_TOO_LARGE,
+            f"a request may have {self.limits.max_headers:,} headers and "
+            f"{self.limits.max_head_bytes:,} bytes in front of its body: send less, or raise "
+            "WINDROW_LIMITS__MAX_HEADERS or WINDROW_LIMITS__MAX_HEAD_BYTES",
+        )
+
+    def _make_room(self) -> bool:
+        """Close the connection that waits longest for a request; tell whether one does."""
+        waiting = [
+            other
+            for other in self.connections
+            if isinstance(other, _BoundedHttp) and other is not self and other._is_idle()
+        ]
+        if waiting:
+            min(waiting, key=lambda other: other._waits_since).transport.abort()
+        return bool(waiting)
+
+    def _is_idle(self) -> bool:
+        return not self._under_way and not self.transport.is_closing()
+
+    # --- deadlines
+
+    def _watch(self) -> None:
+        """Have the deadline that fits what is expected."""
+        is_head = self._expects in (_Expects.REQUEST, _Expects.HEAD)
+        needed = _Expects.HEAD if is_head else self._expects
+        if needed is self._timed:
+            return
+        self._stop_timer()
+        self._timed = needed
+        if needed is _Expects.HEAD:
+            self._timer = self.loop.call_later(self.limits.head_timeout_s, self._head_is_late)
+        elif needed is _Expects.BODY:
+            self._patience_s = self.limits.body_timeout_s
+            self._look_again()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timed = _Expects.NOTHING
+
+    def _head_is_late(self) -> None:
+        self._stop_timer()
+        if not self._under_way:
+            self._refuse(
+                TOO_SLOW, f"a request's head must be there within {self.limits.head_timeout_s:g} s"
+            )
+        else:
+            # It has another request under way, whose answer takes its time.
+            self._watch()
+
+    def _look_again(self) -> None:
+        self._body_bytes = 0
+        self._timer = self.loop.call_later(_LOOK_EVERY_S, self._look_at_body)
+
+    def _look_at_body(self) -> None:
+        # While the coordinator does not read, the client cannot send.
+        if not self.flow.read_paused:
+            gained_s = self._body_bytes / MIN_BODY_BYTES_PER_S
+            patience_s = self._patience_s + min(gained_s, _LOOK_EVERY_S) - _LOOK_EVERY_S
+            self._patience_s = patience_s
+        if self._patience_s <= 0:
+            self._refuse(
+                TOO_SLOW,
+                f"a body may come slower than {MIN_BODY_BYTES_PER_S:,} bytes a second for "
+                f"{self.limits.body_timeout_s:g} s: send it faster",
+            )
+        else:
+            self._look_again()
+
+    def _refuse(self, kind: Kind, detail: str) -> None:
+        """Answer with a problem if no answer has begun, and close the connection."""
+        if self._refused or self.transport.is_closing():
+            return
+        self._refused = True
+        self._stop_timer()
+        self._unset_keepalive_if_required()
+        _log.info("connection refused", reason=kind.slug, client=self.client)
+        if not self._under_way or (self._under_way == 1 and not self.cycle.response_started):
+            self.transport.write(_answer(kind, detail))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        if self._under_way:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        # Closed at once, unread bytes would take the answer with them.
+        self._timer = self.loop.call_later(_LINGER_S, self.transport.close)
+
+
+def _answer(kind: Kind, detail: str) -> bytes:
+    body = {
+        "type": PREFIX + kind.slug,
+        "title": kind.title,
+        "status": int(kind.status),
+        "detail": detail,
+    }
+    content = json.dumps(body).encode()
+    retry = (f"Retry-After: {_RETRY_AFTER_S}",) if kind is TOO_MANY else ()
+    lines = (
+        f"HTTP/1.1 {int(kind.status)} {kind.status.phrase}",
+        f"Content-Type: {MEDIA_TYPE}",
+        f"Content-Length: {len(content)}",
+        "Connection: close",
+        *retry,
+    )
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content

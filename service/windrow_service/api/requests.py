@@ -1,0 +1,88 @@
+"""Each request has an id and a line in the log, and its failure an answer."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import Any
+
+from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from windrow_service.api.problems import problem_answer
+from windrow_service.logs import get_logger
+
+_HEADER = b"x-request-id"
+# What a caller may name a request; anything else is replaced.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:=+/@-]{1,128}")
+# As nginx says it: the client has gone before there was an answer.
+_CLIENT_CLOSED = 499
+_log = get_logger(__name__)
+
+
+class RequestLog:
+    """Middleware around all others: it gives requests their ids, and logs one line of each.
+
+    An error that nothing has handled ends here, so that the server does not log it again.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        request_id = _request_id(scope)
+        scope["state"]["request_id"] = request_id
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message.get("headers", ()), (_HEADER, request_id.encode())]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        with bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, noting)
+            except ClientDisconnect:
+                status = _CLIENT_CLOSED
+            except Exception as error:
+                if status:
+                    # Half of an answer is sent: the server logs the error, and hangs up.
+                    raise
+                _log.error("request failed", exc_info=error)
+                await problem_answer(Request(scope), error)(scope, receive, noting)
+            finally:
+                _log_line(scope, status, (time.perf_counter() - began) * 1000)
+
+
+def _request_id(scope: Scope) -> str:
+    sent = Headers(scope=scope).get("X-Request-Id", "")
+    return sent if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
+
+
+def _log_line(scope: Scope, status: int, ms: float) -> None:
+    route = getattr(scope.get("route"), "path", None)
+    principal = scope["state"].get("principal")
+    said: dict[str, Any] = {
+        "method": scope["method"],
+        # Of what no route is for, there is the path alone.
+        **({"path": scope["path"]} if route is None else {"route": route}),
+        "status": status,
+        "principal": None if principal is None else principal.name,
+        "ms": round(ms, 1),
+    }
+    if scope["path"].startswith("/health/"):
+        _log.debug("request", **said)
+    else:
+        _log.info("request", **said)

@@ -1,0 +1,198 @@
+"""What the coordinator logs: bounded lines, without secrets, written by a thread of their own."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from logging.handlers import QueueHandler, QueueListener
+from typing import Any, TextIO, cast
+
+import structlog
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
+
+HIDDEN = "[hidden]"
+_LOGGERS = ("windrow_service", "uvicorn")
+# A line is read by people and shipped by collectors that cut long ones.
+_MAX_TEXT = 8_000
+_MAX_FRAMES = 20
+_MAX_ITEMS = 100
+# Searching for secrets takes time, too.
+_MAX_SEARCHED = 32_000
+_MAX_WAITING_LINES = 10_000
+# What is shorter would hide half of every line.
+_MIN_SECRET = 6
+
+# The end of a name that says so itself; no repetition without a bound, for the sake of time.
+_SECRET_NAME = (
+    r"authorization|cookie|api-key|passwd|password|pwd|secret[a-z_-]{0,32}|token|signature"
+    r"|credential|access_key(?:_id)?"
+)
+_PATTERNS = (
+    # Windrow's tokens, bearer tokens of others, keys of AWS, passwords in URLs, and whatever a
+    # name says of itself, in Python, JSON, headers, query strings and settings.
+    (re.compile(r"wdr_[A-Za-z0-9_-]+"), HIDDEN),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
+    (re.compile(r"(://[^\s/:@'\"]*:)[^\s/'\"]+@"), rf"\1{HIDDEN}@"),
+    (
+        re.compile(
+            rf"(?i)({_SECRET_NAME})"
+            r"(['\"]?\s*(?:[:=,]|%3D)\s*(?:b?['\"])?)(?:(?:basic|bearer)\s+)?[^\s'\"&,;(){}\[\]]+"
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
+    (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]+"), rf"\1{HIDDEN}"),
+)
+_NAMED_SECRET = re.compile(rf"(?i){_SECRET_NAME}")
+
+
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """Return a logger that leaves no local variables in what it hands on.
+
+    It does not depend on how structlog is set up in the process, which may be a caller's.
+    """
+    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        logging.getLogger(name),
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            _render_exception,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    return logger
+
+
+@contextmanager
+def logging_to(
+    stream: TextIO, *, level: str, for_people: bool, secrets: Iterable[str] = ()
+) -> Iterator[None]:
+    """Write what the coordinator and its HTTP server log, until the end of the block.
+
+    Args:
+        stream: Where to; one that is not read makes nobody wait, lines are dropped instead.
+        level: The least that is written: `debug`, `info`, `warning` or `error`.
+        for_people: Whether lines are for a terminal; else each is JSON.
+        secrets: Values that must not be written, whatever they stand in.
+    """
+    lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_WAITING_LINES)
+    handler = _DroppingHandler(lines)
+    handler.setFormatter(_formatter(for_people=for_people, secrets=secrets))
+    # A thread writes: a pipe that nobody reads must not stop whoever logs.
+    writer = QueueListener(lines, logging.StreamHandler(stream))
+    writer.start()
+    before = [(logger, logger.level, logger.propagate) for logger in _own_loggers()]
+    for logger, _, _ in before:
+        logger.addHandler(handler)
+        logger.setLevel(level.upper())
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, level_before, propagated in before:
+            logger.removeHandler(handler)
+            logger.setLevel(level_before)
+            logger.propagate = propagated
+        writer.stop()
+
+
+class _DroppingHandler(QueueHandler):
+    """Hands lines to the thread that writes them, and drops them while it is far behind."""
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Put a line into the queue if there is room."""
+        try:
+            self.queue.put_nowait(record)
+        except queue.Full:
+            return
+
+
+def _own_loggers() -> list[logging.Logger]:
+    return [logging.getLogger(name) for name in _LOGGERS]
+
+
+def _formatter(*, for_people: bool, secrets: Iterable[str]) -> logging.Formatter:
+    renderer = (
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        )
+        if for_people
+        else structlog.processors.JSONRenderer()
+    )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[_render_exception],
+        processors=[
+            structlog.stdlib.add_log_level,
+            _add_logger_name,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            _hiding(tuple(secret for secret in secrets if len(secret) >= _MIN_SECRET)),
+            renderer,
+        ],
+    )
+
+
+def _add_logger_name(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    event["logger"] = event["_record"].name
+    return event
+
+
+def _render_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Replace the exception by its bounded traceback, without local variables."""
+    raised = event.pop("exc_info", None)
+    if raised:
+        event["exception"] = _traceback(raised)
+    return event
+
+
+def _traceback(raised: bool | BaseException | ExcInfo) -> str:
+    if isinstance(raised, BaseException):
+        raised = (type(raised), raised, raised.__traceback__)
+    elif raised is True:
+        raised = cast(ExcInfo, sys.exc_info())
+    assert isinstance(raised, tuple)
+    told = traceback.TracebackException(*raised, limit=-_MAX_FRAMES)
+    return _cut("".join(told.format()), _MAX_SEARCHED)
+
+
+def _hiding(secrets: tuple[str, ...]) -> Processor:
+    """Return a processor that bounds every value, and hides what looks like a secret or is one."""
+
+    def hidden(text: str) -> str:
+        text = _cut(text, _MAX_SEARCHED)
+        for secret in secrets:
+            text = text.replace(secret, HIDDEN)
+        for pattern, instead in _PATTERNS:
+            text = pattern.sub(instead, text)
+        return _cut(text, _MAX_TEXT)
+
+    def clean(value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, Mapping):
+            items = list(value.items())[:_MAX_ITEMS]
+            return {
+                hidden(str(name)): HIDDEN if _NAMED_SECRET.search(str(name)) else clean(inner)
+                for name, inner in items
+            }
+        if isinstance(value, list | tuple):
+            return [clean(inner) for inner in value[:_MAX_ITEMS]]
+        return hidden(value if isinstance(value, str) else repr(value))
+
+    def processor(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        return cast(EventDict, clean(event))
+
+    return processor
+
+
+def _cut(text: str, most: int) -> str:
+    """Leave out the middle of a text that is too long."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"

@@ -1,0 +1,85 @@
+"""The HTTP server around the application: its limits, and what it logs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote, urlsplit
+
+import uvicorn
+from fastapi import FastAPI
+
+from windrow_service.api.connections import ConnectionLimits, bounded_http
+from windrow_service.bootstrap import build_app
+from windrow_service.logs import logging_to
+from windrow_service.settings import Settings
+
+# How long requests that still run may take when it is told to stop.
+STOP_TIMEOUT_S = 10
+_SECRET_VARIABLE = re.compile(r"SECRET|TOKEN|PASSWORD|ACCESS_KEY")
+
+
+def server_config(
+    settings: Settings,
+    app: FastAPI | None = None,
+    *,
+    owns_process: bool = False,
+    uds: str | None = None,
+    stop_timeout_s: int = STOP_TIMEOUT_S,
+) -> uvicorn.Config:
+    """Return how a coordinator is served.
+
+    Args:
+        settings: All of them.
+        app: The application; made from the settings by default.
+        owns_process: Whether the process is there for the coordinator alone.
+        uds: Socket file to listen on, in place of an address.
+        stop_timeout_s: How long requests that still run may take when it is told to stop.
+    """
+    limits = settings.limits
+    return uvicorn.Config(
+        app or build_app(settings, owns_process=owns_process),
+        host=settings.host,
+        port=settings.port,
+        uds=uds,
+        http=bounded_http(
+            ConnectionLimits(
+                max_connections=limits.max_connections,
+                max_head_bytes=limits.max_head_bytes,
+                max_headers=limits.max_headers,
+                head_timeout_s=limits.head_timeout.total_seconds(),
+                body_timeout_s=limits.body_timeout.total_seconds(),
+            )
+        ),
+        # Their own protocol would know no limits.
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=stop_timeout_s,
+    )
+
+
+@contextmanager
+def logging(settings: Settings, *, level: str | None = None) -> Iterator[None]:
+    """Log to standard error until the end of the block: JSON, but for a person at a terminal."""
+    with logging_to(
+        sys.stderr,
+        level=level or settings.log_level,
+        for_people=sys.stderr.isatty(),
+        secrets=_secrets(settings),
+    ):
+        yield
+
+
+def _secrets(settings: Settings) -> set[str]:
+    """Return what this process knows and nobody may read in its log."""
+    found = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
+    for url in (settings.database_url, settings.redis_url):
+        password = urlsplit(url.get_secret_value()).password if url else None
+        if password:
+            found |= {password, unquote(password)}
+    return found

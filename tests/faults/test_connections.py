@@ -1,0 +1,211 @@
+"""What clients may send before it is understood, how slowly, and on how many connections."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.support.servers import running
+from windrow_service.settings import LimitSettings, Settings
+
+LIVE = b"GET /health/live HTTP/1.1\r\nHost: x\r\n"
+POST = b"POST /plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+MOST = 10
+CHUNK = b"a" * 65_536
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A coordinator of little patience."""
+    limits = LimitSettings(
+        max_connections=MOST,
+        max_head_bytes=8192,
+        max_headers=20,
+        head_timeout=timedelta(seconds=1),
+        body_timeout=timedelta(seconds=1),
+    )
+    with running(Settings(state_dir=tmp_path_factory.mktemp("state"), limits=limits)) as url:
+        yield url
+
+
+@pytest.fixture
+def connections(url: str) -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def connect(url: str) -> socket.socket:
+    where = urlsplit(url)
+    return socket.create_connection((where.hostname, where.port), 30)
+
+
+def answer_to(url: str, *parts: bytes) -> tuple[int, dict[str, object]]:
+    """Send the parts, and return the status and the body of the first answer."""
+    with connect(url) as connection:
+        for part in parts:
+            try:
+                connection.sendall(part)
+            except OSError:
+                break
+        return read_answer(connection)
+
+
+def read_answer(connection: socket.socket) -> tuple[int, dict[str, object]]:
+    received = b""
+    while b"\r\n\r\n" not in received or len(received) < _end_of(received):
+        part = connection.recv(65_536)
+        assert part, f"hung up after {received!r}"
+        received += part
+    head, _, body = received.partition(b"\r\n\r\n")
+    content: dict[str, object] = json.loads(body)
+    return int(head.split()[1]), content
+
+
+def _end_of(received: bytes) -> int:
+    head, _, _ = received.partition(b"\r\n\r\n")
+    (line,) = (one for one in head.lower().split(b"\r\n") if one.startswith(b"content-length"))
+    return len(head) + 4 + int(line.split(b":")[1])
+
+
+def is_live(url: str) -> bool:
+    return httpx.get(f"{url}/health/live", timeout=30).is_success
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param((LIVE, b"X-Long: ", *[CHUNK] * 40), id="endless header"),
+        pytest.param((LIVE + b"X-Long: " + CHUNK + b"\r\n\r\n",), id="long header at once"),
+        pytest.param((b"GET /?" + CHUNK + b" HTTP/1.1\r\nHost: x\r\n\r\n",), id="long path"),
+        pytest.param((b"GET /?", *[CHUNK] * 40), id="endless path"),
+        pytest.param((CHUNK, CHUNK), id="endless method"),
+        pytest.param((LIVE, *[b"x%d: y\r\n" % at for at in range(20)], b"\r\n"), id="many headers"),
+        pytest.param(
+            (POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: ", *[CHUNK] * 40),
+            id="endless trailer",
+        ),
+        pytest.param(
+            (POST + b"Transfer-Encoding: chunked\r\n\r\n2;x=", *[CHUNK] * 40),
+            id="endless chunk extension",
+        ),
+    ],
+)
+def test_what_is_no_body_is_bounded(url: str, parts: tuple[bytes, ...]) -> None:
+    status, problem = answer_to(url, *parts)
+
+    if parts[0] == CHUNK:
+        assert (status, problem["type"]) == (400, "urn:windrow:problem:malformed-request")
+    else:
+        assert (status, problem["type"]) == (431, "urn:windrow:problem:head-too-large")
+        assert "20 headers and 8,192 bytes" in str(problem["detail"])
+    assert is_live(url)
+
+
+def test_what_is_not_http_is_a_problem_too(url: str) -> None:
+    status, problem = answer_to(url, b"\x16\x03\x01\x02\x00\x01\x00")
+
+    assert (status, problem["type"]) == (400, "urn:windrow:problem:malformed-request")
+
+
+@pytest.mark.parametrize(
+    ("begin", "trickle"),
+    [
+        pytest.param(b"", b"", id="nothing"),
+        pytest.param(b"", b"\r\n", id="empty lines"),
+        pytest.param(LIVE, b"X: y\r\n", id="a header now and then"),
+        pytest.param(LIVE + b"\r\n", b"\r\n", id="empty lines after an answer"),
+        pytest.param(POST + b"Content-Length: 99999\r\n\r\n{", b" ", id="a byte of a body"),
+        pytest.param(
+            POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n", id="a chunk now and then"
+        ),
+    ],
+)
+def test_who_sends_too_slowly_is_hung_up_on(url: str, begin: bytes, trickle: bytes) -> None:
+    with connect(url) as connection:
+        connection.sendall(begin)
+        connection.settimeout(0.2)
+        received = b""
+        hung_up = False
+        while not hung_up:
+            try:
+                connection.sendall(trickle)
+                part = connection.recv(65_536)
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+            received += part
+            hung_up = not part
+
+    assert b" 408 " in received
+    assert b"request-too-slow" in received
+
+
+def test_a_body_that_comes_steadily_has_all_the_time_it_needs(url: str) -> None:
+    body = json.dumps({"table": "none", "filter": "x = '" + "y" * 24_000 + "'"}).encode()
+    with connect(url) as connection:
+        connection.sendall(POST + b"Content-Length: %d\r\n\r\n" % len(body))
+        for at in range(0, len(body), 2000):
+            connection.sendall(body[at : at + 2000])
+            time.sleep(0.15)
+        status, problem = read_answer(connection)
+
+    assert (status, problem["type"]) == (404, "urn:windrow:problem:table-not-found")
+
+
+def test_requests_on_one_connection_are_answered_in_turn(url: str) -> None:
+    with connect(url) as connection:
+        connection.sendall((LIVE + b"\r\n") * 3 + LIVE)
+        statuses = [read_answers(connection, 3)]
+        connection.sendall(b"\r\n")
+        statuses.append(read_answers(connection, 1))
+
+    assert statuses == [3, 1]
+
+
+def read_answers(connection: socket.socket, count: int) -> int:
+    received = b""
+    while received.count(b'"status":"ok"') < count:
+        part = connection.recv(65_536)
+        assert part
+        received += part
+    return received.count(b"HTTP/1.1 200 OK")
+
+
+def test_idle_connections_make_room_for_those_that_ask(url: str, connections: ExitStack) -> None:
+    idle = [connections.enter_context(connect(url)) for _ in range(3 * MOST)]
+
+    assert all(is_live(url) for _ in range(MOST))
+    # The oldest has gone for the newest.
+    idle[0].settimeout(30)
+    assert _is_hung_up_on(idle[0])
+
+
+def test_connections_that_all_work_are_left_alone(url: str, connections: ExitStack) -> None:
+    busy = [connections.enter_context(connect(url)) for _ in range(MOST)]
+    for connection in busy:
+        connection.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 20000\r\n\r\n")
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+    status, problem = answer_to(url, LIVE + b"\r\n")
+
+    assert (status, problem["type"]) == (503, "urn:windrow:problem:too-many-connections")
+    for connection in busy:
+        connection.sendall(b"[" + b" " * 19_998 + b"]")
+    assert {read_answer(connection)[0] for connection in busy} == {422}
+
+
+def _is_hung_up_on(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(1)
+    except ConnectionError:
+        return True
