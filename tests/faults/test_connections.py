@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
