@@ -162,6 +162,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     inventory.InvalidInventoryError: Kind(
         INVALID, "invalid-inventory", "Inventory cannot be accepted"
     ),
+    inventory.TotalsTooLargeError: Kind(INVALID, "totals-too-large", "Files add up to too much"),
     inventory.CorruptManifestError: Kind(
         HTTPStatus.INTERNAL_SERVER_ERROR, "corrupt-manifest", "Stored manifest is damaged"
     ),

@@ -17,6 +17,7 @@
   + InventoryCancelledError
   + CorruptManifestError
   + InvalidInventoryError
+  + TotalsTooLargeError
 
 They may come back from another process, so each passes exactly its constructor's
 positional arguments to `super().__init__`. Paths are relative to the table's location
@@ -53,6 +54,7 @@ __all__ = [
     "PartitionLayoutError",
     "PartitionValueError",
     "SchemaConflictError",
+    "TotalsTooLargeError",
     "UnknownTypeError",
     "UnreadableFileError",
     "UnsupportedTypeError",
@@ -177,3 +179,25 @@ class InvalidInventoryError(InventoryError):
 
     def __str__(self) -> str:
         return f"inventory cannot be accepted: {self.reason}; nothing was published"
+
+
+class TotalsTooLargeError(InventoryError):
+    """The files of a snapshot add up to more than can be planned.
+
+    Attributes:
+        column: What is added up, `size_bytes` or `row_count`.
+        total: What it comes to.
+        most: What it may come to.
+    """
+
+    def __init__(self, column: str, total: int, most: int) -> None:
+        super().__init__(column, total, most)
+        self.column = column
+        self.total = total
+        self.most = most
+
+    def __str__(self) -> str:
+        return (
+            f"{self.column} of all files adds up to {self.total:,}, and a table may have "
+            f"{self.most:,}: correct the figures, or split the table"
+        )

@@ -29,6 +29,7 @@ from windrow_service.inventory.published_columns import (
     check_names,
 )
 from windrow_service.inventory.published_size import refuse_beyond, stats_bytes
+from windrow_service.inventory.totals import check_files
 from windrow_service.planner.bounds import Bools, mask
 from windrow_service.planner.columns import FIXED_FIELDS, bloom_columns, inventory_schema
 
@@ -139,6 +140,8 @@ def accept_delta(
         where = error.folder if isinstance(error, PartitionValueError) else error.path
         row = rows.numbers[pc.index(pc.starts_with(paths, where), True).as_py()]
         raise InvalidInventoryError(f"column 'path', row {row}: {error}") from error
+    # Before anything adds them up: what there was before comes on top, and fits as well.
+    check_files(added)
     return Delta(added=_by_path(added), removed=removed, carried=carried)
 
 

@@ -23,6 +23,7 @@ from windrow_service.planner.errors import PlanTooLargeError
 from windrow_service.planner.fingerprints import fingerprints
 from windrow_service.planner.formats import is_lines, is_stream
 from windrow_service.planner.splits import (
+    MAX_COST,
     NO_BUCKET,
     Bools,
     Deletes,
@@ -228,8 +229,12 @@ def _by_blocks(
 
 
 def _deletes(files: pa.Table, file: Ints) -> Deletes | None:
-    deletes = Deletes(_ints(files["delete_count"]), _ints(files["delete_bytes"]))
-    return deletes.take(file) if deletes.count.any() else None
+    count = _ints(files["delete_count"])
+    if not count.any():
+        return None
+    # Each split of a file counts all of the file's, whatever that comes to.
+    size_bytes = np.minimum(_ints(files["delete_bytes"]), MAX_COST // max(len(file), 1))
+    return Deletes(count, size_bytes).take(file)
 
 
 def _counts(lists: pa.ListArray) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -121,6 +121,7 @@ def plan_groups(
         table_format=table_format,
         max_splits=MAX_SPLITS,
     )
+    policy = replace(policy, open_file_cost=splits.open_cost(policy.open_file_cost))
     check()
     cached = caching(files, rows).spread(rows, len(files))
     check()

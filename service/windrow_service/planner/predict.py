@@ -45,7 +45,7 @@ def predict(plan: GroupedSplits, policy: Policy) -> Prediction:
         plan: The groups, in the order in which they are run.
         policy: Limits and costs; those of the reader, whatever strategy made the groups.
     """
-    work = plan.splits.work(policy.open_file_cost)
+    work = plan.splits.work(plan.splits.open_cost(policy.open_file_cost))
     tasks = task_costs(np.add.reduceat(work, plan.offsets[:-1]) if len(plan) else work)
     size = plan.size_bytes
     length = plan.splits.length

@@ -16,6 +16,8 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 AnyValue = TypeVar("AnyValue", bound=np.generic)
 
+# What sums of costs may come to: with the bytes of all files they fit 64 bits.
+MAX_COST = 2**60
 NO_BUCKET = -1
 _BLOCK = 2**18
 NO_HOST = -1
@@ -170,6 +172,13 @@ class Splits:
     def fingerprint(self) -> Hashes:
         """A hash of each split's file, for choices that should not move when others come."""
         return self.fingerprints[self.file]
+
+    def open_cost(self, asked: int) -> int:
+        """Return what opening a file may cost, at most what is asked, so that sums of it fit."""
+        opened = len(self)
+        if self.deletes is not None:
+            opened += int(self.deletes.count.sum())
+        return min(asked, MAX_COST // max(opened, 1))
 
     def work(self, open_file_cost: int) -> Ints:
         """Return what reading each split costs, in bytes of reading; at least 1.

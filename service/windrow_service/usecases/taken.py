@@ -12,6 +12,7 @@ from windrow_service.inventory.deltas import Applied, replace_files
 from windrow_service.inventory.live_files import merge_files
 from windrow_service.inventory.manifests import Manifest
 from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.inventory.totals import check_files, check_totals
 from windrow_service.planner.columns import bloom_columns, inventory_schema
 from windrow_service.planner.ranges import join_ranges
 from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
@@ -61,7 +62,11 @@ def taken_whole(
         inventory: All files there are.
         previous: The snapshot before, whose manifests are kept as far as they hold.
         tables: The decoded rows of its manifests.
+
+    Raises:
+        TotalsTooLargeError: The files add up to too much.
     """
+    check_files(inventory.files)
     manifests = replace_files(manifests_of(previous), tables, inventory.files)
     return _taken(
         manifests,
@@ -82,6 +87,9 @@ def taken_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str]) -> T
         previous: The snapshot before.
         applied: What it holds now.
         bloom: Columns that its manifests have Bloom filters of.
+
+    Raises:
+        TotalsTooLargeError: The files add up to too much.
     """
     return _taken(
         applied.manifests,
@@ -117,6 +125,8 @@ def _taken(
     listing: bytes | None = None,
 ) -> TakenInventory:
     ranges = join_ranges([manifest.range for manifest in manifests])
+    size_bytes = int(ranges["size_bytes"].to_numpy().sum())
+    check_totals(size_bytes, row_count)
     return TakenInventory(
         data_schema=data_schema,
         partition_schema=partition_schema,
@@ -134,7 +144,7 @@ def _taken(
         ranges=ranges,
         file_count=int(ranges["file_count"].to_numpy().sum()),
         row_count=row_count,
-        size_bytes=int(ranges["size_bytes"].to_numpy().sum()),
+        size_bytes=size_bytes,
         files_added=files_added,
         files_removed=files_removed,
         listing=listing,
