@@ -213,6 +213,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=_now,
             keep_last=settings.snapshots.keep_last,
             max_age=settings.snapshots.max_age,
+            max_count=settings.snapshots.max_count,
         )
         for what, work, every_s in (
             ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
@@ -299,6 +300,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             runner=runner,
             tokens=PageTokens(await database.signing_key()),
             ping=database.ping,
+            has_room=database.has_room,
             clock=_now,
             config=_config(settings),
         )

@@ -76,7 +76,7 @@ class LimitSettings(BaseModel):
 
 
 class SnapshotSettings(BaseModel):
-    """How long snapshots are kept that are not the current one."""
+    """How long snapshots are kept that are not the current one, and how many at most."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -84,6 +84,15 @@ class SnapshotSettings(BaseModel):
     max_age: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36_500))] = timedelta(
         days=7
     )
+    max_count: Annotated[int, Field(ge=1)] = 10_000
+
+    @model_validator(mode="after")
+    def _fit(self) -> SnapshotSettings:
+        if self.max_count < self.keep_last:
+            raise ValueError(
+                f"max_count ({self.max_count}) is below keep_last ({self.keep_last}): raise it"
+            )
+        return self
 
 
 class Settings(BaseSettings):

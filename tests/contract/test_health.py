@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.disks import nearly_full, small_disk
 from tests.support.problems import problem_of
 from tests.support.servers import running
 from windrow_service.settings import Settings
@@ -62,6 +63,25 @@ def test_a_database_that_comes_back_makes_the_coordinator_ready_again(
         other.execute("ALTER TABLE gone RENAME TO secrets")
 
     assert own.get("/health/ready").is_success
+
+
+def test_a_coordinator_whose_disk_is_full_is_degraded_and_still_tells(tmp_path: Path) -> None:
+    with (
+        small_disk(tmp_path / "disk", 8 * 2**20) as disk,
+        running(Settings(state_dir=disk, allowed_locations=(str(tmp_path),))) as url,
+        httpx.Client(base_url=url, timeout=60) as http,
+    ):
+        table = {"location": str(tmp_path), "columns": [{"name": "id", "type": "bigint"}]}
+        http.put("/tables/t", json=table).raise_for_status()
+        with nearly_full(disk, 2):
+            full = http.get("/health/ready")
+            told = http.get("/tables/t")
+        free = http.get("/health/ready")
+
+    assert full.status_code == 200
+    assert full.json() == {"status": "degraded", "checks": {"database": "full", "cache": "ok"}}
+    assert told.is_success
+    assert free.json()["status"] == "ok"
 
 
 def test_the_database_is_readable_by_its_owner_alone(own: httpx.Client, database: Path) -> None:

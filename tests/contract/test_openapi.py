@@ -76,3 +76,22 @@ def test_requests_refuse_unknown_fields(published: dict[str, Any]) -> None:
 
     for name in ("TableDefinition", "PlanRequest", "PlanOptions", "Column", "Comparison", "Not"):
         assert schemas[name]["additionalProperties"] is False
+
+
+def test_bounds_of_whole_numbers_are_whole_and_fit_64_bits(
+    published: dict[str, Any],
+) -> None:
+    def check(node: Any) -> None:
+        for inner in node if isinstance(node, list) else node.values():
+            if isinstance(inner, list | dict):
+                check(inner)
+        if isinstance(node, dict) and node.get("type") == "integer":
+            for bound in {"minimum", "maximum"} & node.keys():
+                assert type(node[bound]) is int
+                assert -(2**63) <= node[bound] < 2**63
+
+    check(published)
+
+    for model in ("InventoryFile", "CachedFile"):
+        stamp = published["components"]["schemas"][model]["properties"]["mtime_ns"]
+        assert (stamp["minimum"], stamp["maximum"]) == (-(2**63), 2**63 - 1)

@@ -61,9 +61,15 @@ class Stores:
         async with self.database.reading() as connection:
             return int(await connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0)
 
-    async def expire(self, table: StoredTable | None, keep_last: int = 1) -> list[int]:
+    async def expire(
+        self, table: StoredTable | None, keep_last: int = 1, max_count: int = 999
+    ) -> list[int]:
         gone = await self.keeping.expire(
-            table, keep_last=keep_last, created_before=self.now, now=self.now
+            table,
+            keep_last=keep_last,
+            max_count=max_count,
+            created_before=self.now,
+            now=self.now,
         )
         return list(gone)
 
@@ -256,6 +262,7 @@ def test_snapshots_go_that_are_neither_among_the_last_nor_young(run: Run) -> Non
         gone = await stores.keeping.expire(
             table,
             keep_last=2,
+            max_count=999,
             created_before=START + timedelta(days=3),
             now=stores.now,
         )
@@ -264,6 +271,20 @@ def test_snapshots_go_that_are_neither_among_the_last_nor_young(run: Run) -> Non
         assert [one.snapshot_id for one in await stores.snapshots.page("t", 99, 9)] == [6, 5, 4]
         assert len(await stores.snapshots.page("other", 99, 9)) == 6
         assert await stores.expire(None, keep_last=2) == [4, 1, 2, 3, 4]
+
+    run(body)
+
+
+def test_more_snapshots_than_the_most_go_however_young(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        table = await stores.register()
+        other = await stores.register("other")
+        for size in range(6):
+            table = await stores.publish(table, size)
+        other = await stores.publish(other, 7)
+
+        assert await stores.expire(None, keep_last=4, max_count=4) == [1, 2]
+        assert await stores.expire(table, keep_last=1, max_count=3) == [3]
 
     run(body)
 
@@ -288,7 +309,7 @@ def test_the_current_snapshot_and_those_of_live_plans_stay(run: Run) -> None:
                 row = {"plan_id": f"p{snapshot_id}", "snapshot_id": snapshot_id, "expires_at": ends}
                 await connection.execute(sa.insert(schema.plans).values(plan | row))
 
-        assert await stores.expire(table) == [1, 3, 4]
+        assert await stores.expire(table, max_count=1) == [1, 3, 4]
 
         assert [one.snapshot_id for one in await stores.snapshots.page("t", 99, 9)] == [5, 2]
 

@@ -28,7 +28,9 @@ class InventoryFile(Request):
     """One data file of a published inventory."""
 
     path: FilePath = Field(description="Relative to the table's location.")
-    size_bytes: _Count
+    size_bytes: _Count = Field(
+        description="All files of a table may come to 2^53, and so may their rows."
+    )
     mtime_ns: Annotated[int, Whole(-(2**63), 2**63 - 1)]
     row_count: _Count
     bucket: Annotated[int, Whole(0, 2**31 - 1)] | None = None

@@ -51,7 +51,7 @@ class Health(Answer):
     """A health check's answer."""
 
     status: Literal["ok", "degraded"]
-    checks: dict[str, Literal["ok", "unavailable"]] = Field(
+    checks: dict[str, Literal["ok", "unavailable", "full"]] = Field(
         default={}, description="Each part that was asked: `database`, `cache`."
     )
 

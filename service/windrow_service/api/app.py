@@ -94,4 +94,18 @@ def _document(app: FastAPI) -> dict[str, Any]:
     problems.add_problem_schema(document)
     for model in (InventoryChange, WritePlanRequest):
         add_body_schema(document, model)
+    _make_bounds_whole(document)
     return document
+
+
+def _make_bounds_whole(part: Any) -> None:
+    """State the bounds of whole numbers as such: FastAPI's are floats, and 2^63 - 1 is none."""
+    if isinstance(part, list):
+        for inner in part:
+            _make_bounds_whole(inner)
+    elif isinstance(part, dict):
+        if part.get("type") == "integer":
+            for bound in {"minimum", "maximum"} & part.keys():
+                part[bound] = min(int(part[bound]), 2**63 - 1)
+        for inner in part.values():
+            _make_bounds_whole(inner)

@@ -63,6 +63,7 @@ class Services:
     runner: Runner
     tokens: PageTokens
     ping: Callable[[], Awaitable[None]]
+    has_room: Callable[[], Awaitable[bool]]
     clock: Clock
     config: ServiceConfig
 

@@ -25,14 +25,23 @@ async def live() -> Health:
 async def ready(services: ServicesDep) -> Health:
     """Answer when the coordinator can do its work: the database answers.
 
-    `degraded` is that too: without the cache map plans are less local, and as right.
+    `degraded` is that too. Without the cache map plans are less local, and as right. Where the
+    disk of the embedded database is full, what is there can be read, and nothing changed.
     """
     await services.ping()
+    has_room = await services.has_room()
     try:
         await services.cache.ping()
+        has_cache = True
     except CacheUnavailableError:
-        return Health(status="degraded", checks={"database": "ok", "cache": "unavailable"})
-    return Health(status="ok", checks={"database": "ok", "cache": "ok"})
+        has_cache = False
+    return Health(
+        status="ok" if has_room and has_cache else "degraded",
+        checks={
+            "database": "ok" if has_room else "full",
+            "cache": "ok" if has_cache else "unavailable",
+        },
+    )
 
 
 @router.get("/config", operation_id="config", dependencies=[READ], responses=problem_responses())

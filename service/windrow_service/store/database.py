@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets as tokens
 import sqlite3
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -25,6 +26,8 @@ from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailabl
 SQLITE_BUSY_MS = 30_000
 _RETRY_AFTER_S = 2
 _CONNECT_TIMEOUT_S = 5
+# What a small change writes, its log included.
+_ROOM_BYTES = 64 * 2**10
 # Longer than any statement here takes; a database that hangs must not hang callers for ever.
 _STATEMENT_TIMEOUT_MS = 120_000
 _POOL_SIZE = 10
@@ -104,6 +107,12 @@ class Database:
         """
         async with self.reading() as connection:
             await connection.scalar(sa.select(schema.secrets.c.name).limit(1))
+
+    async def has_room(self) -> bool:
+        """Tell whether the embedded database's disk takes more; of a server nobody can tell."""
+        if self._engine.url.database is None or self.is_postgresql:
+            return True
+        return await asyncio.to_thread(_takes_more, Path(self._engine.url.database).parent)
 
     async def signing_key(self) -> str:
         """Return the key that signs page tokens; made once, then the same for all replicas."""
@@ -233,6 +242,17 @@ async def insert_missing(
     # Not every driver counts the rows of a statement that returns a key.
     inserted = await connection.execute(statement.returning(*table.primary_key))
     return inserted.first() is not None
+
+
+def _takes_more(folder: Path) -> bool:
+    # Not a write of the database's own: that would wait for those of others.
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM_BYTES))
+            file.flush()
+    except OSError:
+        return False
+    return True
 
 
 def utc(stamp: datetime) -> datetime:

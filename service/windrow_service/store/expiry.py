@@ -25,6 +25,7 @@ class SqlSnapshotKeeping:
         table: StoredTable | None,
         *,
         keep_last: int,
+        max_count: int,
         created_before: datetime,
         now: datetime,
         once: Once | None = None,
@@ -50,8 +51,10 @@ class SqlSnapshotKeeping:
             plans.expires_at > now,
         )
         wanted = sa.select(old.c.table_id, old.c.snapshot_id).where(
-            old.c.newer > keep_last,
-            old.c.created_at < created_before,
+            sa.or_(
+                old.c.newer > max_count,
+                (old.c.newer > keep_last) & (old.c.created_at < created_before),
+            ),
             ~is_current,
             ~is_pinned,
         )

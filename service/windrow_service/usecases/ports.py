@@ -256,6 +256,7 @@ class SnapshotKeeping(Protocol):
         table: StoredTable | None,
         *,
         keep_last: int,
+        max_count: int,
         created_before: datetime,
         now: datetime,
         once: Once | None = None,
@@ -267,7 +268,8 @@ class SnapshotKeeping(Protocol):
         Args:
             table: Whose; None for those of every table.
             keep_last: So many of the newest of each table stay, at least 1.
-            created_before: Those of then or later stay.
+            max_count: More than so many do not stay, whenever they were made.
+            created_before: Those of then or later stay, as far as these allow.
             now: The time.
             once: The caller's key.
         """

@@ -14,7 +14,7 @@ _MANIFESTS_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireSnapshots:
-    """Drop snapshots that are neither among the last ones nor young.
+    """Drop snapshots that are neither among the last ones nor young, or that are too many.
 
     Attributes:
         tables: The tables.
@@ -22,6 +22,7 @@ class ExpireSnapshots:
         clock: The time.
         keep_last: So many of the newest stay where a caller does not say.
         max_age: Younger ones stay where a caller does not say.
+        max_count: No more stay, however young, unless a caller says to keep more.
     """
 
     tables: TableStore
@@ -29,6 +30,7 @@ class ExpireSnapshots:
     clock: Clock
     keep_last: int
     max_age: timedelta
+    max_count: int
 
     async def __call__(
         self,
@@ -46,9 +48,11 @@ class ExpireSnapshots:
         """
         table = await self.tables.get(name)
         now = self.clock()
+        keep_last = self.keep_last if keep_last is None else keep_last
         return await self.keeping.expire(
             table,
-            keep_last=self.keep_last if keep_last is None else keep_last,
+            keep_last=keep_last,
+            max_count=max(keep_last, self.max_count),
             created_before=now - (self.max_age if max_age is None else max_age),
             now=now,
             once=once,
@@ -58,7 +62,11 @@ class ExpireSnapshots:
         """Drop snapshots of every table, then the manifests that are in none any more."""
         now = self.clock()
         await self.keeping.expire(
-            None, keep_last=self.keep_last, created_before=now - self.max_age, now=now
+            None,
+            keep_last=self.keep_last,
+            max_count=self.max_count,
+            created_before=now - self.max_age,
+            now=now,
         )
         while await self.keeping.collect(_MANIFESTS_AT_ONCE) == _MANIFESTS_AT_ONCE:
             pass
