@@ -87,6 +87,20 @@ def test_a_write_plan_of_their_rows_and_bytes_makes_the_files_that_were_said(
     assert min(found["becomes"]) > 1
 
 
+def test_three_tiny_files_in_each_partition_are_worth_it_by_default(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    hive.write_events(location, files_per_day=3)
+    http.put(f"/tables/{name}", json={"location": str(location)}).raise_for_status()
+    http.post(f"/tables/{name}/refresh").raise_for_status()
+
+    plan, declined = planned(http, name), planned(http, name, min_files=5)
+
+    assert (plan["totals"]["files"], plan["totals"]["becomes"]) == (9, 3)
+    (why,) = declined["left_alone"]
+    assert "with min_files=3, 9 of them would become 3" in why["explanation"]
+
+
 def test_a_filter_on_partition_columns_says_where_to_look(http: httpx.Client, crowded: str) -> None:
     plan = planned(http, crowded, filter="ds >= '2026-11-03'")
 

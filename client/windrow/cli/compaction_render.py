@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -91,7 +92,9 @@ def _left_alone(left: Sequence[LeftAlone]) -> Table:
     shown.add_column(overflow="fold")
     for one in left:
         noun = "partition" if one.partitions == 1 else "partitions"
-        shown.add_row(f"{one.partitions:,}", Text(f"{noun}: {one.explanation}"))
+        said = re.sub(r"\bmin_files=", "--min-files ", one.explanation)
+        said = said.replace("worth_reads", "--worth-reads")
+        shown.add_row(f"{one.partitions:,}", Text(f"{noun}: {said}"))
     return shown
 
 

@@ -160,7 +160,7 @@ MaxSplitSize = Annotated[
 MinFiles = Annotated[
     int | None,
     typer.Option(
-        help="Small files of a partition, below which it is left alone; 5 by default.", min=2
+        help="Small files of a partition, below which it is left alone; 2 by default.", min=2
     ),
 ]
 WorthReads = Annotated[

@@ -33,7 +33,7 @@ class CompactionRequest(Request):
         default=None, description="On partition columns alone: which partitions to look at."
     )
     min_files: Annotated[int, Whole(2, 1_000_000)] = Field(
-        default=5, description="Small files of a partition, below which it is left alone."
+        default=2, description="Small files of a partition, below which it is left alone."
     )
     min_small_ratio: Annotated[float, Field(ge=0, le=1, strict=True)] = Field(
         default=0.0, description="Small files among all of a partition, likewise."

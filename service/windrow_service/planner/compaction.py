@@ -100,6 +100,7 @@ class Candidates:
         becomes: Files that an exact write plan makes of them.
         cost_seconds: Of one core, to rewrite them.
         gain_seconds: Of one core, that each read of them saves from then on.
+        pays: Whether it would be chosen with any number of files.
         verdict: Positions in `VERDICTS`.
         file_rows: Rows of the small files in the inventory, one candidate after the other.
         offsets: Where those of each candidate begin, and the end.
@@ -115,6 +116,7 @@ class Candidates:
     becomes: Ints
     cost_seconds: Floats
     gain_seconds: Floats
+    pays: Bools
     verdict: Ints
     file_rows: Ints
     offsets: Ints
@@ -173,6 +175,8 @@ def find_candidates(
     all_files = np.bincount(part, minlength=count)
     ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
     fits = _fits(places.names, partition)[places.folder]
+    too_dear = cost > gain * policy.worth_reads
+    pays = (ratio[owner] >= policy.min_small_ratio) & (rows > 0) & ~too_dear
     refused = [
         has_deletes[owner],
         ~fits[owner],
@@ -181,7 +185,7 @@ def find_candidates(
         counts < policy.min_files,
         ratio[owner] < policy.min_small_ratio,
         rows == 0,
-        cost > gain * policy.worth_reads,
+        too_dear,
     ]
     return Candidates(
         folders=places.names.take(pa.array(places.folder[owner])),
@@ -194,6 +198,7 @@ def find_candidates(
         becomes=becomes,
         cost_seconds=cost,
         gain_seconds=np.maximum(gain, 0.0),
+        pays=pays,
         verdict=np.select(refused, list(range(CHOSEN)), CHOSEN),
         file_rows=small,
         offsets=offsets,

@@ -40,7 +40,17 @@ def test_a_dry_run_shows_what_is_worth_it_and_why_the_rest_is_not(
     assert "under 64 MB a file is small" in lines[1]
     (row,) = (line.split() for line in lines if "ds=2026-11-01" in line)
     assert row[1:3] == ["8", "8"]
-    assert any("1" in line and "fewer than 5 small files" in line for line in lines)
+    assert any("1" in line and "fewer than 2 small files" in line for line in lines)
+
+
+def test_a_limit_that_declines_what_pays_is_named_with_what_it_would_gain(
+    windrow: Command, crowded: str
+) -> None:
+    said = " ".join(windrow("compact", crowded, "--dry-run", "--min-files", "9").out.split())
+
+    assert "no partition is worth compacting" in said
+    assert "with --min-files 8, 8 of them would become 1 for 0.0" in said
+    assert " s of one core, and each read of them save 0.0006" in said
 
 
 def test_a_dry_run_as_json_is_the_pages_of_the_plan(windrow: Command, crowded: str) -> None:
@@ -58,7 +68,7 @@ def test_a_dry_run_says_if_nothing_is_worth_it(windrow: Command, crowded: str) -
         "crowded.events, snapshot 1: no partition is worth compacting"
     )
     said = windrow("compact", crowded, "--dry-run", "--worth-reads", "1")
-    assert "it would take more than 1 reads until it pays (worth_reads)" in said.out
+    assert "it would take more than 1 reads until it pays (--worth-reads)" in said.out
 
 
 def test_bad_options_are_refused_in_one_line(windrow: Command, crowded: str) -> None:

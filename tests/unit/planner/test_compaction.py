@@ -122,6 +122,15 @@ def test_a_small_file_alone_cannot_become_fewer() -> None:
     assert verdicts(judged(table_of({"ds=1": [500 * KIB, 800 * KIB]}))) == {"ds=1": "few_files"}
 
 
+def test_what_pays_is_told_whatever_the_number_of_files_that_is_asked_for() -> None:
+    files = table_of({"ds=1": [4 * KIB] * 3, "ds=2": [8 * MIB] * 3, "ds=3": [4 * KIB]})
+
+    found = judged(files, target_bytes=128 * MIB, min_files=5, worth_reads=1_000)
+
+    assert set(verdicts(found).values()) == {"few_files"}
+    assert found.pays.tolist() == [True, False, False]
+
+
 def test_what_it_becomes_is_what_an_exact_plan_makes_of_it() -> None:
     files = table_of({"ds=1": [500 * KIB] * 2, "ds=2": [499 * KIB] * 3, "ds=3": [200 * KIB] * 60})
 
