@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from windrow.models import WriteMode, WritePlan, WriteReport
+from windrow.models import WriteConflict, WriteMode, WritePlan, WriteReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +22,7 @@ class FrameWriteCalls:
         mode: WriteMode = "append",
         *,
         counts: Literal["count", "files", "history"] | None = None,
+        conflict: WriteConflict = "fail",
         **options: Any,
     ) -> WriteReport:
         """Write rows to a table, in files of the size that is wanted, and publish them.
@@ -40,6 +41,8 @@ class FrameWriteCalls:
                 is done by default; `files`, the table's own; `history`, its last write. The last
                 two need no pass, and serve where the rows are spread alike; nor does giving
                 `rows` or `files`.
+            conflict: What becomes of files that others publish while this write runs, where the
+                mode would remove them: `fail`, the write is refused; `overwrite`, they go.
             **options: See `windrow.models.WritePlanRequest`, for example
                 `target_file_size="64MB"`, `target_rows`, `scheme`, `files_per_key`,
                 `bytes_per_row`, `salt_columns` or `max_files`.
@@ -52,12 +55,15 @@ class FrameWriteCalls:
             StagingFailedError: A Spark task failed.
             NotReproducibleError: The rows in the files are not those of the data.
             SparkConnectError: The session is one of Spark Connect.
+            WriteConflictError: Others have published files meanwhile that would go.
             WriteError: The table cannot be written, or the commit failed.
             ProblemError: The coordinator refuses.
         """
         from windrow.spark.writing.write import write
 
-        return write(cast("Client", self), df, table, mode, counts=counts, options=options)
+        return write(
+            cast("Client", self), df, table, mode, counts=counts, conflict=conflict, options=options
+        )
 
     def plan_write(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from windrow.models import WritePage, WriteRecord, WriteUpdate
+from windrow.models import GainedFiles, WritePage, WriteRecord, WriteUpdate
 from windrow.transport import Transport, read_answer, table_path
 
 
@@ -27,6 +27,17 @@ class WriteCalls:
     def write_record(self, table: str, write_id: str) -> WriteRecord:
         """Return one write with its report, and what became of each key where that is kept."""
         return read_answer(WriteRecord, self._transport.call("GET", _path(table, write_id)))
+
+    def gained_files(self, table: str, since: int | None) -> GainedFiles:
+        """Tell in which folders a table has files that it had not in an older snapshot.
+
+        Args:
+            table: Its name.
+            since: The older snapshot; None is before the first.
+        """
+        path = f"{table_path(table)}/gained-files"
+        answer = self._transport.call("GET", path, params={"since": since or 0})
+        return read_answer(GainedFiles, answer)
 
     def put_write(self, table: str, write_id: str, update: WriteUpdate) -> WriteRecord:
         """Begin a write, keep its lease, or note its next state.

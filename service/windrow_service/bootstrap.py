@@ -58,6 +58,7 @@ from windrow_service.usecases.advice import AdviseTable
 from windrow_service.usecases.cache_rules import DefineCacheRule
 from windrow_service.usecases.compaction import PlanCompaction
 from windrow_service.usecases.explain import ExplainPlan
+from windrow_service.usecases.gained_files import FindGainedFiles
 from windrow_service.usecases.manifests import ManifestReader
 from windrow_service.usecases.plans import MakePlan, PlanLimits
 from windrow_service.usecases.publish import PublishInventory
@@ -283,6 +284,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 manifests=manifests,
                 history=writes,
                 runner=runner,
+            ),
+            find_gained_files=FindGainedFiles(
+                snapshots=snapshots, manifests=manifests, runner=runner
             ),
             advise_table=AdviseTable(
                 snapshots=snapshots, manifests=manifests, history=writes, runner=runner

@@ -120,3 +120,41 @@ def test_expiry_keeps_the_current_snapshot_and_what_the_settings_say(
     assert http.get(f"/tables/{table}").json()["current_snapshot"]["snapshot_id"] == 3
     problem_of(http.post(path, json={"keep_last": 0}), 422, "invalid-request")
     problem_of(http.post("/tables/none/snapshots/expire", json={}), 404, "table-not-found")
+
+
+def gained(http: httpx.Client, table: str, since: int) -> list[str]:
+    answer = http.get(f"/tables/{table}/gained-files", params={"since": since})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["complete"]
+    folders: list[str] = answer.json()["folders"]
+    return folders
+
+
+def test_folders_with_gained_files_are_those_of_new_and_changed_files(
+    http: httpx.Client, name: str, location: Path
+) -> None:
+    columns = [{"name": "id", "type": "bigint"}]
+    definition = {"location": str(location), "columns": columns}
+    http.put(f"/tables/{name}", json=definition).raise_for_status()
+
+    def file(path: str, size_bytes: int = 1) -> dict[str, Any]:
+        return {"path": path, "size_bytes": size_bytes, "mtime_ns": 1, "row_count": 1}
+
+    first = [file(f"ds={day}/{one}") for day in range(5) for one in "ab"]
+    changes: list[dict[str, Any]] = [
+        {"mode": "full", "added": first},
+        {"mode": "delta", "added": [file("ds=7/a")], "removed": ["ds=0/a"]},
+        {"mode": "delta", "added": [file("ds=1/a", 2)], "removed": ["ds=7/a"]},
+        {"mode": "full", "added": [*first[2:], file("ds=9/a")]},
+    ]
+    path = f"/tables/{name}/gained-files"
+    problem_of(http.get(path, params={"since": 0}), 409, "table-not-refreshed")
+    for change in changes:
+        http.post(f"/tables/{name}/snapshots", json=change).raise_for_status()
+
+    assert gained(http, name, 0) == [*(f"ds={day}" for day in range(1, 5)), "ds=9"]
+    assert gained(http, name, 1) == ["ds=9"]
+    assert gained(http, name, 2) == ["ds=9"]
+    assert gained(http, name, 3) == ["ds=1", "ds=9"]
+    assert gained(http, name, 4) == []
+    problem_of(http.get(path, params={"since": 5}), 404, "snapshot-not-found")

@@ -105,8 +105,11 @@ from windrow.models.workers import (
     WorkerPage,
 )
 from windrow.models.write_records import (
+    MAX_GAINED_FOLDERS,
     WRITE_ID_PATTERN,
+    GainedFiles,
     KeyReport,
+    WriteConflict,
     WriteKind,
     WritePage,
     WriteRecord,
@@ -129,6 +132,7 @@ from windrow.models.writes import (
 
 __all__ = [
     "CACHE_RULE_PATTERN",
+    "MAX_GAINED_FOLDERS",
     "MAX_WRITE_KEYS",
     "TABLE_NAME_PATTERN",
     "WORKER_ID_PATTERN",
@@ -159,6 +163,7 @@ __all__ = [
     "FileCountBasis",
     "Filter",
     "FilterTree",
+    "GainedFiles",
     "GroupPage",
     "GroupReason",
     "Health",
@@ -211,6 +216,7 @@ __all__ = [
     "WorkerInfo",
     "WorkerPage",
     "WorkerPlacement",
+    "WriteConflict",
     "WriteKind",
     "WriteMode",
     "WriteOrigin",

@@ -16,8 +16,13 @@ WRITE_ID_PATTERN = r"^[0-9a-f]{32}$"
 # `staging`: files are made aside. `committing`: they are moved in, and nobody else may publish.
 # `published` and `undone` are ends.
 WriteState: TypeAlias = Literal["staging", "committing", "published", "undone"]
+# What an overwrite does about files that came into its partitions after it began: it fails, or it
+# removes them, too.
+WriteConflict: TypeAlias = Literal["fail", "overwrite"]
 WriteKind: TypeAlias = Literal["write", "compaction"]
 WriteId: TypeAlias = Annotated[str, StringConstraints(pattern=WRITE_ID_PATTERN)]
+
+MAX_GAINED_FOLDERS = 100_000
 
 _Count: TypeAlias = Annotated[int, Whole(0, 2**63 - 1)]
 _Counts: TypeAlias = Annotated[list[_Count], Field(max_length=MAX_WRITE_KEYS)]
@@ -101,6 +106,17 @@ class WriteRecord(Answer):
         description="Of those of the newest 100 writes, and of one alone, with what became of "
         "each key; of a list of writes without.",
     )
+
+
+class GainedFiles(Answer):
+    """Where a table has files that it had not in an older snapshot, or had otherwise."""
+
+    snapshot_id: int = Field(description="The current snapshot, which has them.")
+    folders: list[str] = Field(
+        description="Relative to the table's location; the empty text is the location itself. The "
+        f"first {MAX_GAINED_FOLDERS:,} by name."
+    )
+    complete: bool = Field(description="Whether these are all.")
 
 
 class WritePage(Answer):

@@ -5,6 +5,7 @@
     - UnfitLocationError          nothing can be committed there
     - StagedFilesError            what was staged does not fit the table
     - PartitionChangedError       files that are to be replaced have changed
+    - WriteConflictError          others have added files to what is to be replaced
     - DefinitionChangedError      the table is defined otherwise by now
     - CommitBlockedError          another write moves its files in for too long
     - CommitInterruptedError      some partitions are moved in, and the rest is not yet
@@ -63,6 +64,27 @@ class PartitionChangedError(WriteError):
         return (
             f"{where} {self.table!r} has changed since the write began: {self.path!r} "
             f"{self.reason}; nothing was changed, begin again"
+        )
+
+
+class WriteConflictError(WriteError):
+    """Files came into what a write replaces after it began; nothing was moved."""
+
+    def __init__(self, table: str, mode: str, folders: tuple[str, ...], reason: str) -> None:
+        super().__init__(table, mode, folders, reason)
+        self.table = table
+        self.mode = mode
+        self.folders = folders
+        self.reason = reason
+
+    def __str__(self) -> str:
+        where = f" in {self.folders[0]!r}" if self.folders and self.folders[0] else ""
+        if len(self.folders) > 1:
+            where += f" and {len(self.folders) - 1:,} more"
+        return (
+            f"mode {self.mode} would remove files of table {self.table!r}{where} that {self.reason} "
+            "after this write began; nothing was changed. Write again from the rows that are there "
+            'now, or with conflict="overwrite" to remove them'
         )
 
 

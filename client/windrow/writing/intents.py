@@ -38,6 +38,11 @@ class PartitionChange:
     kept: tuple[str, ...] = ()
     gone: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
+    @property
+    def loses_data(self) -> bool:
+        """Whether a data file goes."""
+        return any(not is_hidden(name) for name in self.gone)
+
     def path(self, name: str) -> str:
         """Return the path of one of its files, relative to the location."""
         return f"{self.folder}/{name}" if self.folder else name

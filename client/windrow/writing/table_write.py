@@ -9,14 +9,21 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pyarrow as pa
 
-from windrow.errors import WindrowError, WriteInProgressError
+from windrow.errors import NotFoundError, WindrowError, WriteInProgressError
 from windrow.files.errors import InventoryError
 from windrow.files.schema import merge_schemas
-from windrow.models import PublishedSnapshot, TableInfo, WriteKind, WriteMode, WriteReport
+from windrow.models import (
+    PublishedSnapshot,
+    TableInfo,
+    WriteConflict,
+    WriteKind,
+    WriteMode,
+    WriteReport,
+)
 from windrow.writing import folders, intents
 from windrow.writing.committing import Commit
 from windrow.writing.errors import (
@@ -24,6 +31,7 @@ from windrow.writing.errors import (
     DefinitionChangedError,
     StagedFilesError,
     UnfitLocationError,
+    WriteConflictError,
 )
 from windrow.writing.intents import Intent, PartitionChange
 from windrow.writing.inventories import LocalInventory, list_local, take_local
@@ -47,6 +55,7 @@ def begin(
     mode: WriteMode = "append",
     kind: WriteKind = "write",
     *,
+    conflict: WriteConflict = "fail",
     lease_seconds: int = _LEASE_S,
     wait_seconds: float = _WAIT_S,
 ) -> TableWrite:
@@ -58,6 +67,8 @@ def begin(
         mode: `append`; `overwrite`: all that is there goes; `overwrite_partitions`: what is there
             goes in partitions that get new rows.
         kind: What the write is for.
+        conflict: What becomes of files that others publish after this call, where the mode would
+            remove them: `fail`, the commit is refused; `overwrite`, they go.
         lease_seconds: Without a word in this time the coordinator takes this process for dead.
         wait_seconds: So long the commit waits for another's.
 
@@ -67,9 +78,12 @@ def begin(
         CommitInterruptedError: An interrupted commit cannot be finished.
         ProblemError: The coordinator refuses.
     """
-    info = client.table(table)
-    location = local_location(info)
+    if conflict not in get_args(WriteConflict):
+        raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
+    location = local_location(client.table(table))
     recover(client, table)
+    # Only now, as what a recovery publishes was there before this write.
+    info = client.table(table)
     staging = Staging(location, uuid.uuid4().hex)
     lock = staging.make(table)
     lease = Lease(client, table, staging.write_id, kind, mode, lease_seconds)
@@ -80,7 +94,7 @@ def begin(
         lock.release()
         raise
     lease.keep()
-    return TableWrite(client, info, staging, lock, lease, mode, kind, wait_seconds)
+    return TableWrite(client, info, staging, lock, lease, mode, kind, conflict, wait_seconds)
 
 
 class TableWrite:
@@ -104,6 +118,7 @@ class TableWrite:
         lease: Lease,
         mode: WriteMode,
         kind: WriteKind,
+        conflict: WriteConflict,
         wait_s: float,
     ) -> None:
         self.write_id = staging.write_id
@@ -115,6 +130,7 @@ class TableWrite:
         self._lease = lease
         self._mode = mode
         self._kind = kind
+        self._conflict = conflict
         self._wait_s = wait_s
         self._phase: Literal["staging", "moving", "over"] = "staging"
 
@@ -163,6 +179,7 @@ class TableWrite:
         Raises:
             StagedFilesError: What was staged does not fit the table.
             PartitionChangedError: A file of `replaces` has changed.
+            WriteConflictError: Others have published files since `begin` that would go.
             DefinitionChangedError: The table is defined otherwise by now.
             UnfitLocationError: A partition's folder cannot be exchanged.
             CommitBlockedError: Another commit takes too long.
@@ -212,6 +229,8 @@ class TableWrite:
             self._check_goes_with(added, staged)
         preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
         changes = preparation.changes(staged, replaced)
+        if self._mode != "append" and self._conflict == "fail":
+            self._refuse_conflicts(table, changes)
         folders.sync(_folders_above(self._staging.path, changes))
         intent = Intent(
             write_id=self.write_id,
@@ -249,6 +268,28 @@ class TableWrite:
             merge_schemas([there.data, added.data], partitions)
         except InventoryError as error:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
+
+    def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
+        """Make sure that nothing goes which others have published since the write began."""
+        since, now = self.table.current_snapshot, table.current_snapshot
+        if now is None or (since is not None and since.snapshot_id == now.snapshot_id):
+            return
+        going = {change.folder for change in changes if change.loses_data}
+        if not going:
+            return
+        reason = "others published"
+        try:
+            gained = self._client.gained_files(
+                table.name, None if since is None else since.snapshot_id
+            )
+            found = going & set(gained.folders)
+            if not (gained.complete or found):
+                found, reason = going, "others may have published"
+        except NotFoundError:
+            # So many others have published meanwhile that the snapshot is no longer kept.
+            found, reason = going, "others may have published"
+        if found:
+            raise WriteConflictError(table.name, self._mode, tuple(sorted(found)), reason)
 
     def _admit(self) -> None:
         """Wait until no other write moves files in, and let none do so."""

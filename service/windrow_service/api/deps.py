@@ -20,6 +20,7 @@ from windrow_service.usecases.cache_rule_ports import CacheRuleStore
 from windrow_service.usecases.cache_rules import DefineCacheRule
 from windrow_service.usecases.compaction import PlanCompaction
 from windrow_service.usecases.explain import ExplainPlan
+from windrow_service.usecases.gained_files import FindGainedFiles
 from windrow_service.usecases.plan_ports import PlanStore
 from windrow_service.usecases.plans import MakePlan
 from windrow_service.usecases.ports import Clock, OnceStore, Runner, SnapshotStore, TableStore
@@ -58,6 +59,7 @@ class Services:
     explain_plan: ExplainPlan
     plan_write: PlanWrite
     plan_compaction: PlanCompaction
+    find_gained_files: FindGainedFiles
     advise_table: AdviseTable
     report_cached_files: ReportCachedFiles
     runner: Runner

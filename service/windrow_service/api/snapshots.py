@@ -12,6 +12,7 @@ from pydantic import AwareDatetime
 from windrow.models import (
     WRITE_ID_PATTERN,
     ExpiredSnapshots,
+    GainedFiles,
     InventoryChange,
     PublishedSnapshot,
     PublishMode,
@@ -33,6 +34,8 @@ from windrow_service.api.once import Answer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.usecases.publish import Published, SentInventory
+
+_NO_SNAPSHOT_YET = 2**31 - 1
 
 ModeQuery = Annotated[
     PublishMode | None,
@@ -67,9 +70,13 @@ WriteIdQuery = Annotated[
     ),
 ]
 
+SinceQuery = Annotated[
+    int,
+    Query(ge=0, le=_NO_SNAPSHOT_YET, description="The older snapshot; 0 is before the first."),
+]
+
 router = APIRouter(tags=["snapshots"])
 _DEFAULT_PAGE = 100
-_NO_SNAPSHOT_YET = 2**31 - 1
 _PUBLISH_BODY = {
     "required": True,
     "content": {
@@ -163,6 +170,23 @@ async def list_snapshots(
         snapshots=list(found[:limit]),
         next_page_token=page_tokens.make(listing, found[limit - 1].snapshot_id) if more else None,
     )
+
+
+@router.get(
+    "/tables/{name}/gained-files",
+    operation_id="find_gained_files",
+    dependencies=[READ],
+    responses=problem_responses(404, 409, 422, 503),
+)
+async def find_gained_files(
+    name: TableNamePath, services: ServicesDep, since: SinceQuery
+) -> GainedFiles:
+    """Tell in which folders the current snapshot has files that an older one has not.
+
+    A write that replaces files asks once it is `committing`, and nobody else may publish: what
+    came after it began is not for it to remove. A file that was written anew counts as gained.
+    """
+    return await services.find_gained_files(name, since)
 
 
 @router.post(

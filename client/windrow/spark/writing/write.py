@@ -18,6 +18,7 @@ from windrow.errors import ProblemError
 from windrow.models import (
     Column,
     TableInfo,
+    WriteConflict,
     WriteMode,
     WriteOutcome,
     WritePlan,
@@ -56,12 +57,13 @@ def write(
     mode: WriteMode = "append",
     *,
     counts: Counts | None = None,
+    conflict: WriteConflict = "fail",
     options: Mapping[str, Any],
 ) -> WriteReport:
     """Write rows to a table as `Client.write` says."""
     require_classic(df.sparkSession)
     prepared = _Prepared.of(client.table(table), df, mode, options)
-    with begin(client, table, mode) as staged:
+    with begin(client, table, mode, conflict=conflict) as staged:
         with _staging_errors(table):
             # Beside the data's folder, so that nothing of it can be moved into the table.
             planned = _planned(client, prepared, counts, f"{staged.folder}-sample")

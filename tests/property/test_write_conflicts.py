@@ -1,0 +1,186 @@
+"""Writes that overlap in time: none removes files that it cannot have known, unless it says so."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import windrow
+from tests.support.looking import planned_ids
+from tests.support.servers import running
+from tests.support.writers import report_of, stage
+from windrow.models import WriteConflict, WriteMode
+from windrow.writing import TableWrite, begin
+from windrow.writing.errors import WriteConflictError
+from windrow_service.settings import Settings
+
+DAYS = ("ds=1", "ds=2")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happens.
+
+    Attributes:
+        writer: Of three, who does it: begins, or commits what it has begun.
+        mode: Of the write.
+        conflict: Of the write.
+        days: Partitions that it writes a file into.
+    """
+
+    writer: int
+    mode: WriteMode
+    conflict: WriteConflict
+    days: frozenset[str]
+
+
+@dataclass
+class Begun:
+    """A write that has begun, and when."""
+
+    write: TableWrite
+    at: int
+    step: Step
+    files: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class There:
+    """A file of the table, as the model has it."""
+
+    ids: tuple[int, ...]
+    published_at: int
+
+
+steps = st.builds(
+    Step,
+    writer=st.integers(0, 2),
+    mode=st.sampled_from(["append", "overwrite_partitions", "overwrite"]),
+    conflict=st.sampled_from(["fail", "fail", "fail", "overwrite"]),
+    days=st.frozensets(st.sampled_from(DAYS)),
+)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    state = tmp_path_factory.mktemp("state")
+    with running(Settings(state_dir=state, allowed_locations=("/",))) as url:
+        yield url
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(partitioned=st.booleans(), asked=st.lists(steps, min_size=4, max_size=12))
+def test_no_interleaving_loses_files_that_a_write_cannot_have_known(
+    url: str, tmp_path_factory: pytest.TempPathFactory, partitioned: bool, asked: list[Step]
+) -> None:
+    location: Path = tmp_path_factory.mktemp("table") / "t"
+    table, ids = f"t_{uuid.uuid4().hex}", count()
+    model: dict[str, list[There]] = {}
+    open_writes: dict[int, Begun] = {}
+    with windrow.connect(url) as client, ExitStack() as undone:
+        partition_columns = {"ds": "int"} if partitioned else {}
+        client.register_table(table, str(location), partition_columns=partition_columns)
+        for now, step in enumerate(asked):
+            begun = open_writes.pop(step.writer, None)
+            if begun is None:
+                write = undone.enter_context(
+                    begin(client, table, step.mode, conflict=step.conflict)
+                )
+                folders = sorted(step.days) if partitioned else [""] if step.days else []
+                files = {folder: [next(ids)] for folder in folders}
+                paths = {
+                    f"{folder}/{uuid.uuid4().hex}.parquet".strip("/"): files[folder]
+                    for folder in folders
+                }
+                stage(write.folder, paths)
+                open_writes[step.writer] = Begun(write, now, step, files)
+                continue
+            replaced = replaced_by(begun, set(model))
+            unknown = any(
+                file.published_at > begun.at for folder in replaced for file in model[folder]
+            )
+            if unknown and begun.step.conflict == "fail":
+                with pytest.raises(WriteConflictError, match="that others published after"):
+                    begun.write.commit(report_of(1))
+                continue
+            begun.write.commit(report_of(1))
+            for folder in replaced:
+                model[folder] = []
+            for folder, some in begun.files.items():
+                model.setdefault(folder, []).append(There(tuple(some), now))
+
+        expected = sorted(id_ for files in model.values() for file in files for id_ in file.ids)
+        if client.table(table).current_snapshot is not None:
+            assert planned_ids(url, table, location) == expected
+        else:
+            assert expected == []
+    shutil.rmtree(location, ignore_errors=True)
+
+
+def replaced_by(begun: Begun, there: set[str]) -> set[str]:
+    """Return the folders whose files a write takes away."""
+    if begun.step.mode == "append":
+        return set()
+    return there if begun.step.mode == "overwrite" else there & set(begun.files)
+
+
+@pytest.mark.parametrize("how", ["refresh", "publish"])
+def test_files_that_came_without_a_write_of_windrow_are_not_removed_either(
+    url: str, tmp_path: Path, how: str
+) -> None:
+    table = f"t_{uuid.uuid4().hex}"
+    with windrow.connect(url) as client:
+        client.register_table(
+            table,
+            str(tmp_path / "t"),
+            columns={"id": "bigint", "name": "string"},
+            partition_columns={"ds": "int"},
+        )
+        with begin(client, table, "overwrite_partitions") as write:
+            stage(write.folder, {"ds=1/new.parquet": [1]})
+            stage(str(tmp_path / "t"), {"ds=1/other.parquet": [2]})
+            if how == "refresh":
+                client.refresh(table)
+            else:
+                status = (tmp_path / "t/ds=1/other.parquet").stat()
+                file = {
+                    "path": "ds=1/other.parquet",
+                    "size_bytes": status.st_size,
+                    "mtime_ns": status.st_mtime_ns,
+                    "row_count": 1,
+                }
+                client.publish(table, [file])
+            with pytest.raises(WriteConflictError, match="in 'ds=1' that others published"):
+                write.commit(report_of(1))
+        assert planned_ids(url, table, tmp_path / "t") == [2]
+
+
+def test_an_overwrite_whose_first_snapshot_is_no_longer_kept_is_refused(
+    url: str, tmp_path: Path
+) -> None:
+    table = f"t_{uuid.uuid4().hex}"
+    with windrow.connect(url) as client:
+        client.register_table(table, str(tmp_path / "t"), partition_columns={"ds": "int"})
+        for day in (1, 2):
+            append(client, table, {f"ds={day}/old.parquet": [day]})
+        with begin(client, table, "overwrite_partitions") as write:
+            stage(write.folder, {"ds=1/new.parquet": [3]})
+            append(client, table, {"ds=2/more.parquet": [4]})
+            client.expire_snapshots(table, keep_last=1, max_age=timedelta(0))
+            with pytest.raises(WriteConflictError, match="others may have published"):
+                write.commit(report_of(1))
+
+
+def append(client: windrow.Client, table: str, files: dict[str, list[int]]) -> None:
+    with begin(client, table) as write:
+        write.commit(report_of(stage(write.folder, files)))
