@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 import subprocess
@@ -11,17 +12,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from windrow_service import __main__ as served
 from windrow_service.bootstrap import build_app
 from windrow_service.serving import server_config
 from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 60.0
+
+# One process imports what coordinators need, and each coordinator is a fork of it: a process of
+# its own as ever, without the seconds that imports take.
+_forking = multiprocessing.get_context("forkserver")
+_imported_late = ("aiosqlite", "anyio._backends._asyncio", "httptools", "uvloop")
+_forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
 
 
 @contextmanager
@@ -53,21 +62,34 @@ def serving(app: FastAPI, settings: Settings | None = None) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorProcess:
-    """A coordinator in a process of its own: `python -m windrow_service`."""
+    """A coordinator in a process of its own, which does what `python -m windrow_service` does."""
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: BaseProcess | subprocess.Popen[bytes]
     log: Path
 
     def kill(self) -> None:
         """End it as a crash would: at once, with no chance to tidy up."""
         self.process.kill()
-        self.process.wait()
+        self._ended()
 
     def stop(self) -> int:
         """Ask it to end, as an operator would, and return its exit code."""
         self.process.terminate()
-        return self.process.wait(_START_TIMEOUT_S)
+        return self._ended()
+
+    def has_ended(self) -> bool:
+        """Return whether it has ended, by itself or not."""
+        if isinstance(self.process, BaseProcess):
+            return not self.process.is_alive()
+        return self.process.poll() is not None
+
+    def _ended(self) -> int:
+        if not isinstance(self.process, BaseProcess):
+            return self.process.wait(_START_TIMEOUT_S)
+        self.process.join(_START_TIMEOUT_S)
+        assert self.process.exitcode is not None, "the coordinator did not end in time"
+        return self.process.exitcode
 
 
 @contextmanager
@@ -90,29 +112,48 @@ def coordinator_process(
     """
     port = free_port()
     log = state_dir.with_name(f"{state_dir.name}-{port}.log")
-    inherited = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*prefix, executable, "-m", "windrow_service"],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=inherited
-            | {
-                "WINDROW_PORT": str(port),
-                "WINDROW_STATE_DIR": str(state_dir),
-                "WINDROW_ALLOWED_LOCATIONS": str(allowed),
-            }
-            | environment,
-        )
+    variables = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
+    variables |= {
+        "WINDROW_PORT": str(port),
+        "WINDROW_STATE_DIR": str(state_dir),
+        "WINDROW_ALLOWED_LOCATIONS": str(allowed),
+    }
+    command = [*prefix, str(executable), "-m", "windrow_service"]
+    as_usual = not prefix and executable == sys.executable
+    process: BaseProcess | subprocess.Popen[bytes] = (
+        _forked(log, variables | environment)
+        if as_usual
+        else _started(command, log, variables | environment)
+    )
     started = CoordinatorProcess(f"http://127.0.0.1:{port}", process, log)
     try:
         # One client for all tries: making one loads certificates, which takes longer than asking.
         with httpx.Client(base_url=started.url) as http:
-            _wait_until(lambda: process.poll() is not None or _is_ready(http))
-        assert process.poll() is None, f"the coordinator did not start: {log.read_text()}"
+            _wait_until(lambda: started.has_ended() or _is_ready(http))
+        assert not started.has_ended(), f"the coordinator did not start: {log.read_text()}"
         yield started
     finally:
         started.kill()
+
+
+def _started(command: list[str], log: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    with log.open("wb") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+
+
+def _forked(log: Path, environment: dict[str, str]) -> BaseProcess:
+    process = _forking.Process(target=_serve, args=(log, environment))
+    process.start()
+    return process
+
+
+def _serve(log: Path, environment: dict[str, str]) -> None:
+    with log.open("wb") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    served.main()
 
 
 def free_port() -> int:
