@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import MIB, inventory
+from tests.support.laws import examples
 from windrow.errors import IncompletePlanError
 from windrow.plans import read_group_stream
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire import groups as wire
 
-SETTINGS = settings(max_examples=200, deadline=None, derandomize=True)
+SETTINGS = examples(65)
 FILES = 40
 
 

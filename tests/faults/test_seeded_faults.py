@@ -12,18 +12,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLANNER = "windrow_service/planner"
-TESTS = [
-    "tests/unit/planner/test_balanced.py",
-    "tests/unit/planner/test_prune.py",
-    "tests/property/test_packing_laws.py",
-]
+BALANCED = "tests/unit/planner/test_balanced.py"
+PRUNE = "tests/unit/planner/test_prune.py"
+LAWS = "tests/property/test_packing_laws.py"
 
 
-def outcome(service: Path) -> subprocess.CompletedProcess[str]:
-    """Run the planner's tests on a copy of the service, up to the first that fails."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *TESTS]
+def outcome(service: Path, *tests: str) -> subprocess.CompletedProcess[str]:
+    """Run tests of the planner on a copy of the service, up to the first that fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
-        command,
+        [*command, "--hypothesis-profile=any-failure", *tests],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(service)},
         capture_output=True,
@@ -51,42 +49,51 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
     )
     assert where.stdout.startswith(str(service))
 
-    done = outcome(service)
+    done = outcome(service, BALANCED, PRUNE, LAWS)
 
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
-    ("module", "right", "wrong"),
+    ("tests", "module", "right", "wrong"),
     [
         pytest.param(
+            LAWS,
             "fill.py",
             "bytes_before + limits[0],",
             "bytes_before + limits[0] - 1,",
             id="limit-less-1",
         ),
         pytest.param(
+            LAWS,
             "fill.py",
             "bytes_before + limits[0],",
             "bytes_before + limits[0] + 1,",
             id="limit-plus-1",
         ),
         pytest.param(
-            "splits.py", "= stable_order(number)", "= stable_order(number)[:-1]", id="lost-tail"
+            BALANCED,
+            "splits.py",
+            "= stable_order(number)",
+            "= stable_order(number)[:-1]",
+            id="lost-tail",
         ),
         pytest.param(
+            BALANCED,
             "strategies/balanced.py",
             "region = _dense(splits.bucket + 1)",
             "region = np.zeros(len(splits), np.int64)",
             id="mixed-bucket",
         ),
         pytest.param(
+            PRUNE,
             "bounds.py",
             'lower = Keys.of(self._column("stats", at, 0)',
             'lower = Keys.of(self._column("stats", at, 1)',
             id="maximum-for-minimum",
         ),
         pytest.param(
+            PRUNE,
             "bounds.py",
             "null = mask(pc.greater(null_count, 0).fill_null(True))",
             "null = mask(pc.less(null_count, 0).fill_null(False))",
@@ -95,14 +102,14 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
     ],
 )
 def test_a_seeded_fault_makes_a_test_fail(
-    service: Path, module: str, right: str, wrong: str
+    service: Path, tests: str, module: str, right: str, wrong: str
 ) -> None:
     path = service / PLANNER / module
     text = path.read_text()
     assert text.count(right) == 1, f"{module} has changed: seed the fault anew"
     path.write_text(text.replace(right, wrong))
 
-    done = outcome(service)
+    done = outcome(service, tests)
 
     # 1 is that tests failed; anything else, that they could not be run.
     assert done.returncode == 1, done.stdout

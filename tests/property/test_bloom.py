@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from windrow_service.inventory.blooms import read_filters
 from windrow_service.planner.bloom import MAX_FILTER_BYTES, BloomColumn, bloom_filter
 
@@ -86,7 +87,7 @@ def holds(column: BloomColumn, count: int, *literals: Any) -> list[bool]:
     return found
 
 
-@settings(max_examples=150)
+@examples(50)
 @given(st.data(), st.sampled_from(sorted(COLUMNS)))
 def test_a_value_that_a_file_holds_is_always_found(data: st.DataObject, name: str) -> None:
     held, table_type, strategy, as_read = COLUMNS[name]
@@ -109,7 +110,7 @@ def test_a_value_that_a_file_holds_is_always_found(data: st.DataObject, name: st
                 assert holds(column, 1, -literal) == [True]
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(
     st.lists(st.lists(st.integers(0, 300), max_size=40), max_size=6),
     st.lists(st.integers(0, 300), min_size=1, max_size=90, unique=True).map(sorted),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.test_plan_laws import files
 from tests.support.inventories import inventory, told
+from tests.support.laws import examples
 from windrow_service.planner.cached import FALLBACK, HELD, Cached
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
@@ -17,7 +18,7 @@ from windrow_service.planner.splits import NO_HOST
 from windrow_service.planner.strategies import STRATEGIES
 
 WORKERS = ("w1", "a", "w2")
-SETTINGS = settings(max_examples=100, deadline=None, derandomize=True)
+SETTINGS = examples(35)
 
 
 def cached_at(count: int, seed: int) -> Cached:
@@ -89,7 +90,7 @@ def test_a_split_that_a_worker_holds_is_read_there(
             assert grouped.cached_on[group] == NO_HOST
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@examples(20)
 @given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 99))
 def test_small_cached_files_cost_few_tasks(workers: int, buckets: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

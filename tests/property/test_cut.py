@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
+from tests.support.laws import examples
 from windrow_service.planner.cut import cut
 
-SETTINGS = settings(max_examples=300)
+SETTINGS = examples(100)
 NAMES = {
     "parquet": "blocks",
     "snappy.orc": "blocks",

@@ -6,10 +6,11 @@ import tempfile
 import threading
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.caches import cache_in, key_of, keys_in
+from tests.support.laws import examples
 from windrow.worker.cache import Write
 from windrow.worker.uses import CacheUse
 
@@ -58,7 +59,7 @@ class Source:
 reads = st.tuples(files, st.booleans())
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.lists(st.lists(reads, max_size=8), min_size=1, max_size=4))
 def test_reads_give_the_bytes_and_the_cache_stays_within_its_capacity(
     tasks: list[list[tuple[tuple[int, int], bool]]],
@@ -80,7 +81,7 @@ def test_reads_give_the_bytes_and_the_cache_stays_within_its_capacity(
         cache.close()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(files, min_size=1, max_size=20))
 def test_files_that_fit_together_are_fetched_once(wanted: list[tuple[int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +95,7 @@ def test_files_that_fit_together_are_fetched_once(wanted: list[tuple[int, int]])
         cache.close()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.lists(st.lists(files, min_size=1, max_size=6), min_size=2, max_size=4))
 def test_threads_that_interleave_get_the_bytes_and_fetch_each_file_once(
     tasks: list[list[tuple[int, int]]],
@@ -123,7 +124,7 @@ def test_threads_that_interleave_get_the_bytes_and_fetch_each_file_once(
         cache.close()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.permutations(range(6)), st.lists(st.integers(0, 5), max_size=12))
 def test_what_was_read_longest_ago_goes_first(order: list[int], again: list[int]) -> None:
     size_bytes = 100 * KIB

@@ -7,11 +7,12 @@ import re
 from typing import Any
 
 import sqlglot
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from sqlglot import exp
 
+from tests.support.laws import examples
 from windrow.models import Comparison, FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
@@ -127,7 +128,7 @@ class Writer:
         return f"{name} {self.pick(*SYMBOLS[op])} {value}"
 
 
-@settings(max_examples=600, derandomize=True, deadline=None)
+@examples(200)
 @given(ALL_TREES, st.data())
 def test_a_tree_written_as_sql_is_read_as_the_same_tree(tree: Tree, data: st.DataObject) -> None:
     text = Writer(data.draw).write(tree)
@@ -160,7 +161,7 @@ def truth_by_sqlglot(node: exp.Expression, row: dict[int, bool]) -> bool:
     return row[int(node.right.this)]
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@examples(100)
 @given(st.data())
 def test_and_or_and_not_bind_as_sqlglot_binds_them(data: st.DataObject) -> None:
     parts = st.recursive(
@@ -197,7 +198,7 @@ def read(text: str) -> FilterTree | InvalidFilterError:
         return error
 
 
-@settings(max_examples=1_500, derandomize=True, deadline=None)
+@examples(500)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join) | st.text(max_size=30))
 def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
     answer = read(text)

@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.inventory.relisting import KnownListing, Relisting, list_again
 
@@ -43,7 +44,7 @@ def listed(location: Path, known: KnownListing | None = None) -> Relisting:
     return list_again(str(location), ProgressMeter(), known, clock_ns=an_hour_later)
 
 
-@settings(max_examples=80)
+@examples(25)
 @given(st.lists(CHANGES, min_size=2, max_size=5))
 def test_what_is_found_does_not_depend_on_what_was_listed_before(rounds: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from tests.unit.inventory.files import as_previous, paths_column, take_inline, touch, write
 from windrow.files.schema import widen
 from windrow_service.inventory import (
@@ -77,7 +78,7 @@ TYPES = st.recursive(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@examples(50)
 @given(st.data())
 def test_bounds_hold_every_value(data: st.DataObject) -> None:
     type_ = data.draw(st.sampled_from(list(VALUES)))
@@ -112,7 +113,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@examples(40)
 @given(CHANGES, st.lists(CHANGES, min_size=1, max_size=3))
 def test_an_inventory_from_the_one_before_is_the_one_from_scratch(
     first: list[Any], rounds: list[list[Any]]
@@ -194,7 +195,7 @@ def inventories(draw: st.DrawFn, max_size: int = 30) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(25)
 @given(inventories(), st.data())
 def test_a_manifest_holds_its_rows_and_depends_on_nothing_else(
     files: pa.Table, data: st.DataObject
@@ -210,13 +211,13 @@ def test_a_manifest_holds_its_rows_and_depends_on_nothing_else(
     assert [encode_manifest(same) for same in (pieces, padded, reread)] == [encoded] * 3
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@examples(65)
 @given(TYPES)
 def test_every_type_goes_to_text_and_back(type_: pa.DataType) -> None:
     assert arrow_type(spark_type(type_)) == type_
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(100)
 @given(*[st.sampled_from(SCALARS).map(arrow_type)] * 2)
 def test_widening_has_no_order_and_loses_nothing(one: pa.DataType, other: pa.DataType) -> None:
     wide = widen(one, other)
@@ -227,7 +228,7 @@ def test_widening_has_no_order_and_loses_nothing(one: pa.DataType, other: pa.Dat
         assert widen(wide, other) == wide
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(35)
 @given(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=5))
 def test_text_comes_back_from_its_folder(texts: list[str]) -> None:
     # What Hive escapes is escaped here, and more, as far as one byte can say it.
@@ -241,7 +242,7 @@ def test_text_comes_back_from_its_folder(texts: list[str]) -> None:
     assert found.values.field(0).to_pylist() == texts
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@examples(35)
 @given(st.lists(st.none() | st.integers(-(2**40), 2**40) | st.dates(), min_size=1, max_size=6))
 def test_inferred_values_read_as_they_were_written(values: list[int | date | None]) -> None:
     paths = paths_column(

@@ -9,10 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
+from tests.support.laws import examples
 from windrow_service.wire.json_texts import json_texts
 
 # Times without a zone are drawn between these.
@@ -59,7 +60,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@settings(max_examples=400)
+@examples(135)
 @given(columns())
 def test_columns_give_the_json_that_single_values_give(column: pa.Array) -> None:
     texts = json_texts(column).to_pylist()

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from windrow_service.inventory.deltas import (
     Applied,
     Delta,
@@ -141,7 +142,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=50)
+@examples(25)
 @given(CHANGES, st.integers(1, 9))
 def test_after_any_changes_the_manifests_hold_the_files_that_there_are(
     changes: list[Any], manifest_files: int
@@ -173,7 +174,7 @@ def test_after_any_changes_the_manifests_hold_the_files_that_there_are(
         store.check()
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.dictionaries(PATHS, file_rows(), max_size=30), st.integers(1, 9), st.data())
 def test_what_changes_nothing_leaves_every_manifest(
     files: dict[str, Any], manifest_files: int, data: st.DataObject
@@ -193,7 +194,7 @@ def test_what_changes_nothing_leaves_every_manifest(
     assert (applied.files_added, applied.files_removed, applied.rows_gained) == (0, 0, 0)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(CHANGES, st.integers(1, 9), st.integers(0, 4))
 def test_a_plan_does_not_depend_on_how_the_files_lie_in_manifests(
     changes: list[Any], manifest_files: int, bound: int
@@ -218,7 +219,7 @@ def test_a_plan_does_not_depend_on_how_the_files_lie_in_manifests(
         )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sets(PATHS, min_size=1), st.sets(PATHS, min_size=1))
 def test_a_file_to_remove_that_is_not_there_is_named_with_its_row(
     present: set[str], removed: set[str]

@@ -13,15 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from tests.support.plans import group_of
 from windrow.spark.executor.batches import bounded
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=120)
+SETTINGS = examples(40)
 
 SCHEMA = pa.schema(
     [("f", pa.float64()), ("s", pa.string()), ("i", pa.int16()), ("row", pa.int64())]

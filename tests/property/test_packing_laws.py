@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
+from tests.support.laws import examples
 from windrow_service.planner.cut import cut
 from windrow_service.planner.fill import fill_groups
 from windrow_service.planner.locality import places
@@ -17,7 +18,7 @@ from windrow_service.planner.policy import Policy
 from windrow_service.planner.spread import Items
 from windrow_service.planner.waves import group_by_key
 
-SETTINGS = settings(max_examples=300, deadline=None, derandomize=True)
+SETTINGS = examples(100)
 Ints = npt.NDArray[np.int64]
 
 

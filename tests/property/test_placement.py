@@ -7,17 +7,18 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
+from tests.support.laws import examples
 from windrow_service.planner.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.file_keys import Holding, file_keys
 from windrow_service.planner.placement import place
 from windrow_service.planner.rendezvous import candidates
 from windrow_service.planner.splits import NO_HOST, Hashes, Ints
 
-SETTINGS = settings(max_examples=150, deadline=None, derandomize=True)
+SETTINGS = examples(50)
 NOTHING = np.empty(0, np.uint64)
 
 

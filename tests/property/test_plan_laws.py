@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory, marked
+from tests.support.laws import examples
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.wire import groups
 from windrow_service.wire.groups import ArrowGroups
 
-SETTINGS = settings(max_examples=120, deadline=None, derandomize=True)
+SETTINGS = examples(40)
 HOSTS = ["a", "b", "ab", "/r/c", "/q/d", "localhost"]
 SUFFIXES = ["", ".csv", ".gz", ".parquet"]
 

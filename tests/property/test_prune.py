@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.support.laws import examples
 from windrow.models import FilterTree
 from windrow_service.filters.bind import bind
 from windrow_service.filters.tree import to_tree
@@ -309,7 +310,7 @@ RANDOMS = st.randoms(use_true_random=True)
 ALL_TYPES = {name: kind.type for name, kind in KINDS.items()} | {NESTED: pa.list_(pa.int8())}
 
 
-@settings(max_examples=2_500, derandomize=True, deadline=None)
+@examples(835)
 @given(RANDOMS)
 def test_no_file_with_a_matching_row_is_pruned_and_the_residual_filter_selects_the_same_rows(
     random: Random,
@@ -340,7 +341,7 @@ def test_no_file_with_a_matching_row_is_pruned_and_the_residual_filter_selects_t
                 assert match == (left is None or evaluate(to_tree(left), row) is True)
 
 
-@settings(max_examples=1_000, derandomize=True, deadline=None)
+@examples(335)
 @given(RANDOMS)
 def test_a_bound_filter_says_of_each_row_what_the_filter_said(random: Random) -> None:
     tree = random_tree(random, ALL_TYPES)
@@ -352,7 +353,7 @@ def test_a_bound_filter_says_of_each_row_what_the_filter_said(random: Random) ->
     assert evaluate(bound, row) == evaluate(tree, row)
 
 
-@settings(max_examples=600, derandomize=True, deadline=None)
+@examples(200)
 @given(RANDOMS)
 def test_an_expression_turned_into_json_and_bound_again_is_the_same(random: Random) -> None:
     tree = random_tree(random, ALL_TYPES)
@@ -363,7 +364,7 @@ def test_an_expression_turned_into_json_and_bound_again_is_the_same(random: Rand
     assert again == expression
 
 
-@settings(max_examples=250, derandomize=True, deadline=None)
+@examples(85)
 @given(RANDOMS)
 def test_the_order_of_the_files_does_not_change_what_is_pruned(random: Random) -> None:
     table = random_table(random)
@@ -381,7 +382,7 @@ def test_the_order_of_the_files_does_not_change_what_is_pruned(random: Random) -
     assert (shuffled.open[kept] == straight.open[order][kept]).all()
 
 
-@settings(max_examples=800, derandomize=True, deadline=None)
+@examples(265)
 @given(RANDOMS)
 def test_no_manifest_with_a_matching_row_is_pruned(random: Random) -> None:
     table = random_table(random)
@@ -406,7 +407,7 @@ def test_no_manifest_with_a_matching_row_is_pruned(random: Random) -> None:
     )
 
 
-@settings(max_examples=800, derandomize=True, deadline=None)
+@examples(265)
 @given(RANDOMS)
 def test_a_limit_drops_files_only_where_the_others_hold_enough_matching_rows(
     random: Random,

@@ -9,12 +9,13 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from windrow.spark.executor.filters import columns_of, matching
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=300)
+SETTINGS = examples(100)
 
 FLOATS = [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan]
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -9,11 +9,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import windrow
 import windrow.writing
+from tests.support.laws import examples
 from tests.support.looking import listed_ids, planned_ids
 from tests.support.servers import running
 from tests.support.writers import STEPS, Writers, forking_writers
@@ -44,7 +45,7 @@ writes = st.tuples(
 
 
 # A failure would take minutes to shrink, as each step is a process.
-@settings(max_examples=6, phases=[Phase.generate])
+@examples(6, phases=[Phase.generate])
 @given(partitioned=st.booleans(), asked=st.lists(writes, min_size=1, max_size=4))
 def test_a_table_holds_exactly_the_rows_of_the_writes_that_committed(
     url: str,

@@ -1,13 +1,136 @@
-"""What the command line says of results."""
+"""Rendering: values in, text out."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from rich.console import Console
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console, RenderableType
 
-from windrow.cli.render import refresh_outcome
+from tests.support.laws import examples
+from windrow.cli.histogram import SizeBin, file_sizes, size_bins
+from windrow.cli.render import (
+    bar_text,
+    bin_label,
+    histogram,
+    message,
+    refresh_outcome,
+    seconds_text,
+    size_text,
+)
 from windrow.models import RefreshProgress, RefreshStatus, SnapshotInfo
+
+KIB, MIB = 2**10, 2**20
+
+
+def _text(renderable: RenderableType) -> str:
+    console = Console(width=100, color_system=None)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1,023 B"),
+        (1024, "1 KB"),
+        (11 * KIB + 205, "11.2 KB"),
+        (512 * KIB, "512 KB"),
+        (MIB - 1, "1 MB"),
+        (64 * MIB, "64 MB"),
+        (2**50 * 3, "3 PB"),
+    ],
+)
+def test_a_size_is_written_with_its_unit(size_bytes: int, text: str) -> None:
+    assert size_text(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0123, "0.012 s"), (0.9999, "1.00 s"), (9.999, "10.0 s"), (12.34, "12.3 s"), (180, "180 s")],
+)
+def test_seconds_keep_three_digits(seconds: float, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("low_bytes", "label"), [(8 * KIB, "8\u201316 KB"), (512, "512 B\u20131 KB"), (1, "1\u20132 B")]
+)
+def test_a_bin_names_its_unit_once_where_both_ends_share_it(low_bytes: int, label: str) -> None:
+    assert bin_label(SizeBin(low_bytes, 1)) == label
+
+
+def test_sizes_are_counted_by_powers_of_two() -> None:
+    sizes = pa.array([1023, 1024, 2047, 8192])
+
+    assert size_bins(sizes) == [
+        SizeBin(512, 1),
+        SizeBin(1024, 2),
+        SizeBin(2048, 0),
+        SizeBin(4096, 0),
+        SizeBin(8192, 1),
+    ]
+
+
+@examples(65)
+@given(
+    st.lists(
+        st.integers(1, 2**53 - 1)
+        | st.sampled_from([2**n - m for n in range(1, 53) for m in (0, 1)]),
+        min_size=1,
+    )
+)
+def test_every_size_lies_in_the_bin_that_counts_it(sizes: list[int]) -> None:
+    bins = size_bins(pa.array(sizes, pa.int64()))
+
+    assert [entry.count for entry in bins] == [
+        sum(entry.low_bytes <= size < entry.low_bytes * 2 for size in sizes) for entry in bins
+    ]
+    assert sum(entry.count for entry in bins) == len(sizes)
+
+
+def test_no_sizes_make_no_bins() -> None:
+    assert size_bins(pa.array([], pa.int64())) == []
+
+
+def test_the_largest_bar_fills_the_width_and_the_smallest_still_shows() -> None:
+    assert bar_text(10_000, 10_000, 40) == "█" * 40
+    assert bar_text(5_000, 10_000, 40) == "█" * 20
+    assert bar_text(1, 10_000, 40) == "▏"
+    assert bar_text(0, 10_000, 40) == ""
+
+
+def test_a_histogram_has_a_row_for_each_bin() -> None:
+    lines = _text(histogram([SizeBin(4096, 3), SizeBin(8192, 12_345)])).splitlines()
+
+    assert [line.split("│")[0].strip() for line in lines] == ["4\u20138 KB", "8\u201316 KB"]
+    assert lines[1].rstrip().endswith("█ 12,345")
+
+
+def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
+    assert _text(message("table [bold]x[/bold]")).strip() == "table [bold]x[/bold]"
+
+
+def _groups(*groups: list[tuple[str, int]]) -> pa.Table:
+    split = pa.struct([("path", pa.string()), ("size_bytes", pa.int64())])
+    splits = [[{"path": path, "size_bytes": size} for path, size in group] for group in groups]
+    return pa.table({"splits": pa.array(splits, pa.list_(split))})
+
+
+def test_a_file_that_was_cut_counts_once() -> None:
+    groups = _groups([("a", 100), ("b", 7)], [("a", 100)])
+
+    assert sorted(file_sizes(groups).to_pylist()) == [7, 100]
+
+
+def test_a_plan_of_no_groups_has_no_files() -> None:
+    assert file_sizes(_groups()).to_pylist() == []
+    assert file_sizes(_groups().slice(0, 0)).to_pylist() == []
 
 
 def test_a_refresh_says_how_many_files_it_passed_over() -> None:
