@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+QUICK_SPARK := .venv/spark.jsa
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format openapi bench java chromium clean
+.PHONY: help setup demo test test-fast test-nightly check format openapi bench java chromium clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: $(INSTALLED) ## Make the virtual environment
 
@@ -16,6 +17,9 @@ $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[service,spark,worker,demo,test]'
 	@touch $@
+
+$(QUICK_SPARK): $(INSTALLED) | java # What lets the tests' JVMs start in half the time.
+	@$(BIN)/python -m tests.support.quick_spark >/dev/null 2>&1
 
 java:
 	@command -v java >/dev/null || [ -n "$$JAVA_HOME" ] || { \
@@ -29,9 +33,17 @@ chromium: # The one thing that no wheel brings; only tests/browser needs it.
 demo: $(INSTALLED) java ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
-# Two files of tests at a time, in order: the long ones come before the many short ones.
-test: $(INSTALLED) java chromium ## Run all tests
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Two processes share the tests, in the order and by the groups of tests/conftest.py.
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+
+test: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests
+	$(PYTEST)
+
+test-fast: $(INSTALLED) ## Run the tests that take neither Spark nor long, in about a minute
+	$(PYTEST) -m "not spark and not slow"
+
+test-nightly: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests, their laws on many examples drawn anew
+	$(PYTEST) --hypothesis-profile=nightly
 
 check: $(INSTALLED) ## Lint, types, import rules
 	$(BIN)/ruff format --check .

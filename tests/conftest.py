@@ -1,26 +1,70 @@
-"""How Hypothesis runs here: the same examples every time, and no verdict on speed.
+"""How Hypothesis runs here, which tests share a process, and what processes find that tests start.
 
-Then what processes find that tests start, and one PostgreSQL server for all tests that only need
-a database on one.
+Then one PostgreSQL server for all tests that only need a database on one.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
+from tests.support import quick_spark
+
+# A busy machine makes drawing slow; that says nothing about the code.
+_ANY_SPEED = [HealthCheck.too_slow]
+# The same examples every time; or others every night, and many: see tests/support/laws.py.
 settings.register_profile(
-    "windrow",
-    deadline=None,
-    derandomize=True,
-    # A busy machine makes drawing slow; that says nothing about the code.
-    suppress_health_check=[HealthCheck.too_slow],
+    "ci", deadline=None, max_examples=40, derandomize=True, suppress_health_check=_ANY_SPEED
 )
-settings.load_profile("windrow")
+settings.register_profile(
+    "nightly", deadline=None, max_examples=2_000, suppress_health_check=_ANY_SPEED
+)
+# For who wants to know that an example fails, and not which is the smallest.
+settings.register_profile(
+    "any-failure", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
+)
+settings.load_profile("ci")
+
+quick_spark.set_up(os.environ)
+
+_TESTS = Path(__file__).parent
+# Of what these folders hold, most takes seconds: processes that are started and killed.
+_SLOW_FOLDERS = {"browser", "deploy", "faults"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by where they lie, and let each process of a run have whole files.
+
+    All that use the shared Spark session are one piece of work: a second process would need a
+    session of its own. It comes first and the other long ones next, so that the many short files
+    at the end keep both processes busy.
+    """
+    for item in items:
+        folder = item.path.relative_to(_TESTS).parts[0]
+        if folder == "spark":
+            item.add_marker(pytest.mark.spark)
+        if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.slow)
+        item.add_marker(pytest.mark.xdist_group(_process_of(item)))
+    items.sort(key=_place_in_line)
+
+
+def _process_of(item: pytest.Item) -> str:
+    if "spark" in getattr(item, "fixturenames", ()):
+        return "session"
+    return "-".join(item.path.relative_to(_TESTS).with_suffix("").parts)
+
+
+def _place_in_line(item: pytest.Item) -> int:
+    if "spark" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if item.get_closest_marker("spark") else 2 if item.get_closest_marker("slow") else 3
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,17 +76,6 @@ def _ctrl_c_is_heeded() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _spark_starts_soon() -> Iterator[None]:
-    """Let every JVM that is started here take less of the processors for itself."""
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark"))
-        patch.setenv("SPARK_DAEMON_JAVA_OPTS", quick)
-        patch.setenv("SPARK_LAUNCHER_OPTS", quick)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.quick_spark import jvm_options
 from windrow.client import Client
 from windrow.models import CacheCounters
 
@@ -143,6 +144,7 @@ class Cluster:
         return {
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
+            "spark.executor.extraJavaOptions": jvm_options(),
             "spark.cores.max": str(len(self.hosts)),
             # Longer than the default, on machines that are busy; a plan that names a host which
             # has just died waits for it as long.
