@@ -322,7 +322,9 @@ class Client(
             table: Its name.
             filter: Rows to keep, as in `plan`.
             columns: Columns to read, in this order; all by default. Asking for few is what
-                makes it fast: Spark cannot take columns away from this reader afterwards.
+                makes it fast: Spark cannot take columns away from this reader afterwards. None
+                at all (`[]`) is enough to count rows, which `count()` of what this returns
+                does; a count in SQL, or of what was made of it, needs it said here.
             snapshot_id: A version of the table; the current one by default.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
             max_staleness: Seconds, as in `plan`.

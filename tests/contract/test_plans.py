@@ -374,6 +374,13 @@ def test_columns_that_are_not_there_or_asked_for_twice_are_refused(
     assert word in problem_of(answer, 422, "invalid-columns")["detail"]
 
 
+def test_no_columns_are_asked_for_to_count_rows(events: str, make_plan: MakePlan) -> None:
+    plan = make_plan(events, filter="id = 25", columns=[])
+
+    assert plan["columns"] == []
+    assert [column["name"] for column in plan["hidden_columns"]] == ["id"]
+
+
 def test_columns_come_in_the_order_asked_for_and_without_regard_to_case(
     events: str, make_plan: MakePlan
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,12 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support import hive
-from windrow.spark.errors import UnsupportedDeletesError, UnsupportedFormatError
+from windrow.spark.errors import (
+    TaskFailedError,
+    UnsupportedDeletesError,
+    UnsupportedFormatError,
+)
+from windrow.spark.failures import plain_errors
 
 pytestmark = pytest.mark.spark
 
@@ -85,3 +91,83 @@ def test_a_table_of_another_format_is_refused_and_the_remedy_named(
 
     with pytest.raises(UnsupportedFormatError, match=r"spark\.read\.csv"):
         client.read(spark, "sales.lines")
+
+
+def without_pages_of(file: Path, *columns: str) -> None:
+    """Write zeros over what a file holds of columns, so that decoding them fails."""
+    metadata = pq.read_metadata(file)
+    with file.open("r+b") as opened:
+        for index in range(metadata.num_row_groups):
+            group = metadata.row_group(index)
+            chunks = [group.column(at) for at in range(group.num_columns)]
+            for chunk in (chunk for chunk in chunks if chunk.path_in_schema in columns):
+                opened.seek(chunk.dictionary_page_offset or chunk.data_page_offset)
+                opened.write(bytes(chunk.total_compressed_size))
+
+
+@pytest.fixture
+def undecodable(client: windrow.Client, tmp_path: Path) -> str:
+    """A table of small and large files of which `name` cannot be decoded: 60,100 rows."""
+    location = hive.write_events(tmp_path / "events", files_per_day=3)
+    hive.write_file(location / "ds=2026-11-04" / "large.parquet", range(100, 60_110))
+    for path in hive.data_files(location):
+        without_pages_of(location / path, "name")
+    client.register_table("sales.undecodable", str(location))
+    client.refresh("sales.undecodable")
+    return "sales.undecodable"
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        (None, 60_100),
+        ("ds < '2026-11-04'", 90),
+        ("id >= 85 AND id < 105", 10),
+        ("id < 5 OR ds = '2026-11-03'", 35),
+        ("ds = '2027-01-01'", 0),
+    ],
+    ids=["all rows", "by folders", "within files", "differs by file", "no files"],
+)
+def test_counting_decodes_only_what_the_filter_compares(
+    spark: SparkSession,
+    client: windrow.Client,
+    undecodable: str,
+    filter: str | None,
+    expected: int,
+) -> None:
+    bare = client.read(spark, undecodable, filter=filter, columns=[])
+
+    assert (bare.columns, bare.count()) == ([], expected)
+    assert client.read(spark, undecodable, filter=filter).count() == expected
+    assert client.read(spark, undecodable, filter=filter, columns=["ds"]).count() == expected
+
+
+def test_counting_rows_that_are_to_be_cached_reads_them(
+    spark: SparkSession, client: windrow.Client, undecodable: str
+) -> None:
+    rows = client.read(spark, undecodable).cache()
+
+    with pytest.raises(TaskFailedError), plain_errors():
+        rows.count()
+    rows.unpersist()
+    assert rows.count() == 60_100
+
+
+def test_counting_refuses_files_that_are_not_as_planned(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    location = hive.write_events(tmp_path / "events")
+    client.register_table("sales.events", str(location), columns={"id": "bigint", "name": "string"})
+    inventory = published(location)
+    claims = inventory.set_column(3, "row_count", pa.array([10, 10, 10, 10, 10, 11]))
+    client.publish("sales.events", claims)
+
+    with pytest.raises(TaskFailedError, match=r"row count was 11 and is 10"), plain_errors():
+        client.read(spark, "sales.events").count()
+
+    client.publish("sales.events", inventory)
+    rows = client.read(spark, "sales.events")
+    assert rows.count() == 60
+    os.utime(location / inventory["path"][0].as_py(), ns=(0, 0))
+    with pytest.raises(TaskFailedError, match="has changed since"), plain_errors():
+        rows.count()

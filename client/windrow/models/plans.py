@@ -75,7 +75,11 @@ class PlanRequest(Request):
     table: TableName
     snapshot_id: Annotated[int, Whole(1, 2**31 - 1)] | None = None
     filter: Filter | None = None
-    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=10_000)] | None = None
+    columns: Annotated[list[ColumnName], Field(max_length=10_000)] | None = Field(
+        default=None,
+        description="Columns to read, in this order; all if not given. None at all (`[]`) is "
+        "enough to count rows: only what residual filters compare is then decoded.",
+    )
     limit: Annotated[int, Whole(1, 100_000_000_000)] | None = Field(
         default=None,
         description="How many rows are enough. Once files of which every row matches hold that "

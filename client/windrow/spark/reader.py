@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
-from pyspark import cloudpickle
+import pyarrow.compute as pc
+from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from windrow import files, worker
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.descriptors import descriptors_of
 from windrow.spark.errors import UnsupportedDeletesError, UnsupportedFormatError
+from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.reading import task_of
 from windrow.spark.executor.shipping import Task, shipped
 from windrow.spark.executor.sorting import is_sortable
-from windrow.spark.executor.spec import ReadSpec, SortKey
+from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
 from windrow.spark.placement import placed, require_classic
 from windrow.spark.types import arrow_schema, spark_schema
+
+_BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
 
 # The reader travels with each task, so that executors need NumPy and pyarrow but not Windrow.
 cloudpickle.register_pickle_by_value(executor)
@@ -41,7 +47,8 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         groups: Its groups, as the coordinator streams them.
 
     Returns:
-        The plan's columns, in its order and with its types, all nullable.
+        The plan's columns, in its order and with its types, all nullable. Its `count()` decodes
+        only what residual filters compare.
 
     Raises:
         UnsupportedFormatError: The table's files are not Parquet.
@@ -54,11 +61,36 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     if plan.summary.delete_files:
         raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
     require_classic(spark)
-    spec = read_spec(plan)
     schema = spark_schema(plan.columns)
     if not len(groups):
         return spark.createDataFrame([], schema)
-    return placed(spark, descriptors_of(groups)).mapInArrow(shipped_reader(spec), schema)
+    tasks = placed(spark, descriptors_of(groups))
+    rows = tasks.mapInArrow(shipped_reader(read_spec(plan)), schema) if plan.columns else None
+
+    def bare_rows() -> DataFrame:
+        spec = read_spec(_without_columns(plan, groups))
+        return tasks.mapInArrow(shipped_reader(spec), _BARE_ROWS).select()
+
+    if rows is None:
+        return bare_rows()
+
+    def count() -> int:
+        # Whoever caches rows counts them to have them cached.
+        is_cached = rows.storageLevel != StorageLevel.NONE
+        return int(type(rows).count(rows) if is_cached else bare_rows().count())
+
+    # Spark cannot take columns away from this reader, so that counting would decode them all.
+    vars(rows)["count"] = count
+    return rows
+
+
+def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
+    """Return the plan of the same rows with only the columns that residual filters compare."""
+    residuals = pc.drop_null(pc.unique(groups["residual_filter"])).to_pylist()
+    compared = {name for residual in residuals for name in columns_of(json.loads(residual))}
+    held = [*plan.columns, *plan.hidden_columns]
+    hidden = [column for column in held if column.name in compared]
+    return plan.model_copy(update={"columns": [], "hidden_columns": hidden, "sort_columns": []})
 
 
 @lru_cache(maxsize=64)

@@ -55,16 +55,6 @@ class CacheUse:
             except CacheTroubleError as error:
                 _log.warning("what was read from the cache is not noted: %s", error)
 
-    def holds(self, key: str) -> bool:
-        """Tell whether the cache has a file, so that it need not be looked at."""
-        try:
-            held = self._gives and self._cache.holds(key)
-        except CacheTroubleError as error:
-            held = self._give_up(error)
-        if held:
-            self._count_hit(key, 0)
-        return held
-
     def at_hand(self, key: str) -> bytes | None:
         """Return a file's content if the cache has it."""
         content = None

@@ -88,7 +88,9 @@ def draft_plan(
     """
     types, expression = types_of(scan.snapshot), scan.expression
     columns = list(types) if request.columns is None else _columns(request.columns, types)
-    sort_names = _columns([column.name for column in definition.sort_columns], types)
+    # Rows of which nothing is asked have no order.
+    sort_columns = definition.sort_columns if columns else ()
+    sort_names = _columns([column.name for column in sort_columns], types)
     options = with_defaults(request.options)
     policy = policy_of(options, max_files)
     files = scan.files(decoded)
@@ -112,7 +114,7 @@ def draft_plan(
         hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden])),
         sort_columns=[
             column.model_copy(update={"name": name})
-            for column, name in zip(definition.sort_columns, sort_names, strict=True)
+            for column, name in zip(sort_columns, sort_names, strict=True)
         ],
         filter=to_tree(expression) if expression is not None else None,
         options=options,

@@ -15,8 +15,8 @@ from windrow.spark.executor.files import (
     copy_whole,
     open_kept,
     open_stream,
+    read_footer,
     read_whole,
-    require_unchanged,
 )
 from windrow.spark.executor.spec import ReadSpec, Split
 from windrow.worker.cache import CacheTroubleError, FileKey
@@ -44,17 +44,13 @@ class Files:
         """Return the content of a file if that takes no request."""
         return None
 
-    def is_at_hand(self, split: Split) -> bool:
-        """Tell whether a file is certainly the one of the plan, without a request."""
-        return False
-
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
         return read_whole(self._home, split.path, split.size_bytes, split.mtime_ns)
 
-    def require(self, split: Split) -> None:
-        """Make sure that a file is the one of the plan; see `require_unchanged`."""
-        require_unchanged(split.path, split.size_bytes, split.mtime_ns)
+    def footer(self, split: Split) -> bytes:
+        """Return the end of a file; see `read_footer`. No cache takes a file in for that."""
+        return read_footer(self._home, split.path, split.size_bytes, split.mtime_ns)
 
     @contextmanager
     def stream(self, split: Split) -> Iterator[Any]:
@@ -85,10 +81,6 @@ class CachedFiles(Files):
     def at_hand(self, split: Split) -> bytes | None:
         """See `Files.at_hand`."""
         return self._use.at_hand(self._key(split))
-
-    def is_at_hand(self, split: Split) -> bool:
-        """See `Files.is_at_hand`; what the cache holds is the file of the plan."""
-        return self._use.holds(self._key(split))
 
     def whole(self, split: Split) -> bytes:
         """See `Files.whole`."""

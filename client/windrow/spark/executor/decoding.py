@@ -157,38 +157,30 @@ class Decoder:
 
     def _ahead(self, split: Split, threads: ThreadPoolExecutor) -> Content:
         # A thread costs more than a file that is at hand.
-        content = self._at_hand(split)
+        content = self._files.at_hand(split)
         return threads.submit(self._fetch, split) if content is None else content
-
-    def _at_hand(self, split: Split) -> bytes | None:
-        if self._wanted.names:
-            return self._files.at_hand(split)
-        return b"" if self._files.is_at_hand(split) else None
 
     def _fetch(self, split: Split) -> bytes:
         """Return what is to be decoded of a small file."""
-        if self._wanted.names:
-            return self._files.whole(split)
-        # Nothing to decode, and an unchanged file has as many rows as it had.
-        if not self._files.is_at_hand(split):
-            self._files.require(split)
-        return b""
+        # Where nothing is, the footer is asked for its rows: what the plan says of them may be
+        # what somebody published.
+        return self._files.whole(split) if self._wanted.names else self._files.footer(split)
 
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
         if isinstance(content, Future):
             content = content.result()
         elif content is None:
             content = self._fetch(split)
-        if not self._wanted.names:
-            return self._nothing(), split.row_count, pa.table({})
         reader = open_buffer(split.path, content)
-        layout = self._layout_of(split, reader)
+        layout = self._layout_of(split, reader) if self._wanted.names else self._nothing()
+        table = pa.table({})
         try:
-            table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
-            count = table.num_rows if layout.leaf_indices else _rows_in(reader.metadata)
-            if not layout.fits(table.schema):
-                layout = self._layout_of(split, reader, table.schema)
+            if layout.leaf_indices:
                 table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
+                if not layout.fits(table.schema):
+                    layout = self._layout_of(split, reader, table.schema)
+                    table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
+            count = table.num_rows if layout.leaf_indices else _rows_in(reader.metadata)
         except PARQUET_ERRORS as error:
             raise unreadable(split.path, error) from error
         if count != split.row_count:
@@ -227,8 +219,10 @@ class Decoder:
         return layout
 
     def _decode_large(self, split: Split, max_rows: int, max_bytes: int) -> Iterator[Rows]:
-        if split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
-            content = self._files.whole(split)
+        if not self._wanted.names or (
+            split.size_bytes <= self._spec.limits.max_buffered_file_bytes
+        ):
+            content = self._fetch(split)
             yield from self._stream(split, open_buffer(split.path, content), max_rows, max_bytes)
             return
         with self._files.stream(split) as reader:

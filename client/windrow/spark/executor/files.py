@@ -24,6 +24,8 @@ _STREAM_BUFFER_BYTES = 2**20
 # There, a read is a request.
 _REMOTE_STREAM_BUFFER_BYTES = 4 * 2**20
 _COPIED_BYTES = 8 * 2**20
+_TAIL_BYTES = 64 * 2**10
+_FOOTER_END_BYTES = 8
 
 _SHOWN_CHARACTERS = 300
 
@@ -65,6 +67,28 @@ def _read_remote(path: str, size_bytes: int, mtime_ns: int) -> bytes:
         content: bytes = file.read_at(size_bytes, 0)
     if len(content) != size_bytes:
         raise StaleFileError(path, "size in bytes", size_bytes, len(content))
+    return content
+
+
+def read_footer(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
+    """Return the end of a file, with its footer in full; see `read_whole`.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan.
+        UnreadableFileError: The operating system does not let it be read.
+    """
+    with translated(path), _raw(home, path) as (file, found):
+        _require(path, found, size_bytes, mtime_ns)
+        tail = _end_of(file, size_bytes, min(_TAIL_BYTES, size_bytes))
+        footer_bytes = int.from_bytes(tail[-_FOOTER_END_BYTES:-4], "little") + _FOOTER_END_BYTES
+        if len(tail) < footer_bytes <= size_bytes:
+            tail = _end_of(file, size_bytes, footer_bytes)
+    return tail
+
+
+def _end_of(file: Any, size_bytes: int, length: int) -> bytes:
+    file.seek(size_bytes - length)
+    content: bytes = file.read(length)
     return content
 
 

@@ -18,7 +18,7 @@ from windrow.spark.executor.filters import columns_of, matching
 from windrow.spark.executor.merging import merge, scratch_file, sorted_table, spilled
 from windrow.spark.executor.shipping import Task
 from windrow.spark.executor.sorting import KeyAt, Keys, keys_of
-from windrow.spark.executor.spec import KIB, ReadSpec, Split
+from windrow.spark.executor.spec import BARE_ROWS, KIB, ReadSpec, Split
 
 RESIDUAL_KEY = b"windrow:residual"
 CACHED_ON_KEY = b"windrow:cached-on"
@@ -53,7 +53,7 @@ def read_group(
         tables = group.merged() if spec.sort else group.concatenated()
         limits = spec.limits
         yield from bounded(
-            (table.select(list(spec.output)) for table in tables),
+            (table.select(spec.output_schema.names) for table in tables),
             limits.max_batch_rows,
             limits.max_batch_bytes,
         )
@@ -184,6 +184,8 @@ class _Group:
             mask = matching(self._residual, table)
             table = table.filter(mask)
             origin = origin[np.asarray(mask.fill_null(False))]
+        if not self._spec.output:
+            table = pa.table([pa.nulls(len(origin), pa.bool_())], schema=BARE_ROWS)
         return table, origin
 
     def _require_sorted(self, keys: Keys, origin: np.ndarray[Any, np.dtype[np.int64]]) -> None:

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+# Spark takes no batches without a column.
+BARE_ROWS = pa.schema([("row", pa.bool_())])
+
 KIB = 2**10
 MIB = 2**20
 
@@ -61,7 +64,8 @@ class ReadSpec:
         data: The columns to take from the files, with the table's types.
         hidden: Further columns of the files, which only the filter or the order needs.
         partition: The table's partition columns.
-        output: Names of the columns to return, in order; each from `data` or `partition`.
+        output: Names of the columns to return, in order; each from `data` or `partition`. Where
+            there are none, rows are returned as a column that says nothing.
         sort: What to merge the files by; empty to read them one after the other.
         limits: Bounds on memory.
     """
@@ -88,6 +92,8 @@ class ReadSpec:
     @property
     def output_schema(self) -> pa.Schema:
         """The columns of the batches that a task returns."""
+        if not self.output:
+            return BARE_ROWS
         fields = {field.name: field for field in (*self.partition, *self.data)}
         return pa.schema([fields[name].with_nullable(True) for name in self.output])
 
