@@ -1,0 +1,73 @@
+"""Published files of many writers are read as Spark reads them, or refused by name."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.published import compared
+
+pytestmark = pytest.mark.spark
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "parquet-testing"
+FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")
+
+# All others are read as Spark reads them.
+REFUSED = {
+    "ARROW-GH-47662": "cannot be read as Parquet: Unexpected end of stream",
+    "ARROW-RS-GH-6229-LEVELS": "cannot be read as Parquet: Number of decoded rep / def levels",
+    "PARQUET-1481": "Invalid physical column type",
+    "encrypt_columns_plaintext_footer": "Cannot decrypt",
+    "uniform_encryption": "it is encrypted, and there are no keys for it here",
+    "unknown-logical-type": "'column with unknown type' .* is of type unknown",
+    "geospatial-with-nan": "'geometry' .* is of type geometry.* with it as binary",
+    # From here on, Spark reads the file: three are damaged.
+    "ARROW-GH-45185": "repetition level at the start of a record must be 0",
+    "ARROW-RS-GH-6229-DICTHEADER": "Invalid column metadata",
+    "incorrect_map_schema": "Map keys must be annotated as required",
+    "shredded-variant-case-001": "'var' .* is of type variant",
+}
+READ_BY_US_ALONE = {
+    "byte_array_decimal",
+    "float16_nonzeros_and_nans",
+    "map_no_value",
+    "nation.dict-malformed",
+    "non_hadoop_lz4_compressed",
+}
+
+
+@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.parquet")), ids=lambda file: file.stem)
+def test_a_published_file_is_read_as_spark_reads_it_or_refused_by_name(
+    spark: SparkSession, tmp_path: Path, file: Path
+) -> None:
+    shutil.copy(file, tmp_path)
+
+    verdict = compared(spark, tmp_path)
+
+    if (said := REFUSED.get(file.stem)) is not None:
+        assert verdict.kind.startswith("refused"), verdict
+        assert re.search(said, verdict.detail, re.DOTALL), verdict
+    else:
+        is_ours = file.stem in READ_BY_US_ALONE
+        assert verdict.kind == ("read by us alone" if is_ours else "equal"), verdict
+
+
+@pytest.mark.skipif(FOLDER is None, reason="WINDROW_PUBLISHED_FILES names no folder")
+def test_no_file_of_a_folder_is_silently_different(spark: SparkSession, tmp_path: Path) -> None:
+    verdicts = {}
+    files = sorted(path for path in Path(str(FOLDER)).rglob("*") if ".parquet" in path.name)
+    for number, file in enumerate(file for file in files if file.suffix != ".json"):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        shutil.copy(file, folder / file.name.replace(".parquet.encrypted", ".encrypted.parquet"))
+        verdict = compared(spark, folder)
+        verdicts[str(file.relative_to(str(FOLDER)))] = verdict
+        sys.stdout.write(f"{file.relative_to(str(FOLDER))}: {verdict.kind}. {verdict.detail}\n")
+
+    assert {name: v.detail for name, v in verdicts.items() if v.kind == "different"} == {}
