@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support import hive
 from windrow.spark.errors import (
+    CaseSensitiveNamesError,
     TaskFailedError,
     UnsupportedDeletesError,
     UnsupportedFormatError,
@@ -171,3 +172,15 @@ def test_counting_refuses_files_that_are_not_as_planned(
     os.utime(location / inventory["path"][0].as_py(), ns=(0, 0))
     with pytest.raises(TaskFailedError, match="has changed since"), plain_errors():
         rows.count()
+
+
+def test_a_session_that_tells_names_apart_by_case_is_refused(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    client.register_table("sales.events", str(hive.write_events(tmp_path / "events")))
+    client.refresh("sales.events")
+    sensitive = spark.newSession()
+    sensitive.conf.set("spark.sql.caseSensitive", "true")
+
+    with pytest.raises(CaseSensitiveNamesError, match="set it to false"):
+        client.read(sensitive, "sales.events")

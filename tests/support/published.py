@@ -70,18 +70,21 @@ def _tried(read: Callable[[], T], errors: tuple[type[Exception], ...]) -> T | Ex
 def _read(folder: Path) -> tuple[str, pa.Table]:
     inventory = _inventory(folder)
     schema = spark_schema(wire_columns(inventory.data_schema))
-    data = arrow_schema(schema)
+    return schema.simpleString(), read_in_full(str(folder), inventory, arrow_schema(schema))
+
+
+def read_in_full(location: str, inventory: Inventory, columns: pa.Schema) -> pa.Table:
+    """Return the rows of a table without partitions, read as a task reads them."""
     spec = ReadSpec(
         table="t",
-        location=str(folder),
-        data=data,
+        location=location,
+        data=columns,
         hidden=pa.schema([]),
         partition=pa.schema([]),
-        output=tuple(data.names),
+        output=tuple(columns.names),
     )
-    return schema.simpleString(), pa.Table.from_batches(
-        read_group(spec, _splits(inventory.files), None), spec.output_schema
-    )
+    batches = read_group(spec, _splits(inventory.files), None)
+    return pa.Table.from_batches(batches, spec.output_schema)
 
 
 def _inventory(folder: Path) -> Inventory:

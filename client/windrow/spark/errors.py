@@ -3,6 +3,7 @@
 * WindrowError
   + ReadError
     - SparkConnectError         the session has no JVM within reach
+    - CaseSensitiveNamesError   the session tells names apart by case
     - UnsupportedFormatError    the table's files are not Parquet
     - UnsupportedDeletesError   rows of the files were deleted since
     - UnsupportedTypeError      a column's type cannot be read
@@ -25,6 +26,16 @@ class SparkConnectError(ReadError):
         return (
             "Windrow needs a classic Spark session: Spark Connect cannot say where rows and tasks go;"
             " start the session with `.master(...)` instead of `.remote(...)`"
+        )
+
+
+class CaseSensitiveNamesError(ReadError):
+    """The session tells `id` from `ID`, and a table's files were united without regard to case."""
+
+    def __str__(self) -> str:
+        return (
+            "spark.sql.caseSensitive is true, and a table's columns are united without regard to"
+            " case, so that rows could be others than Spark's: set it to false to read them"
         )
 
 

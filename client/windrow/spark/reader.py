@@ -18,7 +18,11 @@ from windrow import files, worker
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.descriptors import descriptors_of
-from windrow.spark.errors import UnsupportedDeletesError, UnsupportedFormatError
+from windrow.spark.errors import (
+    CaseSensitiveNamesError,
+    UnsupportedDeletesError,
+    UnsupportedFormatError,
+)
 from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.reading import task_of
 from windrow.spark.executor.shipping import Task, shipped
@@ -54,6 +58,7 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         UnsupportedFormatError: The table's files are not Parquet.
         UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
+        CaseSensitiveNamesError: The session tells names apart by case.
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     if plan.format != "parquet":
@@ -61,6 +66,8 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     if plan.summary.delete_files:
         raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
     require_classic(spark)
+    if spark.conf.get("spark.sql.caseSensitive") == "true":
+        raise CaseSensitiveNamesError
     schema = spark_schema(plan.columns)
     if not len(groups):
         return spark.createDataFrame([], schema)
