@@ -30,8 +30,8 @@ LEAVES = [
     pa.array([0.5, None, -2], pa.float16()),
     pa.array([0.5, None, -2], pa.float32()),
     pa.array([0.5, None, -2]),
-    *(pa.array(["a", None, "é"], type_) for type_ in (pa.string(), pa.large_string(), pa.string_view())),
-    *(pa.array([b"a", None, b"\xff"], type_) for type_ in (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1))),
+    *(pa.array(["a", None, "é"], type_) for type_ in (pa.string(), pa.large_string())),
+    *(pa.array([b"a", None, b"\xff"], type_) for type_ in (pa.binary(), pa.large_binary(), pa.binary(1))),
     pa.array(["a", None, "a"]).dictionary_encode(),
     pa.array([7, None, 7]).dictionary_encode(),
     pa.array(["{}", None, "[]"], pa.json_()),
@@ -49,6 +49,12 @@ LEAVES = [
     pa.array([1, None, 2], pa.time32("s")),
     pa.array([1, None, 2], pa.time64("ns")),
 ]  # fmt: skip
+
+# Arrow does not write these within others.
+VIEWS = [
+    pa.array(["a", None, "é"], pa.string_view()),
+    pa.array([b"a", None, b""], pa.binary_view()),
+]
 
 
 def lists(of: pa.Array) -> list[pa.Array]:
@@ -76,7 +82,10 @@ def nested(inner: st.SearchStrategy[pa.Array]) -> st.SearchStrategy[pa.Array]:
     )
 
 
-COLUMNS = st.lists(st.recursive(st.sampled_from(LEAVES), nested, max_leaves=3), max_size=25)
+COLUMNS = st.lists(
+    st.sampled_from(VIEWS) | st.recursive(st.sampled_from(LEAVES), nested, max_leaves=3),
+    max_size=25,
+)
 
 
 def plain(values: pa.Array) -> list[Any]:
