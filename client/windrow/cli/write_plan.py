@@ -45,6 +45,9 @@ def write_plan(
             metavar="files|history",
         ),
     ] = None,
+    files: Annotated[
+        int | None, typer.Option(help="A number of files for all partitions together.")
+    ] = None,
     files_per_key: Annotated[
         int | None, typer.Option(help="The same number of files for every partition.")
     ] = None,
@@ -58,6 +61,16 @@ def write_plan(
     salt: Annotated[
         list[str] | None,
         typer.Option(help="Column that divides the rows of a partition; may be repeated."),
+    ] = None,
+    source_tasks: Annotated[
+        int | None,
+        typer.Option(help="Spark partitions of the data before it is written, for coalesce."),
+    ] = None,
+    efficiency: Annotated[
+        float | None,
+        typer.Option(
+            help="Spark partitions with rows, per file, wanted of salted; 0.9 by default."
+        ),
     ] = None,
     max_files: Annotated[
         int | None, typer.Option(help="Refuse a plan of more files; 100,000 by default.")
@@ -78,9 +91,12 @@ def write_plan(
             "bytes_per_row": bytes_per_row,
             "keys": None if counts is None else read_counts(counts, client.table(table)),
             "keys_from": keys_from,
+            "files": files,
             "files_per_key": files_per_key,
             "scheme": scheme,
             "salt_columns": salt or [],
+            "source_tasks": source_tasks,
+            "efficiency": efficiency,
             "max_files": max_files,
             "compare": compare,
         }

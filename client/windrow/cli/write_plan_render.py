@@ -85,15 +85,17 @@ def _facts(plan: WritePlan) -> Table:
 
 
 def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0, 0, 1))
     table.add_column("scheme", no_wrap=True, vertical="bottom")
     for name in (
         "files",
         "small\nfiles",
         "largest\nfile",
         "largest\ntask",
-        "efficiency",
-        "collisions",
+        "effi-\nciency",
+        "colli-\nsions",
+        "severe",
+        "most\nkeys",
     ):
         table.add_column(name, justify="right", no_wrap=True)
     for outcome in outcomes:
@@ -101,10 +103,12 @@ def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
             Text(outcome.scheme, _style(outcome, plan)),
             f"{outcome.files:,}",
             _percent(outcome.small_files, outcome.files),
-            f"{outcome.largest_file:,.2f}",
-            f"{outcome.largest_task:,.2f}",
+            _targets(outcome.largest_file),
+            _targets(outcome.largest_task),
             f"{outcome.efficiency:.3f}",
             _percent(outcome.collisions, 1),
+            _percent(outcome.severe_collisions, 1),
+            f"{outcome.most_keys_in_a_task:,}",
         )
     table.caption = "Sizes are in targets."
     table.caption_justify = "left"
@@ -118,10 +122,9 @@ def _reasons(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
     for outcome in outcomes:
         chosen = outcome.scheme == plan.scheme
         verdict = "chosen: " if chosen else "serves too: " if outcome.serves else "no: "
+        reason = outcome.reason.replace("source_tasks", "--source-tasks")
         known = "" if outcome.exact or not outcome.serves else " (expected of a uniform hash)"
-        table.add_row(
-            Text(outcome.scheme, _style(outcome, plan)), Text(verdict + outcome.reason + known)
-        )
+        table.add_row(Text(outcome.scheme, _style(outcome, plan)), Text(verdict + reason + known))
     return table
 
 
@@ -136,6 +139,10 @@ def _sized(targets: float, plan: WritePlan) -> str:
     if plan.target_file_bytes is None:
         return in_targets
     return f"{size_text(targets * plan.target_file_bytes)}, {in_targets}"
+
+
+def _targets(size: float) -> str:
+    return f"{size:,.2f}" if size < 1000 else f"{size:,.0f}"
 
 
 def _bytes(size: float) -> str:

@@ -82,6 +82,43 @@ def test_one_scheme_is_explained_without_the_others() -> None:
     assert "side by side" not in text
 
 
+def test_a_comparison_says_how_many_collide_how_badly() -> None:
+    plan = drafted(keys=counts_of_days([5_000] * 365), target_rows=1_000)
+
+    lines = printed(plan, 80)
+
+    row = next(line.split() for line in lines if line.lstrip().startswith("columns "))
+    (found,) = (one for one in plan.others if one.scheme == "columns")
+    assert 0 < found.severe_collisions < found.collisions
+    assert row[-1] == str(found.most_keys_in_a_task)
+    assert row[-3:-1] == [f"{100 * found.severe_collisions:.0f}", "%"]
+
+
+def test_a_plan_takes_a_number_of_files_and_the_tasks_before(
+    windrow: Command, planned: str
+) -> None:
+    counts = ["--keys-from", "files", "--compare", "--json"]
+    plan = _plan(windrow("write-plan", planned, "--files", "6", "--source-tasks", "7", *counts))
+    salted = _plan(
+        windrow(
+            "write-plan",
+            planned,
+            *counts,
+            "--scheme",
+            "salted",
+            "--efficiency",
+            "0.5",
+            "--target-rows",
+            "10",
+        )
+    )
+
+    (coalesce,) = (one for one in plan.others if one.scheme == "coalesce")
+    assert (plan.basis, plan.target_file_rows) == ("static", 10)
+    assert "source_tasks" not in coalesce.reason
+    assert salted.scale == 1
+
+
 def test_counts_come_from_files_of_any_kind(windrow: Command, planned: str, tmp_path: Path) -> None:
     rows = [{"ds": "2026-11-01", "rows": 10}, {"ds": "2026-11-02", "rows": 2_500}]
     table = pa.table({"ds": [row["ds"] for row in rows], "rows": [row["rows"] for row in rows]})
