@@ -80,3 +80,31 @@ def test_a_refusal_is_documented_as_a_problem(page: Page) -> None:
     block.locator(".opblock-summary").click()
 
     expect(block).to_contain_text("application/problem+json")
+
+
+def test_the_page_runs_no_scripts_but_its_own(browser: Browser, tmp_path: Path) -> None:
+    with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
+        page = browser.new_page()
+        page.goto(f"{url}/docs")
+        page.locator(".opblock").first.wait_for()
+
+        ran = page.evaluate(
+            """() => {
+                const script = document.createElement("script");
+                script.textContent = "window.injected = true";
+                document.head.append(script);
+                return window.injected ?? false;
+            }"""
+        )
+        page.close()
+    assert ran is False
+
+
+def test_the_page_is_shown_in_nobody_elses_frame(browser: Browser, tmp_path: Path) -> None:
+    with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
+        page = browser.new_page()
+
+        with page.expect_console_message(lambda message: "frame-ancestors" in message.text):
+            page.set_content(f'<iframe src="{url}/docs"></iframe>')
+
+        page.close()

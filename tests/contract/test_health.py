@@ -98,3 +98,16 @@ def test_the_front_page_leads_to_the_documentation(own: httpx.Client) -> None:
     page = own.get("/docs")
     assert page.is_success
     assert "https://" not in page.text
+
+
+def test_pages_are_guarded_by_their_headers(own: httpx.Client) -> None:
+    page, style = own.get("/docs"), own.get("/static-offline-docs/swagger-ui.css")
+
+    policy = page.headers["Content-Security-Policy"].split("; ")
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    (scripts,) = (part for part in policy if part.startswith("script-src"))
+    assert "unsafe" not in scripts
+    assert page.headers["X-Frame-Options"] == "DENY"
+    answers = [page, style, own.get("/config"), own.get("/nowhere"), own.get("/openapi.json")]
+    assert {answer.headers["X-Content-Type-Options"] for answer in answers} == {"nosniff"}

@@ -14,7 +14,7 @@ from windrow_service.usecases.errors import StoreUnavailableError, Unauthenticat
 
 # Probes have no token, and the contract is no secret.
 _OPEN = frozenset(("/", "/docs", "/openapi.json"))
-_OPEN_BELOW = ("/health/", "/docs/", "/static-offline-docs/")
+_OPEN_BELOW = ("/health/", "/static-offline-docs/")
 
 
 class Authentication:

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypedDict
 
 from fastapi import FastAPI
-from fastapi.responses import RedirectResponse
 from fastapi_offline import FastAPIOffline
 
 from windrow.models import InventoryChange, WritePlanRequest
@@ -18,6 +17,7 @@ from windrow_service.api import (
     compaction,
     once,
     operations,
+    pages,
     plans,
     problems,
     refreshes,
@@ -57,6 +57,7 @@ def create_app(
         title="Windrow",
         description=_DESCRIPTION,
         version=__version__,
+        docs_url=None,
         redoc_url=None,
         # One schema per model: what is sent and what is answered differ in nothing.
         separate_input_output_schemas=False,
@@ -81,11 +82,7 @@ def create_app(
     app.include_router(workers.router, responses=refusals)
     app.include_router(operations.health)
     app.include_router(operations.router, responses=refusals)
-
-    @app.get("/", include_in_schema=False)
-    async def root() -> RedirectResponse:
-        return RedirectResponse("/docs")
-
+    pages.add_pages(app)
     return app
 
 

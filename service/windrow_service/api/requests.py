@@ -16,7 +16,9 @@ from structlog.contextvars import bound_contextvars
 from windrow_service.api.problems import problem_answer
 from windrow_service.logs import get_logger
 
-_HEADER = b"x-request-id"
+_REQUEST_ID_HEADER = b"x-request-id"
+# No browser is to guess that an answer is something else than it says.
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
 # What a caller may name a request; anything else is replaced.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:=+/@-]{1,128}")
 # As nginx says it: the client has gone before there was an answer.
@@ -47,8 +49,8 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [*message.get("headers", ()), (_HEADER, request_id.encode())]
-                message = {**message, "headers": headers}
+                added = (_NOSNIFF, (_REQUEST_ID_HEADER, request_id.encode()))
+                message = {**message, "headers": [*message.get("headers", ()), *added]}
             await send(message)
 
         with bound_contextvars(request_id=request_id):

@@ -1,0 +1,60 @@
+"""`/docs`: the contract for people, from this origin alone, and in nobody's frame."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+from fastapi import FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+# Where fastapi-offline serves the scripts and styles.
+_STATIC = "static-offline-docs"
+_INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+
+
+def add_pages(app: FastAPI) -> None:
+    """Serve the documentation, and lead to it from the front page."""
+    page = get_swagger_ui_html(
+        # Relative to the page: a proxy may serve the coordinator below a path.
+        openapi_url="openapi.json",
+        title=f"{app.title}: every call",
+        swagger_js_url=f"{_STATIC}/swagger-ui-bundle.js",
+        swagger_css_url=f"{_STATIC}/swagger-ui.css",
+        swagger_favicon_url=f"{_STATIC}/favicon.png",
+    )
+    content = bytes(page.body)
+    headers = {
+        "Content-Security-Policy": _policy(content),
+        # For browsers that do not know `frame-ancestors`.
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+    }
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(content, headers=headers)
+
+    @app.get("/", include_in_schema=False)
+    async def root() -> RedirectResponse:
+        return RedirectResponse("/docs")
+
+
+def _policy(page: bytes) -> str:
+    """Return what the page may do: run its own scripts, and ask this coordinator."""
+    digests = [hashlib.sha256(script).digest() for script in _INLINE_SCRIPT.findall(page)]
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' {allowed}",
+            "style-src 'self'",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    )
