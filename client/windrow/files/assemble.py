@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow.files.arrays import flat as in_one
@@ -115,7 +114,8 @@ def _from_previous(
     kept: pa.Table, schema: pa.Schema, fields: list[pa.Field], *, has_all: bool
 ) -> pa.Table:
     columns = [kept[name] for name in ("row", *_FILE_COLUMNS)]
-    stats = kept["stats"]
+    stats = kept["stats"].flatten()
+    names = kept["stats"].type
     held = ColumnNames(schema)
     for field in fields:
         at = held.find(field.name)
@@ -123,9 +123,9 @@ def _from_previous(
             all_null = has_all and (at is None or pt.is_null(schema.field(at).type))
             columns += _without_bounds(kept["row_count"], field.type, all_null=all_null)
             continue
-        column = pc.struct_field(stats, [stats.type.get_field_index(schema.field(at).name)])
-        columns += [fit_bounds(pc.struct_field(column, [end]), field.type) for end in range(2)]
-        columns.append(pc.struct_field(column, [2]))
+        *ends, nulls = stats[names.get_field_index(schema.field(at).name)].flatten()
+        columns += [fit_bounds(end, field.type) for end in ends]
+        columns.append(nulls)
     return pa.table(columns, schema=_flat_schema(fields))
 
 

@@ -225,10 +225,11 @@ def _carry_over(
 
 def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType) -> pa.Array:
     columns = []
+    known = stats.flatten()
     for field in type_:
         at = stats.type.get_field_index(field.name)
-        if at >= 0 and stats.type.field(at).type == field.type:
-            ends = [flat(pc.struct_field(stats, [at, end]).take(kept)) for end in range(3)]
+        if at >= 0 and known[at].type == field.type:
+            ends = [flat(end.take(kept)) for end in known[at].flatten()]
         else:
             # The files' columns are others now, as the caller says.
             ends = [pa.nulls(len(kept), end.type) for end in field.type]

@@ -173,16 +173,17 @@ def _parts(name: str, column: pa.ChunkedArray, known: list[str]) -> dict[str, pa
     """Return the fields of a struct by name."""
     if not pt.is_struct(column.type):
         raise InvalidInventoryError(f"column {name!r} is {column.type}; send a struct")
-    parts = {}
-    for at, field in enumerate(column.type):
-        if field.name not in known:
+    parts: dict[str, pa.ChunkedArray] = {}
+    names = frozenset(known)
+    # All at once, as each by itself takes as long.
+    for field, part in zip(column.type, column.flatten(), strict=True):
+        if field.name not in names:
             raise InvalidInventoryError(
                 f"column {f'{name}.{field.name}'!r} is not known; send {', '.join(known) or 'none'}"
             )
         if field.name in parts:
             raise InvalidInventoryError(f"column {f'{name}.{field.name}'!r} is there twice")
-        # By position: a name may hold what a path of names would take for a path.
-        parts[field.name] = pc.struct_field(column, [at])
+        parts[field.name] = part
     return parts
 
 

@@ -189,6 +189,7 @@ class Inventory:
         self._rows = None if rows is None or rows.all() else pa.array(rows)
         self._evidence = evidence
         self._known: dict[str, Bounds | None] = {}
+        self._parts: dict[str, list[pa.ChunkedArray]] = {}
         self.file_count = len(files) if rows is None else int(np.count_nonzero(rows))
 
     def bounds(self, column: str) -> Bounds | None:
@@ -239,8 +240,12 @@ class Inventory:
     def _column(self, name: str, *path: int) -> pa.ChunkedArray:
         column = self._files[name]
         if path:
-            # By position: a name may hold what a path of names would take for a path.
-            column = pc.struct_field(column, list(path))
+            # All at once, as each by itself takes as long.
+            if name not in self._parts:
+                self._parts[name] = column.flatten()
+            column = self._parts[name][path[0]]
+        for part in path[1:]:
+            column = column.flatten()[part]
         return column if self._rows is None else column.filter(self._rows)
 
 

@@ -31,15 +31,19 @@ def range_of(files: pa.Table) -> pa.Table:
     inventory = Inventory(files, evidence="statistics")
     fields, values = [], []
     partition, stats = files["partition"], files["stats"]
+    # All at once, as each by itself takes as long.
     sources = [
-        *((field, partition, [at], [at]) for at, field in enumerate(partition.type)),
-        *((field, stats, [at, 0], [at, 1]) for at, field in enumerate(stats.type)),
+        *(
+            (field, [part, part])
+            for field, part in zip(partition.type, partition.flatten(), strict=True)
+        ),
+        *((field, part.flatten()) for field, part in zip(stats.type, stats.flatten(), strict=True)),
     ]
-    for field, column, lower, upper in sources:
+    for field, ends in sources:
         bounds = inventory.bounds(field.name)
         assert bounds is not None
-        low = _end(pc.struct_field(column, lower), bounds.lower.known, bounds.value, "min")
-        high = _end(pc.struct_field(column, upper), bounds.upper.known, bounds.value, "max")
+        low = _end(ends[0], bounds.lower.known, bounds.value, "min")
+        high = _end(ends[1], bounds.upper.known, bounds.value, "max")
         flags = [pa.array([bool(flag.any())]) for flag in (bounds.value, bounds.nan, bounds.null)]
         row = pa.StructArray.from_arrays([low, high, *flags], names=["min", "max", *_FLAGS])
         fields.append(pa.field(field.name, row.type))
@@ -91,8 +95,9 @@ class _Ranges:
         at = self._columns.type.get_field_index(column)
         if at < 0:
             return None
-        value, nan, null = (mask(pc.struct_field(self._columns, [at, 2 + i])) for i in range(3))
-        lower, upper = (pc.struct_field(self._columns, [at, end]) for end in range(2))
+        # By position: a name may hold what a path of names would take for a path.
+        lower, upper, *flags = pc.struct_field(self._columns, [at]).flatten()
+        value, nan, null = (mask(flag) for flag in flags)
         return Bounds(Keys.of(lower), Keys.of(upper, round_up=True), value, nan, null, exact=False)
 
 
