@@ -1,0 +1,71 @@
+"""Types that Spark writes beyond Parquet's own: refused by name, or read as what is declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.published import read_in_full
+from tests.unit.inventory.files import take_inline
+from windrow.files.meanings import told_by_spark
+from windrow.files.schema import FileSchema, file_schema, merge_schemas
+from windrow_service.inventory import UnsupportedTypeError, arrow_type
+
+pytestmark = pytest.mark.spark
+
+# What each is written as, how it is named, and the type whose bare values it may be read as.
+WRITTEN = {
+    "variant": ("parse_json('{\"a\":1}')", "variant", None),
+    "variants": ("named_struct('v', array(parse_json('1')))", "variant", None),
+    "months": ("interval '1-2' year to month", "interval year to month", "int"),
+    "time": ("interval '1 02:03:04.5' day to second", "interval day to second", "bigint"),
+    "collated": ("'A' collate UTF8_LCASE", "string collate UTF8_LCASE", "string"),
+    "collations": ("array('A' collate UNICODE_CI)", "string collate UNICODE_CI", "array<string>"),
+}
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("types") / "t"
+    columns = [f"{sql} AS {name}" for name, (sql, _, _) in WRITTEN.items()]
+    spark.sql(f"SELECT {', '.join(columns)}").coalesce(1).write.parquet(str(folder))
+    return folder
+
+
+def test_a_type_that_is_more_than_its_layout_is_refused_by_name(written: Path) -> None:
+    (file,) = written.glob("*.parquet")
+    metadata = pq.read_metadata(file)
+    held = FileSchema(file_schema(metadata.schema, told_by_spark(metadata)), file.name)
+
+    for field in held.schema:
+        _, meaning, layout = WRITTEN[field.name]
+        with pytest.raises(UnsupportedTypeError) as raised:
+            merge_schemas([FileSchema(pa.schema([field]), file.name)], [])
+        assert (raised.value.column, raised.value.type) == (field.name, meaning)
+        assert (f"with it as {layout}" if layout else "without it") in str(raised.value)
+    with pytest.raises(UnsupportedTypeError):
+        take_inline(str(written))
+
+
+def test_bare_values_are_read_as_declared_as_spark_reads_them(
+    spark: SparkSession, written: Path
+) -> None:
+    declared = {name: layout for name, (_, _, layout) in WRITTEN.items() if layout is not None}
+    schema = pa.schema([(name, arrow_type(type_)) for name, type_ in declared.items()])
+    ddl = ", ".join(f"{name} {type_}" for name, type_ in declared.items())
+
+    ours = read_in_full(str(written), take_inline(str(written), columns=schema), schema)
+
+    theirs = spark.read.schema(ddl).parquet(str(written))
+    assert ours.to_pylist() == [row.asDict() for row in theirs.collect()]
+
+
+def test_declaring_a_variant_does_not_help(written: Path) -> None:
+    schema = pa.schema([("variant", arrow_type("struct<metadata:binary,value:binary>"))])
+
+    with pytest.raises(UnsupportedTypeError, match=r"'variant' .* is of type variant"):
+        take_inline(str(written), columns=schema)
