@@ -20,6 +20,8 @@ from tests.support.servers import running
 from tests.support.writers import STEPS, Writers, forking_writers
 from windrow_service.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 DAYS = ["ds=1", "ds=2", "ds=__HIVE_DEFAULT_PARTITION__"]
 UNDONE = ("begun", "staged", "admitted", "linked")
 
