@@ -5,27 +5,49 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
+
+from tests.support.programs import Programs, one_process
 
 pytestmark = pytest.mark.spark
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def _quick(name: str, folder: Path, *options: str) -> dict[str, Any]:
-    result = folder / "result.json"
-    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--quick", "--json", str(result)]
-    done = subprocess.run(
-        [*command, "--data", str(folder / "data"), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    content: dict[str, Any] = json.loads(result.read_text())
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Programs]:
+    with one_process() as programs:
+        yield programs
+
+
+class Quick(Protocol):
+    """Runs a benchmark on small sizes, and returns the JSON that it wrote."""
+
+    def __call__(self, name: str, *options: str) -> dict[str, Any]: ...
+
+
+@pytest.fixture
+def quick(programs: Programs, tmp_path: Path) -> Quick:
+    def run(name: str, *options: str) -> dict[str, Any]:
+        script, *arguments = _command(name, tmp_path)
+        code, said = programs.run(Path(script), *arguments, *options)
+        assert code == 0, said
+        return _content(name, tmp_path)
+
+    return run
+
+
+def _command(name: str, folder: Path) -> list[str]:
+    result, data = str(folder / "result.json"), str(folder / "data")
+    return [str(BENCHMARKS / f"{name}.py"), "--quick", "--json", result, "--data", data]
+
+
+def _content(name: str, folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "result.json").read_text())
     assert content["benchmark"] == name
     assert content["machine"]
     assert set(content["versions"]) >= {"windrow", "pyspark", "pyarrow", "duckdb", "polars"}
@@ -35,8 +57,8 @@ def _quick(name: str, folder: Path, *options: str) -> dict[str, Any]:
     return content
 
 
-def test_read_small_files_compares_windrow_with_every_peer(tmp_path: Path) -> None:
-    content = _quick("read_small_files", tmp_path)
+def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None:
+    content = quick("read_small_files")
 
     seen = {(row["metric"], row["peer"]) for row in content["results"]}
     assert {peer for metric, peer in seen if metric == "warm read"} == {
@@ -49,15 +71,17 @@ def test_read_small_files_compares_windrow_with_every_peer(tmp_path: Path) -> No
     assert ("cold read", "spark-default") in seen
 
 
-def test_open_file_cost_fits_costs_that_are_not_negative(tmp_path: Path) -> None:
-    content = _quick("open_file_cost", tmp_path, "--runs", "1")
+def test_open_file_cost_fits_costs_that_are_not_negative(quick: Quick) -> None:
+    content = quick("open_file_cost", "--runs", "1")
 
     costs = content["costs"]
     assert all(cost >= 0 for cost in costs.values())
 
 
-def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(tmp_path: Path) -> None:
-    content = _quick("plan_peers", tmp_path)
+def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(
+    quick: Quick, tmp_path: Path
+) -> None:
+    content = quick("plan_peers")
 
     peers = {row["peer"]: row for row in content["peers"]}
     assert set(peers) == {"pyiceberg", "spark"}
@@ -69,8 +93,8 @@ def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(tmp_path: Path) 
     assert list((tmp_path / "data").iterdir()) == []
 
 
-def test_service_measures_replicas_publishing_and_a_peer(tmp_path: Path) -> None:
-    content = _quick("service", tmp_path, "--runs", "1")
+def test_service_measures_replicas_publishing_and_a_peer(quick: Quick) -> None:
+    content = quick("service", "--runs", "1")
 
     cases = [figure["case"] for figure in content["figures"]]
     for part in ("cold", "warm", "JSON page", "Arrow stream", "2 replica(s)", "at 104/s"):
@@ -82,10 +106,8 @@ def test_service_measures_replicas_publishing_and_a_peer(tmp_path: Path) -> None
     assert {row["peer"] for row in content["results"]} == {"PyIceberg, in process", "without load"}
 
 
-def test_plan_scale_measures_windrow_beside_its_peers(
-    tmp_path: Path,
-) -> None:
-    content = _quick("plan_scale", tmp_path, "--runs", "1", "--strategies", "balanced,tez")
+def test_plan_scale_measures_windrow_beside_its_peers(quick: Quick) -> None:
+    content = quick("plan_scale", "--runs", "1", "--strategies", "balanced,tez")
 
     assert {(row["metric"], row["peer"]) for row in content["results"]} == {
         (metric, peer) for metric in ("plan", "pack") for peer in ("pyiceberg", "spark")
@@ -96,10 +118,8 @@ def test_plan_scale_measures_windrow_beside_its_peers(
         assert one["peak_bytes"] > 0
 
 
-def test_plan_quality_finds_balanced_the_best_or_equal_best_on_every_workload(
-    tmp_path: Path,
-) -> None:
-    content = _quick("plan_quality", tmp_path)
+def test_plan_quality_finds_balanced_the_best_or_equal_best_on_every_workload(quick: Quick) -> None:
+    content = quick("plan_quality")
 
     assert len({row["case"] for row in content["results"]}) == 10
     # Predictions do not depend on the machine.
@@ -111,10 +131,8 @@ def test_plan_quality_finds_balanced_the_best_or_equal_best_on_every_workload(
     )
 
 
-def test_cache_plans_measures_a_plan_of_cached_files_beside_one_without_rules(
-    tmp_path: Path,
-) -> None:
-    content = _quick("cache_plans", tmp_path, "--runs", "1", "--files", "5000", "--workers", "3")
+def test_cache_plans_measures_a_plan_of_cached_files_beside_one_without_rules(quick: Quick) -> None:
+    content = quick("cache_plans", "--runs", "1", "--files", "5000", "--workers", "3")
 
     assert {row["peer"] for row in content["results"]} == {"no cache rules"}
     (figures,) = content["figures"]
@@ -125,7 +143,11 @@ def test_cache_plans_measures_a_plan_of_cached_files_beside_one_without_rules(
 def test_cache_finds_cached_files_on_their_workers_and_asks_the_store_for_none(
     tmp_path: Path,
 ) -> None:
-    content = _quick("cache", tmp_path)
+    # On a cluster, and so in a process of its own: as a user runs it.
+    command = [sys.executable, *_command("cache", tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    content = _content("cache", tmp_path)
 
     assert {row["peer"] for row in content["results"]} == {"without cache", "first read"}
     reads = {read["what"]: read for read in content["reads"]}
@@ -136,8 +158,8 @@ def test_cache_finds_cached_files_on_their_workers_and_asks_the_store_for_none(
     assert tasks["separate"] == 100 > tasks["by_worker"]
 
 
-def test_compaction_leaves_the_same_rows_in_few_files(tmp_path: Path) -> None:
-    content = _quick("compaction", tmp_path)
+def test_compaction_leaves_the_same_rows_in_few_files(quick: Quick) -> None:
+    content = quick("compaction")
 
     found = {(row["case"], row["metric"]): row for row in content["results"]}
     files = found["flights", "files"]
@@ -146,8 +168,8 @@ def test_compaction_leaves_the_same_rows_in_few_files(tmp_path: Path) -> None:
     assert content["file_bytes"]["largest"] < 1.5 * content["file_bytes"]["target"]
 
 
-def test_compaction_cost_measures_what_plans_reckon_with(tmp_path: Path) -> None:
-    content = _quick("compaction_cost", tmp_path)
+def test_compaction_cost_measures_what_plans_reckon_with(quick: Quick) -> None:
+    content = quick("compaction_cost")
 
     assert len(content["results"]) == 2
     assert all(min(row["windrow"], row["peer_value"]) > 0 for row in content["results"])
@@ -156,10 +178,8 @@ def test_compaction_cost_measures_what_plans_reckon_with(tmp_path: Path) -> None
     assert costs["byte_s"] + costs["file_s"] > 0
 
 
-def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(
-    tmp_path: Path,
-) -> None:
-    content = _quick("writes", tmp_path)
+def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(quick: Quick) -> None:
+    content = quick("writes")
 
     for year in ("growing", "Zipf"):
         peers = {row["peer"] for row in content["results"] if row["case"] == year}
