@@ -22,6 +22,7 @@ from windrow.files.bounds import (
     typed_bounds,
     writer_sees_nan,
 )
+from windrow.files.calendars import has_calendar, is_certain, widened
 from windrow.files.meanings import told_by_spark
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
@@ -102,6 +103,8 @@ class _GroupBuilder:
         self.see_nan: list[bool] = []
         self.group_files: list[int] = []
         self.group_row_counts: list[int] = []
+        self.has_calendar = any(has_calendar(column.type) for column in self.bounded)
+        self.uncertain: list[bool] = []
         self.raw: list[tuple[list[Any], list[Any], list[int | None]]] = [
             ([], [], []) for _ in self.bounded
         ]
@@ -109,6 +112,7 @@ class _GroupBuilder:
     def add(self, row: int, metadata: Any, size_bytes: int) -> None:
         file = len(self.rows)
         offsets = []
+        uncertain = self.has_calendar and not is_certain(metadata.metadata)
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
             offsets.append(_start_offset(group))
@@ -116,6 +120,7 @@ class _GroupBuilder:
                 raise ValueError("its footer points behind its end: a part of the file is missing")
             self.group_files.append(file)
             self.group_row_counts.append(group.num_rows)
+            self.uncertain.append(uncertain)
             for column, (lower, upper, nulls) in zip(self.bounded, self.raw, strict=True):
                 stats = group.column(column.leaf).statistics
                 known = stats is not None and stats.has_min_max
@@ -131,6 +136,7 @@ class _GroupBuilder:
     def finish(self) -> FooterGroup:
         row_counts = np.array(self.group_row_counts, np.int64)
         files = np.array(self.group_files, np.int64)
+        uncertain = np.array(self.uncertain, np.bool_)
         columns = {
             "row": pa.array(self.rows, pa.int64()),
             "row_count": pa.array(self.row_counts, pa.int64()),
@@ -140,9 +146,14 @@ class _GroupBuilder:
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)
         ):
+            least = typed_bounds(column, lower, upper=False)
+            greatest = typed_bounds(column, upper, upper=True)
+            if has_calendar(column.type) and uncertain.any():
+                least = widened(least, uncertain, upper=False)
+                greatest = widened(greatest, uncertain, upper=True)
             merged = merge_row_groups(
-                typed_bounds(column, lower, upper=False),
-                typed_bounds(column, upper, upper=True),
+                least,
+                greatest,
                 pa.array(nulls, pa.int64()),
                 row_counts,
                 files,

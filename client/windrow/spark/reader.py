@@ -17,12 +17,14 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 from windrow import files, worker
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
+from windrow.spark.calendars import calendars_of
 from windrow.spark.descriptors import descriptors_of
 from windrow.spark.errors import (
     CaseSensitiveNamesError,
     UnsupportedDeletesError,
     UnsupportedFormatError,
 )
+from windrow.spark.executor.calendars import Calendars, has_calendar
 from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.reading import task_of
 from windrow.spark.executor.shipping import Task, shipped
@@ -72,10 +74,12 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     if not len(groups):
         return spark.createDataFrame([], schema)
     tasks = placed(spark, descriptors_of(groups))
-    rows = tasks.mapInArrow(shipped_reader(read_spec(plan)), schema) if plan.columns else None
+    rows = (
+        tasks.mapInArrow(shipped_reader(read_spec(spark, plan)), schema) if plan.columns else None
+    )
 
     def bare_rows() -> DataFrame:
-        spec = read_spec(_without_columns(plan, groups))
+        spec = read_spec(spark, _without_columns(plan, groups))
         return tasks.mapInArrow(shipped_reader(spec), _BARE_ROWS).select()
 
     if rows is None:
@@ -107,10 +111,12 @@ def shipped_reader(spec: ReadSpec) -> Task:
     return shipped(packed, hashlib.sha256(packed).hexdigest())
 
 
-def read_spec(plan: Plan) -> ReadSpec:
+def read_spec(spark: SparkSession, plan: Plan) -> ReadSpec:
     """Return what the tasks of a plan have in common.
 
-    A Spark session must be running: its parser reads the types.
+    Args:
+        spark: A classic session, whose settings say how old dates and times are read.
+        plan: What the coordinator answered.
 
     Raises:
         UnsupportedTypeError: A column has a type that cannot be read.
@@ -121,6 +127,7 @@ def read_spec(plan: Plan) -> ReadSpec:
     data = pa.schema([field for field in asked if field.name not in partition.names])
     stored = {*partition.names, *data.names}
     hidden = pa.schema([field for field in hidden if field.name not in stored])
+    has_old = any(has_calendar(field.type) for field in (*data, *hidden))
     known = {field.name: field.type for schema in (partition, data, hidden) for field in schema}
     return ReadSpec(
         table=plan.table,
@@ -130,6 +137,7 @@ def read_spec(plan: Plan) -> ReadSpec:
         partition=partition,
         output=tuple(asked.names),
         sort=_sort_keys(plan.sort_columns, known),
+        calendars=calendars_of(spark) if has_old else Calendars(),
     )
 
 

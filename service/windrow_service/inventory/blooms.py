@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from windrow.files.beneath import home_of, open_beneath
+from windrow.files.calendars import has_calendar, is_certain, is_settled
 from windrow.files.remote import is_remote, open_remote_file
 from windrow.files.schema import ColumnNames
 from windrow_service.inventory.chunked import in_chunks
@@ -197,9 +199,20 @@ def _filters(file: pq.ParquetFile, columns: Sequence[str]) -> list[bytes]:
         found.append(
             bloom_filter(pa.array([], pa.int64()))
             if at is None
-            else bloom_filter(_distinct(file, file.schema_arrow.names[at]))
+            else _filter(file, file.schema_arrow.names[at])
         )
     return found
+
+
+def _filter(file: pq.ParquetFile, column: str) -> bytes:
+    distinct = _distinct(file, column)
+    if has_calendar(distinct.type) or pt.is_timestamp(distinct.type):
+        leaves = (file.schema.column(leaf) for leaf in range(len(file.schema)))
+        is_int96 = any(leaf.path == column and leaf.physical_type == "INT96" for leaf in leaves)
+        # Its readers may see other values than these.
+        if (is_int96 or not is_certain(file.metadata.metadata)) and not is_settled(distinct):
+            return b""
+    return bloom_filter(distinct)
 
 
 def _distinct(file: pq.ParquetFile, column: str) -> pa.ChunkedArray:

@@ -52,8 +52,8 @@ CASES: dict[str, tuple[pa.Array, Any, Any]] = {
     "binary": (pa.array([b"\x00", b"\xff", None]), b"\x00", b"\xff"),
     "fixed binary": (pa.array([b"ab", b"cd", None], pa.binary(2)), b"ab", b"cd"),
     "date": (
-        pa.array([date(1, 1, 1), date(9999, 12, 31), None]),
-        date(1, 1, 1),
+        pa.array([date(1582, 10, 15), date(9999, 12, 31), None]),
+        date(1582, 10, 15),
         date(9999, 12, 31),
     ),
     "decimal in 16 bytes": (

@@ -166,7 +166,7 @@ def _convert_struct(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _convert_list(values: pa.Array, target: pa.DataType) -> pa.Array:
     if not pt.is_list(values.type):
-        values = _plain_list(values)
+        values = plain_list(values)
     validity, offsets = values.buffers()[:2]
     return pa.Array.from_buffers(
         target,
@@ -177,7 +177,7 @@ def _convert_list(values: pa.Array, target: pa.DataType) -> pa.Array:
     )
 
 
-def _plain_list(values: pa.Array) -> pa.Array:
+def plain_list(values: pa.Array) -> pa.Array:
     """Return a large list, a list of fixed size or a view of lists as a list."""
     # Arrow's cast of a view loses what comes after an empty list.
     lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))

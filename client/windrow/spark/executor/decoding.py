@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.spark.executor.caching import Files
-from windrow.spark.executor.errors import StaleFileError
+from windrow.spark.executor.calendars import FileCalendar, has_calendar
+from windrow.spark.executor.errors import OldTimeError, StaleFileError
 from windrow.spark.executor.files import PARQUET_ERRORS, open_buffer, unreadable
 from windrow.spark.executor.layouts import Layout, find_layout
 from windrow.spark.executor.remote import is_remote
@@ -80,6 +81,7 @@ class Decoder:
         self._spec = spec
         self._files = files
         self._wanted = spec.decoded
+        self._has_calendar = any(map(has_calendar, self._wanted.types))
         self._layouts: list[Layout] = []
 
     def is_small(self, split: Split) -> bool:
@@ -197,6 +199,8 @@ class Decoder:
                     parquet_schema=None,
                     decoded=self._wanted,
                     positions=(),
+                    calendar=None,
+                    rules=(),
                 )
             )
         return self._layouts[0]
@@ -209,14 +213,20 @@ class Decoder:
             reader: Its file.
             decoded: What decoding its columns gave, where that is known.
         """
+        calendar = self._calendar_of(reader)
         for at, layout in enumerate(self._layouts):
-            if layout.describes(reader) and (decoded is None or layout.fits(decoded)):
+            if layout.describes(reader, calendar) and (decoded is None or layout.fits(decoded)):
                 if at:
                     self._layouts.insert(0, self._layouts.pop(at))
                 return layout
-        layout = find_layout(split.path, reader, self._wanted)
+        layout = find_layout(split.path, reader, self._wanted, calendar)
         self._layouts.insert(0, layout)
         return layout
+
+    def _calendar_of(self, reader: Any) -> FileCalendar | None:
+        if not self._has_calendar:
+            return None
+        return self._spec.calendars.of(reader.metadata.metadata)
 
     def _decode_large(self, split: Split, max_rows: int, max_bytes: int) -> Iterator[Rows]:
         if not self._wanted.names or (
@@ -229,7 +239,7 @@ class Decoder:
             yield from self._stream(split, reader, max_rows, max_bytes)
 
     def _stream(self, split: Split, reader: Any, max_rows: int, max_bytes: int) -> Iterator[Rows]:
-        layout = find_layout(split.path, reader, self._wanted)
+        layout = find_layout(split.path, reader, self._wanted, self._calendar_of(reader))
         count = 0
         for table in _tables(split, reader, layout, max_rows, max_bytes):
             count += table.num_rows
@@ -242,10 +252,12 @@ def _join(layout: Layout, waiting: Sequence[tuple[Split, int, pa.Table]]) -> Row
     splits, counts, tables = zip(*waiting, strict=True)
     try:
         return Rows(table=layout.apply(tables, sum(counts)), splits=splits, counts=counts)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OldTimeError) as error:
         if len(waiting) > 1:
             for one in waiting:
                 _join(layout, [one])
+        if isinstance(error, OldTimeError):
+            raise OldTimeError(splits[0].path, error.column, error.reason) from error
         raise unreadable(splits[0].path, error) from error
 
 

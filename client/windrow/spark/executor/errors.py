@@ -6,6 +6,7 @@
   + UnreadableFileError
   + AmbiguousColumnError
   + ColumnTypeError
+  + OldTimeError
   + UnsortedFileError
   + ResidualFilterError
 
@@ -124,6 +125,25 @@ class ColumnTypeError(TaskReadError):
             f" read as the table's {self.table_type}; declare the column with a type that holds"
             " both, or rewrite the file"
         )
+
+
+class OldTimeError(TaskReadError):
+    """A column holds old dates or times that cannot be told.
+
+    Attributes:
+        path: The file.
+        column: The column.
+        reason: Why, and what can be done.
+    """
+
+    def __init__(self, path: str, column: str, reason: str) -> None:
+        super().__init__(path, column, reason)
+        self.path = path
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"column {self.column!r} of file {self.path!r} {self.reason}"
 
 
 class UnsortedFileError(TaskReadError):

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow.spark.executor.calendars import (
+    FileCalendar,
+    OldValueError,
+    Rule,
+    corrected,
+    rule_of,
+)
 from windrow.spark.executor.conversions import child_index, convert, stored_type, widens
-from windrow.spark.executor.errors import AmbiguousColumnError, ColumnTypeError
+from windrow.spark.executor.errors import AmbiguousColumnError, ColumnTypeError, OldTimeError
 from windrow.spark.executor.files import PARQUET_ERRORS, unreadable
 
 
@@ -29,6 +37,8 @@ class Layout:
             an INT96 column looks like a timestamp without a zone. None where they do.
         decoded: What decoding the leaves gives.
         positions: For each wanted column its place in `decoded`, or -1 where the file lacks it.
+        calendar: How the files' dates and times were written; None where it does not matter.
+        rules: For each column of `decoded`, what becomes of the values of its leaves.
     """
 
     wanted: pa.Schema
@@ -37,10 +47,13 @@ class Layout:
     parquet_schema: Any
     decoded: pa.Schema
     positions: tuple[int, ...]
+    calendar: FileCalendar | None
+    rules: Sequence[Sequence[Rule | None]]
 
-    def describes(self, reader: Any) -> bool:
+    def describes(self, reader: Any, calendar: FileCalendar | None) -> bool:
         """Tell whether an open file may have this layout; `fits` tells the rest."""
-        return bool(reader.column_paths == self.leaf_paths) and (
+        same_leaves = bool(reader.column_paths == self.leaf_paths) and calendar == self.calendar
+        return same_leaves and (
             self.parquet_schema is None or bool(reader.metadata.schema.equals(self.parquet_schema))
         )
 
@@ -54,6 +67,10 @@ class Layout:
         Args:
             tables: Tables of this layout's decoded columns.
             row_count: Their rows in total; a table without columns does not know it.
+
+        Raises:
+            OldTimeError: A column holds dates or times that cannot be told; the path is empty.
+            pyarrow.ArrowInvalid: Values are none of the wanted type.
         """
         if not self.leaf_indices:
             columns = [pa.nulls(row_count, field.type) for field in self.wanted]
@@ -66,6 +83,12 @@ class Layout:
                 columns.append(pa.nulls(row_count, field.type))
                 continue
             column = joined.column(position)
+            if any(self.rules[position]):
+                try:
+                    chunks = [corrected(part, iter(self.rules[position])) for part in column.chunks]
+                except OldValueError as error:
+                    raise OldTimeError("", field.name, str(error)) from error
+                column = pa.chunked_array(chunks, None if chunks else column.type)
             if column.type != field.type:
                 chunks = [convert(chunk, field.type) for chunk in column.chunks]
                 column = pa.chunked_array(chunks, field.type)
@@ -73,8 +96,19 @@ class Layout:
         return pa.table(columns, schema=self.wanted)
 
 
-def find_layout(path: str, reader: Any, wanted: pa.Schema) -> Layout:
+def find_layout(
+    path: str,
+    reader: Any,
+    wanted: pa.Schema,
+    calendar: FileCalendar | None,
+) -> Layout:
     """Work out the layout of an open file.
+
+    Args:
+        path: The file, for messages.
+        reader: The file.
+        wanted: The columns wanted, with the table's types.
+        calendar: How the file's dates and times were written; None where none are wanted.
 
     Raises:
         AmbiguousColumnError: Several columns of the file could be the one wanted.
@@ -99,12 +133,23 @@ def find_layout(path: str, reader: Any, wanted: pa.Schema) -> Layout:
                 raise ColumnTypeError(path, field.name, str(file_type), str(field.type))
     present = sorted({at for at in found if at >= 0})
     decoded = pa.schema([schema.field(at) for at in present])
+    rules = [
+        [
+            rule_of(type_, parquet_schema.column(leaf).physical_type, calendar)
+            for type_, leaf in zip(_leaf_types(schema.field(at).type), count(first_leaf[at]))
+        ]
+        if calendar is not None
+        else ()
+        for at in present
+    ]
     return Layout(
         wanted=wanted,
         leaf_paths=reader.column_paths,
         leaf_indices=[leaf for at in present for leaf in range(first_leaf[at], first_leaf[at + 1])],
         parquet_schema=parquet_schema if any(map(_has_local_time, decoded.types)) else None,
         decoded=decoded,
+        calendar=calendar,
+        rules=rules,
         positions=tuple(present.index(at) if at >= 0 else -1 for at in found),
     )
 
@@ -124,6 +169,14 @@ def _children(type_: pa.DataType) -> list[pa.Field]:
     if pt.is_map(type_):
         return [type_.key_field, type_.item_field]
     return [type_.value_field] if pt.is_nested(type_) else []
+
+
+def _leaf_types(type_: pa.DataType) -> Iterator[pa.DataType]:
+    children = _children(type_)
+    if not children:
+        yield stored_type(type_)
+    for child in children:
+        yield from _leaf_types(child.type)
 
 
 def _leaf_count(type_: pa.DataType) -> int:

@@ -7,10 +7,12 @@ slots asks `dataclasses.fields` for its state, which finds none in a class that 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
+
+from windrow.spark.executor.calendars import Calendars
 
 # Spark takes no batches without a column.
 BARE_ROWS = pa.schema([("row", pa.bool_())])
@@ -68,6 +70,7 @@ class ReadSpec:
             there are none, rows are returned as a column that says nothing.
         sort: What to merge the files by; empty to read them one after the other.
         limits: Bounds on memory.
+        calendars: How old dates and times are read.
     """
 
     table: str
@@ -78,6 +81,7 @@ class ReadSpec:
     output: tuple[str, ...]
     sort: tuple[SortKey, ...] = ()
     limits: ReadLimits = ReadLimits()
+    calendars: Calendars = field(default_factory=Calendars)
 
     @property
     def prefix(self) -> str:

@@ -1,0 +1,76 @@
+"""Bounds of old dates and times, which Spark reads as of another calendar in some files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+_VERSION = b"org.apache.spark.version"
+# Spark marks files as of the old calendar since it writes the new one otherwise.
+_MARK = b"org.apache.spark.legacyDateTime"
+_MARKED_SINCE = b"3.0.0"
+
+_DAY_US = 86_400_000_000
+_FIRST_GREGORIAN_DAY = -141_427  # 1582-10-15
+_SETTLED_US = -2_208_988_800_000_000  # 1900-01-01: since then, all zones agree
+_JULIAN_YEAR_1_DAY = -719_164
+# How far a day of a year from 1 on moves at most, with its zone: eleven days.
+_MOVE_DAYS = 14
+_LAST_DAY = 2_932_896  # 9999-12-31
+
+
+def is_certain(told: Mapping[bytes, bytes] | None) -> bool:
+    """Tell whether Spark reads the dates and times of a file as they are, in any session.
+
+    Args:
+        told: What the footer holds beside the schema.
+    """
+    version = (told or {}).get(_VERSION)
+    return version is not None and version >= _MARKED_SINCE and _MARK not in (told or {})
+
+
+def has_calendar(type_: pa.DataType) -> bool:
+    """Tell whether columns of this type depend on the calendar."""
+    return bool(pt.is_date(type_) or (pt.is_timestamp(type_) and type_.tz is not None))
+
+
+def widened(
+    bounds: pa.Array, uncertain: np.ndarray[Any, np.dtype[np.bool_]], *, upper: bool
+) -> pa.Array:
+    """Return bounds that hold in either calendar; null before the year 1.
+
+    Args:
+        bounds: Of a type that `has_calendar`.
+        uncertain: For each bound, whether the values may be of the old calendar.
+        upper: Whether they are upper bounds.
+    """
+    is_date = pt.is_date(bounds.type)
+    day = 1 if is_date else _DAY_US
+    values = pc.fill_null(bounds.cast(pa.int32() if is_date else pa.int64()), 0)
+    values = values.to_numpy().astype(np.int64)
+    old = uncertain & (values < (_FIRST_GREGORIAN_DAY if is_date else _SETTLED_US))
+    values = np.where(old, values + (_MOVE_DAYS if upper else -_MOVE_DAYS) * day, values)
+    unknown = old & (values < (_JULIAN_YEAR_1_DAY - _MOVE_DAYS) * day)
+    mask = unknown | np.asarray(bounds.is_null())
+    stored = (
+        pa.array(values, mask=mask).cast(pa.int32()) if is_date else pa.array(values, mask=mask)
+    )
+    return stored.cast(bounds.type)
+
+
+def is_settled(values: pa.ChunkedArray) -> bool:
+    """Tell whether all values of a type that `has_calendar` are of times which all agree on.
+
+    INT96 beyond the year 9999 is not: Arrow may have decoded it wrongly.
+    """
+    if pt.is_date(values.type):
+        least = pc.min(values.cast(pa.date32()).cast(pa.int32())).as_py()
+        return least is None or bool(least >= _FIRST_GREGORIAN_DAY)
+    us = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
+    least, greatest = pc.min_max(us).as_py().values()
+    return least is None or bool(least >= _SETTLED_US and greatest < (_LAST_DAY + 1) * _DAY_US)
