@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 # Where Spark writes the schema of a DataFrame, and takes it from first of all.
 _SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 VARIANT = "variant"
+
+# Files of one writer say the same. Not `lru_cache`, which does not travel by value.
+_remembered: dict[bytes, Mapping[str, str]] = {}
+_MAX_REMEMBERED = 256
 
 _ANNOTATED = {
     "GEOMETRY": "geometry",
@@ -40,7 +43,13 @@ def told_by_spark(metadata: Any) -> Mapping[str, str]:
         metadata: A `pyarrow.parquet.FileMetaData`.
     """
     text = (metadata.metadata or {}).get(_SPARK_KEY)
-    return _told(text) if text is not None else {}
+    if text is None:
+        return {}
+    if text not in _remembered:
+        if len(_remembered) == _MAX_REMEMBERED:
+            _remembered.clear()
+        _remembered[text] = _told(text)
+    return _remembered[text]
 
 
 def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
@@ -65,8 +74,6 @@ def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
     return found
 
 
-# Files of one writer say the same.
-@lru_cache(maxsize=256)
 def _told(text: bytes) -> Mapping[str, str]:
     try:
         fields = json.loads(text)["fields"]
