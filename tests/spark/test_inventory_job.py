@@ -398,7 +398,8 @@ print(folders, failed, len(groups), unreadable, changed)
 def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", {"x": [1], "s": ["a"], "price": [Decimal("1.25")]})
     location = str(tmp_path)
-    work = partial(tasks.list_folders, location), partial(tasks.read_footers, location)
+    read = partial(tasks.read_footers, location, 2**20)
+    work = partial(tasks.list_folders, location), read
 
     done = subprocess.run(
         [sys.executable, "-c", RUN_SHIPPED],
