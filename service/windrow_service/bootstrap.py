@@ -12,11 +12,11 @@ from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Any
 
-import sqlalchemy as sa
 from fastapi import FastAPI
 
 from windrow.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
 from windrow.version import __version__
+from windrow_service.administration import database_url
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
 from windrow_service.api.deps import Services
@@ -38,10 +38,7 @@ from windrow_service.pool.turns import TakenInTurn
 from windrow_service.settings import Settings
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import (
-    database_path,
-    embedded_url,
     open_database,
-    server_url,
     upgrade_database,
 )
 from windrow_service.store.expiry import SqlSnapshotKeeping
@@ -67,7 +64,6 @@ from windrow_service.usecases.show_cache import ShowCache
 from windrow_service.usecases.snapshots import ExpireSnapshots
 from windrow_service.usecases.table_caching import TableCaching
 from windrow_service.usecases.tables import RegisterTable
-from windrow_service.usecases.tokens import ManageTokens
 from windrow_service.usecases.workers import ReportCachedFiles
 from windrow_service.usecases.write_plans import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
@@ -111,7 +107,7 @@ def upgrade(settings: Settings) -> Upgraded:
         RevisionError: It is of a later version of Windrow, or not Windrow's.
         StoreUnavailableError: It does not answer, or is full.
     """
-    return upgrade_database(_database_url(settings))
+    return upgrade_database(database_url(settings))
 
 
 async def check(settings: Settings) -> None:
@@ -123,35 +119,15 @@ async def check(settings: Settings) -> None:
         RevisionError: It is at another revision.
         StoreUnavailableError: It does not answer, or cannot be made.
     """
-    database = await open_database(_database_url(settings))
+    database = await open_database(database_url(settings))
     await database.aclose()
-
-
-def is_database_there(settings: Settings) -> bool:
-    """Tell whether opening the database would not make it."""
-    return settings.database_url is not None or database_path(settings.state_dir).is_file()
-
-
-@asynccontextmanager
-async def open_tokens(settings: Settings) -> AsyncIterator[ManageTokens]:
-    """Open the database for looking after tokens, and close it on exit.
-
-    Raises:
-        RevisionError: The database is at another revision.
-        StoreUnavailableError: It does not answer.
-    """
-    database = await open_database(_database_url(settings))
-    try:
-        yield ManageTokens(tokens=SqlTokenStore(database), clock=_now)
-    finally:
-        await database.aclose()
 
 
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open every adapter, and close them in reverse order on exit."""
     async with AsyncExitStack() as stack:
-        database = await open_database(_database_url(settings))
+        database = await open_database(database_url(settings))
         stack.push_async_callback(database.aclose)
         runner = ThreadRunner(
             max_running=settings.planner_threads, max_waiting=settings.max_waiting
@@ -308,12 +284,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=_now,
             config=_config(settings),
         )
-
-
-def _database_url(settings: Settings) -> sa.URL:
-    if settings.database_url is None:
-        return embedded_url(settings.state_dir)
-    return server_url(settings.database_url.get_secret_value())
 
 
 def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:

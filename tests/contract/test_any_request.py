@@ -23,7 +23,7 @@ from tests.support.laws import examples, is_nightly
 from tests.support.problems import PREFIX
 from tests.support.redis import redis_url
 from tests.support.servers import coordinator_process
-from windrow_service import bootstrap
+from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
 
@@ -156,7 +156,7 @@ def real(service: Service) -> dict[str, str]:
 
 def _token(settings: Settings) -> str:
     async def create() -> str:
-        async with bootstrap.open_tokens(settings) as tokens:
+        async with administration.open_tokens(settings) as tokens:
             return (await tokens.create("anyone", ["admin", "worker"], None))[1]
 
     with start_blocking_portal() as portal:

@@ -15,7 +15,7 @@ from anyio.from_thread import start_blocking_portal
 
 from tests.support.problems import problem_of
 from tests.support.servers import running
-from windrow_service import bootstrap
+from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url, open_database, server_url
@@ -164,7 +164,7 @@ def test_callers_have_keys_of_their_own(settings: Settings, table: dict[str, Any
     guarded = settings.model_copy(update={"require_tokens": True})
 
     async def create(name: str) -> str:
-        async with bootstrap.open_tokens(guarded) as tokens:
+        async with administration.open_tokens(guarded) as tokens:
             return (await tokens.create(name, ["admin"], None))[1]
 
     with start_blocking_portal() as portal:

@@ -16,7 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from tests.support.databases import postgresql
 from tests.support.problems import PREFIX, problem_of
 from tests.support.servers import running
-from windrow_service import bootstrap
+from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
 from windrow_service.usecases.access import SCOPES
@@ -56,7 +56,7 @@ def created(
     settings: Settings, name: str, scopes: Sequence[str], expires_in: timedelta | None = None
 ) -> tuple[Token, str]:
     async def create() -> tuple[Token, str]:
-        async with bootstrap.open_tokens(settings) as tokens:
+        async with administration.open_tokens(settings) as tokens:
             return await tokens.create(name, scopes, expires_in)
 
     with start_blocking_portal() as portal:
@@ -65,7 +65,7 @@ def created(
 
 def revoke(settings: Settings, token: Token) -> None:
     async def revoked() -> None:
-        async with bootstrap.open_tokens(settings) as tokens:
+        async with administration.open_tokens(settings) as tokens:
             await tokens.revoke(token.token_id)
 
     with start_blocking_portal() as portal:

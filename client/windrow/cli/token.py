@@ -143,17 +143,17 @@ def _with_tokens(
     makes_database: bool = True,
 ) -> T:
     require_service()
-    from windrow_service import bootstrap
+    from windrow_service import administration
     from windrow_service.settings import Settings
     from windrow_service.usecases.errors import UseCaseError
 
     given: dict[str, Any] = {} if state_dir is None else {"state_dir": state_dir}
     settings = Settings.model_validate(given)
-    if not makes_database and not bootstrap.is_database_there(settings):
+    if not makes_database and not administration.is_database_there(settings):
         raise NoDatabaseError(settings.state_dir)
 
     async def opened() -> T:
-        async with bootstrap.open_tokens(settings) as tokens:
+        async with administration.open_tokens(settings) as tokens:
             return await work(tokens)
 
     try:

@@ -6,12 +6,15 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
 
 from windrow_service.usecases.access_ports import Token, TokenStore
 from windrow_service.usecases.errors import ScopeMissingError, UnauthenticatedError
-from windrow_service.usecases.ports import Clock
+
+if TYPE_CHECKING:
+    from windrow_service.usecases.ports import Clock
 
 TOKEN_PREFIX = "wdr_"
 # What each scope allows, itself among it.

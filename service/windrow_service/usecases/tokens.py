@@ -7,11 +7,14 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from windrow_service.usecases.access import ANONYMOUS, SCOPES, TOKEN_PREFIX, digest_of
 from windrow_service.usecases.access_ports import Token, TokenStore
 from windrow_service.usecases.errors import InvalidTokenError
-from windrow_service.usecases.ports import Clock
+
+if TYPE_CHECKING:
+    from windrow_service.usecases.ports import Clock
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 _LONGEST = timedelta(days=3650)

@@ -1,0 +1,50 @@
+"""What commands do in the database by themselves; apart, as they start in a third of the time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timezone
+
+import sqlalchemy as sa
+
+from windrow_service.settings import Settings
+from windrow_service.store.database import (
+    database_path,
+    embedded_url,
+    open_database,
+    server_url,
+)
+from windrow_service.store.tokens import SqlTokenStore
+from windrow_service.usecases.tokens import ManageTokens
+
+
+def database_url(settings: Settings) -> sa.URL:
+    """Return where the database is; the file of one that is embedded is made.
+
+    Raises:
+        StoreUnavailableError: It cannot be made.
+    """
+    if settings.database_url is None:
+        return embedded_url(settings.state_dir)
+    return server_url(settings.database_url.get_secret_value())
+
+
+def is_database_there(settings: Settings) -> bool:
+    """Tell whether opening the database would not make it."""
+    return settings.database_url is not None or database_path(settings.state_dir).is_file()
+
+
+@asynccontextmanager
+async def open_tokens(settings: Settings) -> AsyncIterator[ManageTokens]:
+    """Open the database for looking after tokens, and close it on exit.
+
+    Raises:
+        RevisionError: The database is at another revision.
+        StoreUnavailableError: It does not answer.
+    """
+    database = await open_database(database_url(settings))
+    try:
+        yield ManageTokens(tokens=SqlTokenStore(database), clock=lambda: datetime.now(timezone.utc))
+    finally:
+        await database.aclose()
