@@ -6,6 +6,7 @@
     - UnknownTypeError
     - UnsupportedTypeError
     - SchemaConflictError
+  + ColumnNameError
   + DuplicateColumnError
   + UnreadableFileError
   + FileChangedError
@@ -114,6 +115,27 @@ class SchemaConflictError(ColumnTypeError):
         return (
             f"{held} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
             "write one of the files anew, or declare the table's columns without it"
+        )
+
+
+class ColumnNameError(InventoryError):
+    """A file holds a column whose name is empty or too long.
+
+    Attributes:
+        most: How many characters a name may have.
+    """
+
+    def __init__(self, column: str, path: str, most: int) -> None:
+        super().__init__(column, path, most)
+        self.column = column
+        self.path = path
+        self.most = most
+
+    def __str__(self) -> str:
+        what = "an empty name" if not self.column else f"a name of {len(self.column):,} characters"
+        return (
+            f"file {self.path!r} holds a column with {what}, and it may have 1 to {self.most:,}: "
+            "declare the table's columns without it, or write the file anew"
         )
 
 

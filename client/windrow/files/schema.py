@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow.files.errors import (
+    ColumnNameError,
     DuplicateColumnError,
     SchemaConflictError,
     UnknownTypeError,
@@ -18,6 +19,8 @@ from windrow.files.errors import (
 from windrow.files.meanings import VARIANT, annotated
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
+# As `windrow.models` bounds them.
+MAX_NAME, MAX_TYPE_TEXT = 1024, 65_536
 _MEANING_KEY = b"windrow:meaning"
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -228,6 +231,7 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
     also a partition column is left out: the folder's value wins, as in Spark.
 
     Raises:
+        ColumnNameError: The name of a column is empty, or too long.
         DuplicateColumnError: One file holds two columns, or fields of one struct, that differ by
             case only.
         SchemaConflictError: Two files hold one column with types that nothing fits.
@@ -277,10 +281,15 @@ def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
 
 
 def _check_supported(field: pa.Field, path: str) -> None:
+    if not 0 < len(field.name) <= MAX_NAME:
+        raise ColumnNameError(field.name, path, MAX_NAME)
     try:
         layout = spark_type(field.type)
     except UnknownTypeError as error:
         raise UnsupportedTypeError(field.name, str(field.type), path) from error
+    if len(layout) > MAX_TYPE_TEXT:
+        shown = f"{layout[:40]}… ({len(layout):,} characters, of {MAX_TYPE_TEXT:,} at most)"
+        raise UnsupportedTypeError(field.name, shown, path)
     if (meaning := _meaning_of(field)) is not None:
         raise UnsupportedTypeError(field.name, meaning, path, "" if meaning == VARIANT else layout)
 

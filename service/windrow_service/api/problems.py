@@ -152,6 +152,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
     inventory.BloomColumnError: Kind(CONFLICT, "bloom-column", "Column cannot have Bloom filters"),
     inventory.SchemaConflictError: Kind(CONFLICT, "schema-conflict", "Types of a column conflict"),
+    inventory.ColumnNameError: Kind(CONFLICT, "column-name", "Column has no usable name"),
     inventory.DuplicateColumnError: Kind(
         CONFLICT, "duplicate-column", "Two columns have the same name"
     ),

@@ -6,6 +6,7 @@ from windrow_service.inventory.build import Inventory, PreviousInventory, take_i
 from windrow_service.inventory.errors import (
     BloomColumnError,
     BucketNumberError,
+    ColumnNameError,
     ColumnTypeError,
     CorruptManifestError,
     DuplicateColumnError,
@@ -38,6 +39,7 @@ from windrow_service.inventory.spark_types import arrow_type
 __all__ = [
     "BloomColumnError",
     "BucketNumberError",
+    "ColumnNameError",
     "ColumnTypeError",
     "CorruptManifestError",
     "DuplicateColumnError",

@@ -11,6 +11,7 @@
     - UnsupportedTypeError
     - SchemaConflictError
     - BloomColumnError
+  + ColumnNameError
   + DuplicateColumnError
   + UnreadableFileError
   + FileChangedError
@@ -28,6 +29,7 @@ Spark jobs meet too.
 from __future__ import annotations
 
 from windrow.files.errors import (
+    ColumnNameError,
     ColumnTypeError,
     DuplicateColumnError,
     FileChangedError,
@@ -42,6 +44,7 @@ from windrow.files.errors import (
 __all__ = [
     "BloomColumnError",
     "BucketNumberError",
+    "ColumnNameError",
     "ColumnTypeError",
     "CorruptManifestError",
     "DuplicateColumnError",

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.schema import ColumnNames
+from windrow.files.schema import MAX_NAME, MAX_TYPE_TEXT, ColumnNames
 from windrow.files.types import spark_type
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.spark_types import arrow_type
@@ -79,9 +79,7 @@ def _listed(published: pa.Table) -> pa.Schema | None:
             fields.append(pa.field(column["name"], arrow_type(column["type"])))
         except UnicodeEncodeError as error:
             raise InvalidInventoryError(f"metadata {name!r}, entry {at}: {error}") from error
-    schema = pa.schema(fields)
-    ColumnNames(schema)
-    return schema
+    return _checked(pa.schema(fields))
 
 
 def _refuse_others(listed: pa.Schema, declared: pa.Schema) -> None:
@@ -106,6 +104,20 @@ def _columns_of_stats(stats: pa.StructType) -> pa.Schema:
         # Raises where Spark has no such type.
         spark_type(type_)
         fields.append(pa.field(field.name, type_))
-    schema = pa.schema(fields)
+    return _checked(pa.schema(fields))
+
+
+def _checked(schema: pa.Schema) -> pa.Schema:
+    """Return a schema that can be told on the wire."""
+    for at, field in enumerate(schema):
+        if not 0 < len(field.name) <= MAX_NAME:
+            raise InvalidInventoryError(
+                f"column {at} has a name of {len(field.name):,} characters: give it 1 to {MAX_NAME:,}"
+            )
+        if (length := len(spark_type(field.type))) > MAX_TYPE_TEXT:
+            raise InvalidInventoryError(
+                f"the type of column {field.name!r} has {length:,} characters, and may have "
+                f"{MAX_TYPE_TEXT:,}: leave the column out"
+            )
     ColumnNames(schema)
     return schema

@@ -9,6 +9,7 @@ import pytest
 from windrow_service.inventory import (
     BloomColumnError,
     BucketNumberError,
+    ColumnNameError,
     CorruptManifestError,
     DuplicateColumnError,
     FileChangedError,
@@ -29,6 +30,7 @@ from windrow_service.inventory import (
 ERRORS = [
     BloomColumnError("x", "is not there"),
     BucketNumberError("f", 4, 4),
+    ColumnNameError("", "f", 1024),
     CorruptManifestError("why"),
     DuplicateColumnError("a", "A", "f"),
     FileChangedError(("a", "b")),
