@@ -63,6 +63,7 @@ class DirectoryInventories:
         previous: Snapshot | None,
         previous_bodies: Sequence[bytes],
         listing: bytes | None,
+        full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
     ) -> TakenInventory:
@@ -75,7 +76,7 @@ class DirectoryInventories:
             columns=schema_of(definition.columns),
             partition_types=schema_of(definition.partition_columns),
             bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
-            previous=replace(previous_inventory(previous, tables), folders=listing)
+            previous=replace(previous_inventory(previous, tables), folders=listing, full=full)
             if previous
             else None,
             on_progress=lambda progress: on_progress(_wire_progress(progress)),

@@ -242,6 +242,26 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_work(
     assert not location.exists()
 
 
+@pytest.mark.parametrize(
+    ("sign", "what"),
+    [
+        ("_delta_log/0.json", "a Delta table"),
+        ("_spark_metadata/0", "a Spark streaming query"),
+        ("base_0000001/bucket_00000", "a Hive ACID table"),
+    ],
+)
+def test_nothing_is_written_where_another_formats_log_says_what_counts(
+    client: Client, events: str, location: Path, sign: str, what: str
+) -> None:
+    (location / sign).parent.mkdir(parents=True)
+    (location / sign).write_text("v1")
+
+    with pytest.raises(UnfitLocationError, match=what):
+        begin(client, events)
+
+    assert not (location / "_windrow").exists()
+
+
 def test_a_definition_that_changes_meanwhile_undoes_a_write(
     client: Client, events: str, location: Path
 ) -> None:

@@ -207,17 +207,17 @@ def test_history_is_newest_first_page_by_page(run: Run) -> None:
 def test_a_listing_belongs_to_the_snapshot_it_was_made_for(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
-        assert await stores.snapshots.listing(table) is None
+        assert await stores.snapshots.listing(table) == (None, False)
         table = await stores.snapshots.publish(table, replace(taken(1), listing=b"one"), START)
-        assert await stores.snapshots.listing(table) == b"one"
+        assert await stores.snapshots.listing(table) == (b"one", True)
 
         later = START + timedelta(hours=1)
         await stores.snapshots.confirm(table, later, b"two")
-        assert await stores.snapshots.listing(table) == b"two"
+        assert await stores.snapshots.listing(table) == (b"two", True)
         assert (await stores.tables.get("t")).checked_at == later
 
         after = await stores.publish(table, 2)
-        assert await stores.snapshots.listing(after) is None
+        assert await stores.snapshots.listing(after) == (b"two", False)
         with pytest.raises(TableChangedError):
             await stores.snapshots.confirm(table, later, None)
 

@@ -31,6 +31,8 @@ LISTING_SCHEMA = pa.schema(
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
+# Odd, from the golden ratio.
+_MULTIPLIER, _WORD = 0x9E3779B97F4A7C15, 2**64 - 1
 _SUMMARIES = ("_metadata", "_common_metadata")
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
@@ -42,6 +44,8 @@ class FolderEntries:
     Attributes:
         folders: Folders, relative to the location.
         paths: Files, relative to the location; `sizes_bytes` and `mtimes_ns` go with them.
+        stamps: Of the files of a local disk: hashes of what else changes with a file, its inode
+            number and the time of its last change of any kind. Empty where there are none.
         hold_links: Whether a symbolic link was among them.
     """
 
@@ -49,6 +53,7 @@ class FolderEntries:
     paths: list[str] = field(default_factory=list)
     sizes_bytes: list[int] = field(default_factory=list)
     mtimes_ns: list[int] = field(default_factory=list)
+    stamps: list[int] = field(default_factory=list)
     hold_links: bool = False
 
 
@@ -132,6 +137,7 @@ def _add_entry(location: str, prefix: str, entry: os.DirEntry[str], entries: Fol
     entries.paths.append(prefix + entry.name)
     entries.sizes_bytes.append(status.st_size)
     entries.mtimes_ns.append(status.st_mtime_ns)
+    entries.stamps.append((status.st_ino * _MULTIPLIER ^ status.st_ctime_ns) & _WORD)
 
 
 def _check_link(location: str, link: os.DirEntry[str]) -> None:

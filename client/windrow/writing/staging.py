@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from windrow.files.errors import LocationError
+from windrow.files.remote import names_in
+from windrow.files.signs import SINK_LOG, refuse_folder, refuse_hidden
+from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import WRITE_ID_PATTERN, TableInfo
 from windrow.writing import folders
 from windrow.writing.errors import UnfitLocationError
@@ -119,3 +123,26 @@ def local_location(table: TableInfo) -> str:
             "table",
         )
     return os.path.realpath(location)
+
+
+def require_plain(table: str, location: str) -> None:
+    """Make sure that files which are put into a table's folder are part of it.
+
+    Raises:
+        UnfitLocationError: The folder is one of another format, or a streaming query's.
+    """
+    try:
+        refuse_part_of_table(location)
+        names = names_in(location) or ()
+        for name in names:
+            refuse_hidden(location, name, is_location=True)
+            refuse_folder(location, name)
+    except LocationError as error:
+        raise UnfitLocationError(table, location, error.reason) from error
+    if SINK_LOG in names:
+        raise UnfitLocationError(
+            table,
+            location,
+            f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which says what files "
+            "count: write through that query, or to a table of its own",
+        )

@@ -39,7 +39,7 @@ from windrow.writing.leases import Lease
 from windrow.writing.preparing import Preparation, Replaced, replaced_files
 from windrow.writing.recovery import recover
 from windrow.writing.shapes import check_layout, check_values, is_a_change, partition_names
-from windrow.writing.staging import Staging, local_location
+from windrow.writing.staging import Staging, local_location, require_plain
 
 if TYPE_CHECKING:
     from windrow.client import Client
@@ -81,6 +81,7 @@ def begin(
     if conflict not in get_args(WriteConflict):
         raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
     location = local_location(client.table(table))
+    require_plain(table, location)
     recover(client, table)
     # Only now, as what a recovery publishes was there before this write.
     info = client.table(table)

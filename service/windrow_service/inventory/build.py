@@ -33,6 +33,7 @@ from windrow_service.inventory.footers import read_with
 from windrow_service.inventory.partitions import Partitions, bucket_numbers, partition_columns
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.inventory.relisting import KnownListing, list_again
+from windrow_service.inventory.row_changes import differing
 from windrow_service.planner.columns import inventory_schema
 
 _NO_COLUMNS = pa.schema([])
@@ -51,7 +52,8 @@ class Inventory:
         removed_count: Files of the previous inventory that are gone, or have changed since.
         folder_count: Folders that were listed.
         footers_read: Files whose footer was read; the others were carried over.
-        folders: What the folders were, for the next inventory; None where that tells nothing.
+        folders: What folders and files were, for the next inventory; None where that tells
+            nothing.
     """
 
     files: pa.Table
@@ -73,8 +75,10 @@ class PreviousInventory:
         has_all_columns: Whether `data_schema` was read off every one of the files, so that a
             column which it lacks is in none of them. Not so where columns were declared or
             files were published: there, nothing is known of other columns.
-        folders: What the folders were when these files were found in them, as
-            `Inventory.folders` said, to list only those that changed; None to list them all.
+        folders: What folders and files were, as `Inventory.folders` said of this inventory or
+            an earlier one of the table; None where nothing is known.
+        full: Whether to list all folders, also those that did not change. They must be if
+            `folders` is of an earlier inventory.
     """
 
     files: pa.Table
@@ -82,6 +86,7 @@ class PreviousInventory:
     partition_schema: pa.Schema
     has_all_columns: bool = False
     folders: bytes | None = None
+    full: bool = False
 
 
 def take_inventory(
@@ -132,12 +137,13 @@ def take_inventory(
     meter = ProgressMeter(on_progress, cancelled)
     known = None
     if previous is not None:
-        known = KnownListing(files=previous.files, folders=previous.folders)
+        known = KnownListing(files=previous.files, state=previous.folders, full=previous.full)
     listing = list_again(location, meter, known, scan, clock_ns)
     files = listing.files
     partitions = _partitions_with(listing.empty, files, columns, partition_types, previous)
     buckets = bucket_numbers(files["path"], bucket_count)
-    kept_rows = unchanged(files, previous)
+    same_rows = unchanged(files, previous)
+    kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
     kept_count = len(kept_rows) - kept_rows.null_count
     reader = _FooterReader(
         location, files, columns, partitions.schema, meter, executor, max_footer_bytes
@@ -160,20 +166,32 @@ def take_inventory(
         **{name: files[name] for name in files.column_names},
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,
-        "hosts": _hosts(kept_rows, previous),
-        **_deletes(kept_rows, previous),
+        "hosts": _hosts(same_rows, previous),
+        **_deletes(same_rows, previous),
         "partition": partitions.values,
     }
+    inventory = pa.table([found[name] for name in schema.names], schema=schema)
+    same_count = kept_count
+    if previous is not None:
+        again = pc.and_(pa.array(listing.replaced), same_rows.is_valid())
+        same_count += _count_same(inventory.filter(again), previous, same_rows.filter(again))
     return Inventory(
-        files=pa.table([found[name] for name in schema.names], schema=schema),
+        files=inventory,
         data_schema=data_schema,
         partition_schema=partitions.schema,
-        added_count=files.num_rows - kept_count,
-        removed_count=(previous.files.num_rows if previous else 0) - kept_count,
+        added_count=files.num_rows - same_count,
+        removed_count=(previous.files.num_rows if previous else 0) - same_count,
         folder_count=listing.folder_count,
         footers_read=read_count,
-        folders=listing.folders,
+        folders=listing.state,
     )
+
+
+def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) -> int:
+    """Return how many files that were read again are what they were in the previous inventory."""
+    if not len(files) or files.schema != previous.files.schema:
+        return 0
+    return int((~differing(files, previous.files.take(rows))).sum())
 
 
 def _partitions_with(

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -35,14 +35,16 @@ _FOLDERS_PER_BATCH = 64
 # There, to list a folder is to wait for answers.
 _REMOTE_LISTING_THREADS = 16
 
+_STAMP = pa.field("stamp", pa.uint64())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """The files of a table.
 
     Attributes:
-        files: `LISTING_SCHEMA`, sorted by the bytes of the path; without those right in the
-            unchanged folders.
+        files: `LISTING_SCHEMA` and `stamp` (see `inventory.file_stamps`), sorted by the bytes of
+            the path; without those right in the unchanged folders.
         folder_count: How many folders were listed, the location included.
         unchanged: Folders that were not, as they hold what they held.
         stamps: Of every folder, where it can be trusted; None where no folder's can.
@@ -77,7 +79,9 @@ def list_files(
             cannot be read; it names the folder.
         InventoryCancelledError: `cancelled` was set.
     """
-    return list_with(location, ProgressMeter(on_progress, cancelled), scan or scan_local_folder)
+    meter = ProgressMeter(on_progress, cancelled)
+    listing = list_with(location, meter, scan or scan_local_folder)
+    return replace(listing, files=listing.files.select(LISTING_SCHEMA.names))
 
 
 def list_with(
@@ -127,7 +131,8 @@ def list_with(
             for future in pending:
                 future.cancel()
     meter.report()
-    files = pa.concat_tables([LISTING_SCHEMA.empty_table(), *(batch.files for batch in batches)])
+    nothing = LISTING_SCHEMA.append(_STAMP).empty_table()
+    files = pa.concat_tables([nothing, *(batch.files for batch in batches)])
     return Listing(
         files=files.sort_by("path"),
         folder_count=sum(batch.listed_count for batch in batches),
@@ -186,12 +191,18 @@ class _Looker:
                 stamp = None if entries.hold_links else stamp
             stamps[folder] = stamp
         return _Batch(
-            files=file_table(self._location, entries),
+            files=file_table(self._location, entries).append_column(_STAMP, self._stamps(entries)),
             folders=entries.folders,
             unchanged=unchanged,
             stamps=stamps,
             listed_count=len(folders) - len(unchanged),
         )
+
+    def _stamps(self, entries: FolderEntries) -> pa.Array:
+        # What makes up folders' times may make up inode numbers as well, others each time.
+        if self.device is None or not entries.stamps:
+            return pa.nulls(len(entries.paths), _STAMP.type)
+        return pa.array(entries.stamps, _STAMP.type)
 
     def _stamp_of(self, folder: str) -> Stamp | None:
         """Return a folder's stamp as it is before it is listed, if it can be trusted."""

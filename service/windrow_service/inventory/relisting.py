@@ -17,9 +17,11 @@ from windrow.files.entries import (
 )
 from windrow.files.remote import is_remote, scan_remote_folder
 from windrow.files.sinks import keep_committed, read_sink_log
+from windrow_service.inventory.file_stamps import compare_stamps, join_state, split_state
 from windrow_service.inventory.folders import decode_folders, encode_folders
 from windrow_service.inventory.listing import Listing, list_with
 from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.planner.bounds import Bools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +30,14 @@ class KnownListing:
 
     Attributes:
         files: Columns of `LISTING_SCHEMA` and perhaps others, sorted by path.
-        folders: `Relisting.folders` of the listing that found just these files; None to list
-            every folder.
+        state: `Relisting.state` of an earlier listing; None if there was none.
+        full: Whether to list every folder; the state must else be that of the listing that found
+            just these files.
     """
 
     files: pa.Table
-    folders: bytes | None
+    state: bytes | None
+    full: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +47,17 @@ class Relisting:
     Attributes:
         files: `LISTING_SCHEMA`, sorted by the bytes of the path; none of them empty.
         empty: Files of 0 bytes, which Spark passes over. Their folders count.
+        replaced: Of each file, whether it may be another than before although path, size and
+            time are the same.
         folder_count: How many folders were listed, the location included.
-        folders: What the folders were, for the next time; None where that tells nothing.
+        state: What folders and files were, for the next time; None where that tells nothing.
     """
 
     files: pa.Table
     empty: pa.Table
+    replaced: Bools
     folder_count: int
-    folders: bytes | None
+    state: bytes | None
 
 
 def list_again(
@@ -74,8 +81,9 @@ def list_again(
         InventoryCancelledError: The caller asked to stop.
     """
     folders = None
-    if known is not None and known.folders is not None:
-        folders = decode_folders(known.folders, location, len(known.files))
+    state, file_stamps = split_state(known.state if known is not None else None)
+    if known is not None and not known.full:
+        folders = decode_folders(state, location, len(known.files))
     scan = scan or (scan_remote_folder if is_remote(location) else scan_local_folder)
     committed = read_sink_log(location)
     listing = list_with(location, meter, scan, folders, clock_ns)
@@ -87,21 +95,25 @@ def list_again(
         files, uncommitted = keep_committed(location, files, committed)
     files, empty = without_empty(files)
     meter.enter(files_found=len(files), files_empty=len(empty), files_uncommitted=len(uncommitted))
-    stamps = listing.stamps
+    replaced, file_stamps = compare_stamps(files, file_stamps)
+    stamps, state = listing.stamps, b""
     if stamps is not None:
         # What was passed over there is not known the next time.
         again = _folders_of(pa.concat_tables([empty, uncommitted]))
         stamps = {**stamps, **dict.fromkeys(again.unique().to_pylist())}
+        state = encode_folders(location, stamps, len(files)) or b""
     return Relisting(
-        files=files.combine_chunks(),
-        empty=empty,
+        files=files.select(LISTING_SCHEMA.names).combine_chunks(),
+        empty=empty.select(LISTING_SCHEMA.names),
+        replaced=replaced,
         folder_count=listing.folder_count,
-        folders=None if stamps is None else encode_folders(location, stamps, len(files)),
+        state=join_state(state, file_stamps) if state or len(file_stamps.keys) else None,
     )
 
 
 def _with_unchanged(listing: Listing, known: pa.Table) -> pa.Table:
-    known = known.select(LISTING_SCHEMA.names)
+    names = LISTING_SCHEMA.names
+    known = known.select(names).append_column("stamp", pa.nulls(len(known), pa.uint64()))
     unchanged = pa.array(listing.unchanged, pa.string())
     stayed = known.filter(pc.is_in(_folders_of(known), unchanged))
     if not len(listing.files):

@@ -95,18 +95,19 @@ class SqlSnapshotStore:
             raise SnapshotNotFoundError(table, snapshot.info.snapshot_id)
         return [found[manifest_id] for manifest_id in manifest_ids]
 
-    async def listing(self, table: StoredTable) -> bytes | None:
+    async def listing(self, table: StoredTable) -> tuple[bytes | None, bool]:
         """See `SnapshotStore.listing`."""
         current = table.info.current_snapshot
-        if current is None:
-            return None
         async with self._database.reading() as connection:
-            return await connection.scalar(
-                sa.select(schema.listings.c.body).where(
-                    schema.listings.c.table_id == table.table_id,
-                    schema.listings.c.snapshot_id == current.snapshot_id,
+            kept = await connection.execute(
+                sa.select(schema.listings.c.body, schema.listings.c.snapshot_id).where(
+                    schema.listings.c.table_id == table.table_id
                 )
             )
+            row = kept.one_or_none()
+        if row is None:
+            return None, False
+        return row.body, current is not None and row.snapshot_id == current.snapshot_id
 
     async def publish(
         self,

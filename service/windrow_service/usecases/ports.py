@@ -124,7 +124,7 @@ class TakenInventory:
         size_bytes: Bytes in all files.
         files_added: New or changed since the previous snapshot.
         files_removed: Gone or changed since the previous snapshot.
-        listing: What the folders were, for the next look; None where nothing was listed.
+        listing: What folders and files were, for the next look; None where nothing was listed.
     """
 
     data_schema: pa.Schema
@@ -209,8 +209,11 @@ class SnapshotStore(Protocol):
             SnapshotNotFoundError: The snapshot has been dropped since it was got.
         """
 
-    async def listing(self, table: StoredTable) -> bytes | None:
-        """Return what the table's folders were when its current snapshot was taken, if known."""
+    async def listing(self, table: StoredTable) -> tuple[bytes | None, bool]:
+        """Return what folders and files were when the table was last listed, if it was.
+
+        And whether that found the files of its current snapshot.
+        """
 
     async def publish(
         self,
@@ -297,14 +300,15 @@ class Inventories(Protocol):
         previous: Snapshot | None,
         previous_bodies: Sequence[bytes],
         listing: bytes | None,
+        full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
     ) -> TakenInventory:
         """List a table's files and read the footers of those that changed.
 
-        `listing` is what the folders were when the previous snapshot was taken, so that only
-        those that changed are listed; None to list all. `cancelled` may be set from another
-        thread, to stop.
+        `listing` is what folders and files were when they were last listed; None if they were
+        not. Unless `full`, that was for the previous snapshot, and only folders that changed
+        since are listed. `cancelled` may be set from another thread, to stop.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that

@@ -166,15 +166,16 @@ class RefreshTable:
             previous = None
         began = self.clock()
         bodies: list[bytes] = []
-        listing = None
+        listing, is_current = None, False
         if previous is not None:
             bodies = await _patiently(
                 cancelled, self.snapshots.bodies, name, previous, previous.manifests
             )
-            listing = None if full else await _patiently(cancelled, self.snapshots.listing, table)
+            listing, is_current = await _patiently(cancelled, self.snapshots.listing, table)
+        everything = full or not is_current
         taken = await self.runner.run(
             lambda: self.inventories.take(
-                table.info.definition, previous, bodies, listing, follow, cancelled
+                table.info.definition, previous, bodies, listing, everything, follow, cancelled
             )
         )
         if cancelled.is_set():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_a_file_that_is_written_in_place_is_found_once_all_is_listed(table: Path
     write(table, "x=1/f", {"n": [1, 2]})
 
     partly = again(table, before)
-    fully = take_later(str(table))
+    fully = take_later(str(table), previous=replace(as_previous(partly), full=True))
 
     assert partly.files.equals(before.files)
     assert fully.files["row_count"].to_pylist() == [2, 1, 1]

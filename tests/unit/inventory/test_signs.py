@@ -74,7 +74,7 @@ def test_a_part_of_a_table_of_another_format_is_refused(tmp_path: Path, name: st
     definition = TableDefinition(location=str(table / below))
 
     with pytest.raises(LocationError, match=words) as caught:
-        inventories.take(definition, None, [], None, lambda _: None, threading.Event())
+        inventories.take(definition, None, [], None, False, lambda _: None, threading.Event())
 
     assert caught.value.folder == str(table / below)
     assert "register" in caught.value.reason

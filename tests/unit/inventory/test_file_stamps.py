@@ -1,0 +1,140 @@
+"""A file of equal path, size and time in another's place is noticed, where the disk tells."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
+from windrow_service.inventory import Inventory
+from windrow_service.inventory.file_stamps import FileStamps, join_state, split_state
+
+OLD_NS = 1_700_000_000_000_000_000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    for name in ("a", "b"):
+        touch(write(tmp_path, f"table/ds=1/{name}", {"x": [1, 2, 3]}), OLD_NS)
+    return tmp_path / "table"
+
+
+def an_hour_later() -> int:
+    return time.time_ns() + 3600 * 10**9
+
+
+take = partial(take_inline, clock_ns=an_hour_later)
+
+
+def again(location: Path, before: Inventory, *, full: bool) -> Inventory:
+    # Past the tick of the file system's clock.
+    time.sleep(0.02)
+    return take(str(location), previous=replace(as_previous(before), full=full))
+
+
+def by_renaming(file: Path, new: Path) -> None:
+    os.replace(new, file)
+
+
+def in_place(file: Path, new: Path) -> None:
+    file.write_bytes(new.read_bytes())
+    touch(file, OLD_NS)
+
+
+@pytest.mark.parametrize(("exchange", "full"), [(by_renaming, False), (in_place, True)])
+def test_a_file_of_equal_size_and_time_is_read_again(
+    table: Path, tmp_path: Path, exchange: Callable[[Path, Path], None], full: bool
+) -> None:
+    before = take(str(table), bloom=["x"])
+    file = table / "ds=1/a"
+    new = write(tmp_path, "new", {"x": [7, 8, 9]})
+    touch(new, OLD_NS)
+    assert new.stat().st_size == file.stat().st_size
+    exchange(file, new)
+    time.sleep(0.02)
+
+    after = take(str(table), previous=replace(as_previous(before), full=full), bloom=["x"])
+
+    assert [stats["min"] for stats in stats_of(after, "x")] == [7, 1]
+    assert (after.added_count, after.removed_count, after.footers_read) == (1, 1, 1)
+    blooms = [row["x"] for row in after.files["bloom"].to_pylist()]
+    known = before.files["bloom"].to_pylist()[0]["x"]
+    assert (blooms[0] == known, blooms[1] == known) == (False, True)
+    assert again(table, after, full=True).footers_read == 0
+
+
+def test_another_link_to_a_file_is_no_change_though_it_is_read_again(
+    table: Path, tmp_path: Path
+) -> None:
+    before = take(str(table))
+    os.link(table / "ds=1/a", tmp_path / "kept")
+
+    after = again(table, before, full=True)
+
+    assert after.files.equals(before.files)
+    assert (after.added_count, after.removed_count, after.footers_read) == (0, 0, 1)
+
+
+def test_a_state_of_an_earlier_inventory_tells_of_files_still(table: Path, tmp_path: Path) -> None:
+    before = take(str(table))
+    write(table, "ds=2/c", {"x": [1]})
+    # As after a publish, which lists nothing.
+    published = replace(take(str(table)), folders=before.folders)
+    new = write(tmp_path, "new", {"x": [7, 8, 9]})
+    touch(new, OLD_NS)
+    os.replace(new, table / "ds=1/a")
+
+    after = again(table, published, full=True)
+
+    assert (after.added_count, after.footers_read) == (1, 1)
+
+
+def test_nothing_that_is_known_of_files_means_that_none_was_replaced(table: Path) -> None:
+    before = take(str(table))
+
+    after = again(table, replace(before, folders=None), full=True)
+
+    assert (after.added_count, after.footers_read) == (0, 0)
+
+
+def test_a_damaged_state_is_no_state(table: Path) -> None:
+    state = take(str(table)).folders
+    assert state is not None
+    folders, files = split_state(state)
+    assert (len(folders) > 0, len(files.keys)) == (True, 2)
+
+    for at in range(0, len(state), 11):
+        damaged = bytearray(state)
+        damaged[at] ^= 0xFF
+        assert len(split_state(bytes(damaged))[1].keys) == 0
+    assert split_state(b"")[0] == split_state(None)[0] == b""
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    known=st.dictionaries(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), max_size=20),
+    asked=st.lists(st.integers(0, 2**64 - 1), max_size=20),
+    folders=st.binary(max_size=40),
+)
+def test_stamps_come_back_from_a_state(
+    known: dict[int, int], asked: list[int], folders: bytes
+) -> None:
+    keys = np.array(sorted(known), np.uint64)
+    stamps = np.array([known[key] for key in sorted(known)], np.uint64)
+
+    found_folders, found = split_state(join_state(folders, FileStamps(keys, stamps)))
+
+    wanted = [*asked, *known]
+    assert found_folders == folders
+    told = found.of(np.array(wanted, np.uint64))
+    assert told.equals(pa.array([known.get(key) for key in wanted], pa.uint64()))
