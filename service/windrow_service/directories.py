@@ -14,7 +14,7 @@ from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.locations import canonical_location, lies_under
 from windrow_service.inventory.manifests import decode_manifest
-from windrow_service.inventory.progress import InventoryProgress
+from windrow_service.inventory.progress import InventoryProgress, ProgressMeter
 from windrow_service.usecases.errors import LocationNotAllowedError
 from windrow_service.usecases.ports import Snapshot, TakenInventory
 from windrow_service.usecases.taken import previous_inventory, schema_of, taken_whole
@@ -84,7 +84,7 @@ class DirectoryInventories:
             bloom=definition.bloom_columns,
             max_footer_bytes=self._max_footer_bytes,
         )
-        return taken_whole(taken, previous, tables)
+        return taken_whole(taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled)
 
 
 def _wire_progress(progress: InventoryProgress) -> RefreshProgress:

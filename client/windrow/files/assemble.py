@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,19 @@ _FILE_COLUMNS = ("row_count", "row_group_offsets", "stats_see_nan")
 _STATS = ("min", "max", "null_count")
 
 
+class _Checked:
+    """Columns, between which somebody may stop the work; each pass over them is long."""
+
+    def __init__(self, fields: list[pa.Field], check: Callable[[], None]) -> None:
+        self._fields = fields
+        self._check = check
+
+    def __iter__(self) -> Iterator[pa.Field]:
+        for field in self._fields:
+            self._check()
+            yield field
+
+
 def footer_columns(
     groups: Iterable[FooterGroup],
     kept: pa.Table | None,
@@ -29,6 +42,7 @@ def footer_columns(
     *,
     file_count: int,
     kept_has_all: bool,
+    check: Callable[[], None] = lambda: None,
 ) -> pa.Table:
     """Put together what footers say of the n files of a table.
 
@@ -43,11 +57,12 @@ def footer_columns(
         file_count: n.
         kept_has_all: Whether rows that are carried over lack every column which
             `kept_schema` lacks; else nothing is known of those.
+        check: Called between columns; raises to stop.
 
     Returns:
         `row_count`, `row_group_offsets`, `stats_see_nan` and `stats`, ordered by `row`.
     """
-    fields = [field for field in data_schema if has_order(field.type)]
+    fields = _Checked([field for field in data_schema if has_order(field.type)], check)
     parts = [_from_group(group, fields) for group in groups]
     if kept is not None:
         parts.append(_from_previous(kept, kept_schema, fields, has_all=kept_has_all))
@@ -61,7 +76,7 @@ def footer_columns(
     return _nested(table.combine_chunks(), fields)
 
 
-def _flat_schema(fields: list[pa.Field]) -> pa.Schema:
+def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
     stats = [
         pa.field(f"{index}.{name}", pa.int64() if name == "null_count" else field.type)
         for index, field in enumerate(fields)
@@ -78,7 +93,7 @@ def _flat_schema(fields: list[pa.Field]) -> pa.Schema:
     )
 
 
-def _of_empty(rows: npt.NDArray[np.int64], fields: list[pa.Field]) -> pa.Table:
+def _of_empty(rows: npt.NDArray[np.int64], fields: Iterable[pa.Field]) -> pa.Table:
     schema = _flat_schema(fields)
     nothing = {
         "row": pa.array(rows, pa.int64()),
@@ -93,7 +108,7 @@ def _of_empty(rows: npt.NDArray[np.int64], fields: list[pa.Field]) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _from_group(group: FooterGroup, fields: list[pa.Field]) -> pa.Table:
+def _from_group(group: FooterGroup, fields: Iterable[pa.Field]) -> pa.Table:
     table = group.table
     columns = [table[name] for name in ("row", *_FILE_COLUMNS)]
     held = ColumnNames(group.files.schema)
@@ -111,7 +126,7 @@ def _from_group(group: FooterGroup, fields: list[pa.Field]) -> pa.Table:
 
 
 def _from_previous(
-    kept: pa.Table, schema: pa.Schema, fields: list[pa.Field], *, has_all: bool
+    kept: pa.Table, schema: pa.Schema, fields: Iterable[pa.Field], *, has_all: bool
 ) -> pa.Table:
     columns = [kept[name] for name in ("row", *_FILE_COLUMNS)]
     stats = kept["stats"].flatten()
@@ -140,7 +155,7 @@ def _without_bounds(
     ]
 
 
-def _nested(flat: pa.Table, fields: list[pa.Field]) -> pa.Table:
+def _nested(flat: pa.Table, fields: Iterable[pa.Field]) -> pa.Table:
     columns = []
     for index, field in enumerate(fields):
         types = (field.type, field.type, pa.int64())

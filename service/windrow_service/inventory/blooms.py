@@ -110,6 +110,7 @@ def build_missing(
         lambda unreadable: ChunkFilters(unreadable=unreadable),
         lambda _: meter.add(),
         executor,
+        meter.check_cancelled,
     )
     # Where each file's filters lie among those carried over and, behind them, those just built.
     source = np.arange(len(files))

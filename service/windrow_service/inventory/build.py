@@ -261,6 +261,7 @@ class _FooterReader:
             data_schema,
             file_count=len(kept_rows),
             kept_has_all=previous is not None and previous.has_all_columns,
+            check=self.meter.check_cancelled,
         )
         return data_schema, footers, len(fresh)
 

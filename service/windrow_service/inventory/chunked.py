@@ -19,6 +19,7 @@ MAX_SHOWN_FILES = 10
 _FILES_PER_CHUNK = 256
 # Chunks handed out at a time, so that cancelling, or a table of broken files, ends soon.
 _MAX_CHUNKS_IN_FLIGHT = 32
+_CHECK_EVERY_S = 0.2
 
 
 class Chunk(Protocol):
@@ -42,6 +43,7 @@ def in_chunks(
     nothing: Callable[[list[tuple[str, str]]], Found],
     on_read: Callable[[int], None],
     executor: Executor | None,
+    check: Callable[[], None] = lambda: None,
 ) -> list[Found]:
     """Read n files and return what was found out, in their order.
 
@@ -51,7 +53,9 @@ def in_chunks(
             pickled, and may end its process.
         nothing: Makes what `read` returns for files that are all unreadable.
         on_read: Told how many more files are done.
-        executor: Where `read` runs; it stays open. A new `IsolatedExecutor` where None.
+        executor: Where `read` runs; it stays open. A new `IsolatedExecutor` where None, whose
+            tasks are lost if this ends by an error.
+        check: Called while files are waited for; raises to stop.
 
     Raises:
         UnreadableFileError: Files cannot be read.
@@ -73,7 +77,9 @@ def in_chunks(
                         rows[name].to_pylist() for name in ("path", "size_bytes", "mtime_ns")
                     ]
                     pending[pool.submit(read, start, *columns)] = (start, count)
-                done, _ = wait(pending, return_when=FIRST_COMPLETED)
+                # Wide files take long, and whoever cancels does not wait for them.
+                done, _ = wait(pending, _CHECK_EVERY_S, FIRST_COMPLETED)
+                check()
                 for future in done:
                     start, count = pending.pop(future)
                     try:
@@ -103,7 +109,11 @@ def _opened(executor: Executor | None) -> Iterator[Executor]:
         yield executor
         return
     with IsolatedExecutor() as isolated:
-        yield isolated
+        try:
+            yield isolated
+        except BaseException:
+            isolated.kill()
+            raise
 
 
 def _raise_failures(chunks: Sequence[Chunk]) -> None:

@@ -172,6 +172,7 @@ def replace_files(
     files: pa.Table,
     *,
     manifest_files: int = MANIFEST_FILES,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[Manifest, ...]:
     """Return the manifests of a whole inventory, by what differs from the one before.
 
@@ -182,9 +183,10 @@ def replace_files(
         tables: Their decoded rows.
         files: All files there are now, sorted by path.
         manifest_files: How many files a manifest may hold.
+        check: Called between columns of manifests that are cut anew; raises to stop.
     """
     if not tables or any(not table.schema.equals(files.schema) for table in tables):
-        return tuple(cut_files(files, manifest_files))
+        return tuple(cut_files(files, manifest_files, check))
     ends = np.cumsum([len(table) for table in tables])
     numbered = [
         table.append_column("row", pa.array(np.arange(end - len(table), end)))
@@ -194,7 +196,7 @@ def replace_files(
     goes, comes = _difference(before.drop(["row"]), files)
     lost_count = int(np.count_nonzero(goes))
     if is_worn(len(before) - lost_count, lost_count):
-        return tuple(cut_files(files, manifest_files))
+        return tuple(cut_files(files, manifest_files, check))
     lost = before.select(["row", "size_bytes", "row_count"]).filter(pa.array(goes))
     lost_rows = lost["row"].to_numpy()
     owner = np.searchsorted(ends, lost_rows, "right")

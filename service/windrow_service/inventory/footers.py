@@ -59,6 +59,7 @@ def read_with(
         lambda unreadable: ChunkFooters(unreadable=unreadable),
         lambda count: meter.add(footers_read=count),
         executor,
+        meter.check_cancelled,
     )
     meter.report()
     return joined(group for chunk in chunks for group in chunk.groups)

@@ -60,6 +60,8 @@ class IsolatedExecutor(Executor):
         )
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
+        self._killed = False
 
     def submit(self, fn: Callable[..., _Result], /, *args: Any, **kwargs: Any) -> Future[_Result]:
         """See `concurrent.futures.Executor.submit`."""
@@ -71,18 +73,32 @@ class IsolatedExecutor(Executor):
         while self._idle:
             self._idle.pop().close()
 
+    def kill(self) -> None:
+        """End the processes at once, amid their tasks, which are lost; no other starts."""
+        with self._lock:
+            self._killed = True
+            for process in self._busy:
+                process.kill()
+
     def _run(
         self, fn: Callable[..., _Result], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _Result:
         with self._lock:
             process = self._idle.pop() if self._idle else None
         process = process or _Process()
+        with self._lock:
+            self._busy.add(process)
+            if self._killed:
+                process.kill()
         try:
             is_result, answer = process.ask((fn, args, kwargs))
         except BaseException:
+            with self._lock:
+                self._busy.discard(process)
             process.close()
             raise
         with self._lock:
+            self._busy.discard(process)
             self._idle.append(process)
         if not is_result:
             raise answer
@@ -141,6 +157,10 @@ class _Process:
         except (BrokenPipeError, EOFError, pickle.UnpicklingError) as error:
             raise LostProcessError(self._last_words()) from error
         return answer
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
 
     def close(self) -> None:
         """Tell the process to end, and wait until it has."""

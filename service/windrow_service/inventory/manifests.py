@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
@@ -71,35 +71,40 @@ class Manifest:
         return replace(self, file_count=file_count, range=range_, removed=removed)
 
 
-def cut_files(files: pa.Table, manifest_files: int = MANIFEST_FILES) -> list[Manifest]:
+def cut_files(
+    files: pa.Table,
+    manifest_files: int = MANIFEST_FILES,
+    check: Callable[[], None] = lambda: None,
+) -> list[Manifest]:
     """Cut files into new manifests of even size, in the order of paths.
 
     Args:
         files: n files, sorted by path.
         manifest_files: How many files a manifest may hold.
+        check: Called between manifests and between columns; raises to stop.
     """
     pieces = -(-len(files) // manifest_files)
     edges = [len(files) * piece // pieces for piece in range(pieces + 1)] if pieces else []
     manifests = []
     for first, last in pairwise(edges):
         rows = files.slice(first, last - first)
-        data = encode_manifest(rows)
+        data = encode_manifest(rows, check)
         manifests.append(
             Manifest(
                 manifest_id=hashlib.sha256(data).hexdigest(),
                 first_path=rows["path"][0].as_py(),
                 last_path=rows["path"][-1].as_py(),
                 file_count=len(rows),
-                range=range_of(rows),
+                range=range_of(rows, check),
                 data=data,
             )
         )
     return manifests
 
 
-def encode_manifest(files: pa.Table) -> bytes:
+def encode_manifest(files: pa.Table, check: Callable[[], None] = lambda: None) -> bytes:
     """Return the rows as bytes that depend on their values and types alone."""
-    table = _canonical(files)
+    table = _canonical(files, check)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as writer:
         for batch in table.to_batches():
@@ -141,19 +146,20 @@ def decode_manifest(
         raise CorruptManifestError(str(error)) from error
 
 
-def _canonical(table: pa.Table) -> pa.Table:
-    columns = [_canonical_array(flat(column)) for column in table.columns]
+def _canonical(table: pa.Table, check: Callable[[], None]) -> pa.Table:
+    columns = [_canonical_array(flat(column), check) for column in table.columns]
     fields = [pa.field(one.name, one.type, one.nullable) for one in table.schema]
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def _canonical_array(array: pa.Array) -> pa.Array:
+def _canonical_array(array: pa.Array, check: Callable[[], None]) -> pa.Array:
     """Return an equal array whose bytes hold nothing but its values.
 
     What lies beneath a null, or before and behind a slice, is left to chance elsewhere.
     """
+    check()
     if pt.is_struct(array.type):
-        children = [_canonical_array(child) for child in array.flatten()]
+        children = [_canonical_array(child, check) for child in array.flatten()]
         validity = _validity(array)
         return pa.Array.from_buffers(
             array.type, len(array), [validity], array.null_count, children=children
@@ -162,7 +168,7 @@ def _canonical_array(array: pa.Array) -> pa.Array:
         lengths = pc.fill_null(pc.list_value_length(array), 0)
         offsets = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False))])
         buffers = [_validity(array), pa.py_buffer(offsets.astype(np.int32).tobytes())]
-        values = _canonical_array(array.flatten())
+        values = _canonical_array(array.flatten(), check)
         return pa.Array.from_buffers(
             array.type, len(array), buffers, array.null_count, children=[values]
         )

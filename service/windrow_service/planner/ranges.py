@@ -8,7 +8,7 @@ neither null nor NaN, NaN, or null.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,12 @@ from windrow_service.planner.prune import Pruned
 _FLAGS = ("value", "nan", "null")
 
 
-def range_of(files: pa.Table) -> pa.Table:
+def range_of(files: pa.Table, check: Callable[[], None] = lambda: None) -> pa.Table:
     """Return the range of one manifest, as one row.
 
     Args:
         files: Its n files, as `columns.inventory_schema` says.
+        check: Called between columns; raises to stop.
     """
     inventory = Inventory(files, evidence="statistics")
     fields, values = [], []
@@ -40,6 +41,7 @@ def range_of(files: pa.Table) -> pa.Table:
         *((field, part.flatten()) for field, part in zip(stats.type, stats.flatten(), strict=True)),
     ]
     for field, ends in sources:
+        check()
         bounds = inventory.bounds(field.name)
         assert bounds is not None
         low = _end(ends[0], bounds.lower.known, bounds.value, "min")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
@@ -54,7 +54,10 @@ def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> Previo
 
 
 def taken_whole(
-    inventory: Inventory, previous: Snapshot | None, tables: Sequence[pa.Table]
+    inventory: Inventory,
+    previous: Snapshot | None,
+    tables: Sequence[pa.Table],
+    check: Callable[[], None] = lambda: None,
 ) -> TakenInventory:
     """Return what is to be published of a whole inventory.
 
@@ -62,12 +65,13 @@ def taken_whole(
         inventory: All files there are.
         previous: The snapshot before, whose manifests are kept as far as they hold.
         tables: The decoded rows of its manifests.
+        check: Called now and then; raises to stop.
 
     Raises:
         TotalsTooLargeError: The files add up to too much.
     """
     check_files(inventory.files)
-    manifests = replace_files(manifests_of(previous), tables, inventory.files)
+    manifests = replace_files(manifests_of(previous), tables, inventory.files, check=check)
     return _taken(
         manifests,
         data_schema=inventory.data_schema,
