@@ -23,6 +23,7 @@ class FrameWriteCalls:
         *,
         counts: Literal["count", "files", "history"] | None = None,
         conflict: WriteConflict = "fail",
+        progress: bool | None = None,
         **options: Any,
     ) -> WriteReport:
         """Write rows to a table, in files of the size that is wanted, and publish them.
@@ -43,6 +44,8 @@ class FrameWriteCalls:
                 `rows` or `files`.
             conflict: What becomes of files that others publish while this write runs, where the
                 mode would remove them: `fail`, the write is refused; `overwrite`, they go.
+            progress: Whether to show how far it is: counting, writing, checking, moving. By
+                default it is shown in a terminal and in a notebook.
             **options: See `windrow.models.WritePlanRequest`, for example
                 `target_file_size="64MB"`, `target_rows`, `scheme`, `files_per_key`,
                 `bytes_per_row`, `salt_columns` or `max_files`.
@@ -62,7 +65,14 @@ class FrameWriteCalls:
         from windrow.spark.writing.write import write
 
         return write(
-            cast("Client", self), df, table, mode, counts=counts, conflict=conflict, options=options
+            cast("Client", self),
+            df,
+            table,
+            mode,
+            counts=counts,
+            conflict=conflict,
+            progress=progress,
+            options=options,
         )
 
     def plan_write(

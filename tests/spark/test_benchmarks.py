@@ -196,3 +196,11 @@ def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(qui
             exact["files"],
             exact["largest_file"],
         )
+
+
+def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> None:
+    content = quick("write_cost", "--runs", "1")
+
+    assert {row["metric"] for row in content["results"]} == {"time"}
+    assert len(content["results"]) == 2
+    assert {len(turns) for turns in content["seconds"].values()} == {2}

@@ -99,4 +99,4 @@ def test_a_plan_node_without_the_method_that_is_asked_of_it_makes_columns_unstab
     # As if a Spark to come had given a method of a known node another name.
     monkeypatch.setattr(lineage, "_kind", lambda thing: "Window")
 
-    assert set(lineage.unstable_columns(plan)) == {"id", "x"}
+    assert set(lineage.lineage_of(plan).unstable) == {"id", "x"}

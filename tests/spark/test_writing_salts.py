@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windrow.spark.writing.errors import NoSaltError, UnstableColumnError
-from windrow.spark.writing.lineage import unstable_columns
+from windrow.spark.writing.lineage import lineage_of
 from windrow.spark.writing.salts import check_keys, check_salts, default_salts
 
 pytestmark = pytest.mark.spark
@@ -95,7 +95,7 @@ def test_a_column_that_may_differ_at_a_second_attempt_is_refused_with_the_reason
     df = made(rows)
 
     with pytest.raises(UnstableColumnError, match=f"'x' cannot be a salt: .*{reason}"):
-        check_salts(df, ["x"], unstable_columns(df))
+        check_salts(df, ["x"], lineage_of(df).unstable)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_column_that_may_differ_at_a_second_attempt_is_refused_with_the_reason
 def test_what_is_made_of_stable_columns_alone_can_be_a_salt(rows: DataFrame, made: Made) -> None:
     df = made(rows)
 
-    check_salts(df, ["x"], unstable_columns(df))
+    check_salts(df, ["x"], lineage_of(df).unstable)
 
 
 def test_a_common_table_expression_is_looked_into(spark: SparkSession, rows: DataFrame) -> None:
@@ -132,20 +132,20 @@ def test_a_common_table_expression_is_looked_into(spark: SparkSession, rows: Dat
         " SELECT i, q FROM b"
     )
 
-    assert set(unstable_columns(df)) == {"q"}
+    assert set(lineage_of(df).unstable) == {"q"}
 
 
 def test_by_default_all_stable_columns_but_those_of_partitions_are_salts(rows: DataFrame) -> None:
     df = rows.withColumn("x", F.rand())
 
-    assert default_salts(df, ["key"], unstable_columns(df)) == ["id", "name"]
+    assert default_salts(df, ["key"], lineage_of(df).unstable) == ["id", "name"]
 
 
 def test_without_any_stable_column_the_remedy_is_named(rows: DataFrame) -> None:
     df = rows.select("key", F.rand().alias("x"), "share")
 
     with pytest.raises(NoSaltError, match=r"'x': `rand` differs .*checkpoint"):
-        default_salts(df, ["key"], unstable_columns(df))
+        default_salts(df, ["key"], lineage_of(df).unstable)
 
 
 def test_rows_that_python_made_are_stable_once_they_are_checkpointed(rows: DataFrame) -> None:
@@ -154,13 +154,13 @@ def test_rows_that_python_made_are_stable_once_they_are_checkpointed(rows: DataF
 
     made = rows.select("id").mapInPandas(lambda batches: map(same, batches), "id bigint")
 
-    assert set(unstable_columns(made)) == {"id"}
-    assert unstable_columns(made.localCheckpoint()) == {}
+    assert set(lineage_of(made).unstable) == {"id"}
+    assert lineage_of(made.localCheckpoint()).unstable == {}
 
 
 def test_the_day_of_the_query_may_be_a_partition_and_chance_may_not(rows: DataFrame) -> None:
     df = rows.withColumn("ds", F.current_date()).withColumn("dice", F.floor(F.rand() * 6))
-    unstable = unstable_columns(df)
+    unstable = lineage_of(df).unstable
 
     check_keys(["ds", "key"], unstable)
     with pytest.raises(UnstableColumnError, match="'dice' cannot be a partition or bucket column"):
@@ -172,4 +172,4 @@ def test_a_plan_of_many_steps_is_walked_without_recursion(rows: DataFrame) -> No
     for _ in range(120):
         df = df.where("id >= 0").withColumn("id", F.col("id") + 1)
 
-    assert unstable_columns(df) == {}
+    assert lineage_of(df).unstable == {}

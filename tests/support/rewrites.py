@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 import windrow
 from windrow.models import WriteMode
-from windrow.spark.writing.lineage import unstable_columns
+from windrow.spark.writing.lineage import lineage_of
 
 MODES: tuple[WriteMode, ...] = ("append", "overwrite", "overwrite_partitions")
 _FIRST_DAY = date(2026, 11, 1)
@@ -86,7 +86,7 @@ def unstable_of_plans(spark: SparkSession) -> dict[str, dict[str, str]]:
     """Return what is said of the columns of DataFrames of many kinds."""
     rows = spark.range(10).selectExpr("id", "id % 3 AS key")
     return {
-        name: {column: found.reason for column, found in unstable_columns(made(rows)).items()}
+        name: {column: found.reason for column, found in lineage_of(made(rows)).unstable.items()}
         for name, made in PLANS.items()
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,11 +51,16 @@ class Commit:
     lease: Lease
     began_s: float | None = None
 
-    def finish(self, added: LocalInventory | None = None) -> PublishedSnapshot | None:
+    def finish(
+        self,
+        added: LocalInventory | None = None,
+        on_moved: Callable[[int, int], None] | None = None,
+    ) -> PublishedSnapshot | None:
         """Move in, publish, tidy up; return what was published, None if that was done before.
 
         Args:
             added: Inventory of the new files, if it is at hand.
+            on_moved: See `TableWrite.commit`.
 
         Raises:
             CommitInterruptedError: It came to a halt, and may be called again.
@@ -69,6 +75,8 @@ class Commit:
             nonlocal done
             self.lease.check()
             done = moved
+            if on_moved is not None:
+                on_moved(done, len(self.intent.partitions))
 
         try:
             moving.move_in(count)

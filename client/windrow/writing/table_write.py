@@ -6,7 +6,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, get_args
@@ -167,7 +167,12 @@ class TableWrite:
             self._staging.remove()
         self._lock.release()
 
-    def commit(self, report: WriteReport, replaces: Replaced | None = None) -> PublishedSnapshot:
+    def commit(
+        self,
+        report: WriteReport,
+        replaces: Replaced | None = None,
+        on_moved: Callable[[int, int], None] | None = None,
+    ) -> PublishedSnapshot:
         """Move the staged files in and publish them; of what fails before that, nothing is left.
 
         Args:
@@ -176,6 +181,7 @@ class TableWrite:
             replaces: Files that the new ones take the place of: paths relative to the location;
                 or a table of `path`, `size_bytes` and `mtime_ns`, as they were when they were
                 read. They must still be that. Only of mode `append`.
+            on_moved: Called with how many partitions are moved in, and how many there are.
 
         Raises:
             StagedFilesError: What was staged does not fit the table.
@@ -203,7 +209,7 @@ class TableWrite:
         self._phase = "moving"
         try:
             commit = Commit(self._client, table, self._staging, intent, self._lease, began_s)
-            snapshot = commit.finish(added)
+            snapshot = commit.finish(added, on_moved)
             self._phase = "over"
         finally:
             # What is halfway is left to whoever comes next, who finds the lock free.

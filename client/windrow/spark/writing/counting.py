@@ -46,22 +46,30 @@ class Counted:
 
     Attributes:
         keys: Rows by key; None if there are no rows.
-        sums: Of all rows.
+        rows: How many there are.
+        sums: Of all rows; None if they were not hashed.
     """
 
     keys: KeyCounts | None
-    sums: RowSums
+    rows: int
+    sums: RowSums | None
 
 
 def count_rows(
-    df: DataFrame, partition_columns: Sequence[WireColumn], buckets: BucketSpec | None
+    df: DataFrame,
+    partition_columns: Sequence[WireColumn],
+    buckets: BucketSpec | None,
+    *,
+    hashed: bool,
 ) -> Counted:
-    """Count the rows of each key, and sum the hashes of all rows.
+    """Count the rows of each key, and sum the hashes of all rows if need be.
 
     Args:
         df: The rows.
         partition_columns: Of the table, in its types; `df` has columns of these names.
         buckets: Of the table.
+        hashed: Whether to sum the hashes. If not, a source need give no other columns than those
+            of the keys.
 
     Raises:
         TooManyKeysError: There are more keys than a plan may have.
@@ -71,21 +79,20 @@ def count_rows(
     keys = [key.cast("string").alias(f"k{at}") for at, key in enumerate(keys_of(df, names))]
     if buckets is not None:
         keys.append(bucket_of(buckets).alias("bucket"))
-    counted = df.groupBy(*keys).agg(*sums_of(df, names)).limit(MAX_WRITE_KEYS + 1)
+    totals = sums_of(df, names) if hashed else [F.count(F.lit(1)).alias(_ROWS)]
+    counted = df.groupBy(*keys).agg(*totals).limit(MAX_WRITE_KEYS + 1)
     found = collected(counted)
     if len(found) > MAX_WRITE_KEYS:
         by = names if buckets is None else [*names, f"bucket of {', '.join(buckets.columns)}"]
         raise TooManyKeysError(tuple(by))
     rows = [int(count) for count in found[_ROWS].to_pylist()]
-    totals = {_ROWS: sum(rows)}
-    totals |= {part: sum(value or 0 for value in found[part].to_pylist()) for part in _PARTS}
+    sums = _summed(found) if hashed else None
     values = [
         wire_values(column, _texts(column, found[f"k{at}"]))
         for at, column in enumerate(partition_columns)
     ]
-    sums = row_sums(totals)
-    if not sums.rows:
-        return Counted(None, sums)
+    if not rows:
+        return Counted(None, 0, RowSums(0, 0))
     return Counted(
         KeyCounts(
             columns=list(partition_columns) or None,
@@ -93,7 +100,15 @@ def count_rows(
             buckets=None if buckets is None else found["bucket"].to_pylist(),
             rows=rows,
         ),
+        sum(rows),
         sums,
+    )
+
+
+def _summed(found: pa.Table) -> RowSums:
+    columns = (_ROWS, *_PARTS)
+    return row_sums(
+        {name: sum(value or 0 for value in found[name].to_pylist()) for name in columns}
     )
 
 

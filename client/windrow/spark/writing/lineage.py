@@ -26,8 +26,29 @@ class Unstable:
     per_query: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What the analysed plan of a DataFrame tells of its rows.
+
+    Attributes:
+        unstable: The columns that may have other values when a task runs again, and why.
+        is_repeatable: Whether it is known that the same rows come whenever it is computed, but
+            for the time: made from files or constants by nothing that may differ.
+    """
+
+    unstable: dict[str, Unstable]
+    is_repeatable: bool
+
+
 # By the number of Spark's expression id.
 _Reasons = dict[int, Unstable]
+
+# Stands for the choice of rows among the numbers of columns, which begin at 0.
+_ROWS = -1
+_OTHER_ROWS = Unstable("other rows may be chosen at each attempt")
+_CHOOSERS = {"GlobalLimit", "LocalLimit", "Offset", "Sample", "Tail"}
+# Sources that are the same at a second look; tables of other kinds may have changed by then.
+_FIXED = {"CTERelationRef", "LocalRelation", "OneRowRelation", "Range"}
 
 _OPAQUE = "makes it, of which Spark does not tell how"
 # What it comes to when a version of Spark has not the method that is asked of a node, or has
@@ -73,10 +94,10 @@ _INEXACT = {"float", "double"}
 _TIELESS = {"CumeDist", "DenseRank", "PercentRank", "Rank"}
 
 
-def unstable_columns(df: DataFrame) -> dict[str, Unstable]:
-    """Return the columns that may have other values when a task runs again, and why.
+def lineage_of(df: DataFrame) -> Lineage:
+    """Return what is known of a DataFrame's rows.
 
-    A source is taken as read the same each time. What is made by code that Spark cannot look
+    For single columns, a source is taken as read the same each time. What is made by code that Spark cannot look
     into, by plan nodes that are not known here, and by those that another version of Spark
     describes in another way, is unstable.
 
@@ -86,13 +107,17 @@ def unstable_columns(df: DataFrame) -> dict[str, Unstable]:
     try:
         plan = df._jdf.queryExecution().analyzed()
         reasons = _plan_reasons(plan)
-        return {
+        unstable = {
             attribute.name(): reasons[number]
             for attribute in _items(plan.output())
             if (number := _id(attribute)) in reasons
         }
+        # Also what columns were made of that are no longer there: rows may have been chosen by it.
+        same = all(reason.per_query for reason in reasons.values())
+        return Lineage(unstable, is_repeatable=same and bool(plan.deterministic()))
     except _UNANSWERED:
-        return dict.fromkeys(df.columns, Unstable("Spark does not tell how it is made"))
+        reason = Unstable("Spark does not tell how it is made")
+        return Lineage(dict.fromkeys(df.columns, reason), is_repeatable=False)
 
 
 def _plan_reasons(root: Any) -> _Reasons:
@@ -130,6 +155,8 @@ def _node_reasons(
         known |= reasons
     kind = _kind(node)
     try:
+        if _chooses_rows(node, kind, bool(children), known):
+            known[_ROWS] = _OTHER_ROWS
         _add_node(known, node, kind, children, definitions)
     except _UNANSWERED:
         # Also what it passes on, as it may do anything to it.
@@ -173,8 +200,23 @@ def _add_node(
         defined = definitions.get(int(node.cteId()), [])
         for attribute, reason in zip(_items(node.output()), defined, strict=False):
             _add(known, attribute, reason)
-    elif children and not _is_own_reader(node):
+    elif _is_own_reader(node):
+        # What it is told to read is Windrow's own, whatever Spark makes of that.
+        known.clear()
+    elif children:
         _refuse_new(known, node, kind, [child for child, _ in children])
+
+
+def _chooses_rows(node: Any, kind: str, has_children: bool, known: _Reasons) -> bool:
+    """Tell whether the rows of a node may be others at a second look, whatever they hold."""
+    if kind in ("Filter", "Join"):
+        return any(_reason(one, known) is not None for one in _items(node.expressions()))
+    if kind == "LogicalRelation":
+        return _kind(node.relation()) != "HadoopFsRelation"
+    if kind == "LogicalRDD":
+        # Of a checkpoint; any other may run code.
+        return not bool(node.rdd().isCheckpointed())
+    return kind in _CHOOSERS or not (has_children or kind in _FIXED)
 
 
 def _refuse_new(known: _Reasons, node: Any, kind: str, children: Sequence[Any]) -> None:

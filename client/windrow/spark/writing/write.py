@@ -35,7 +35,8 @@ from windrow.spark.writing.errors import (
     StagingFailedError,
     UnfitRowsError,
 )
-from windrow.spark.writing.lineage import unstable_columns
+from windrow.spark.writing.lineage import lineage_of
+from windrow.spark.writing.progress import Phases, shown_phases
 from windrow.spark.writing.salts import check_keys, check_salts, default_salts
 from windrow.spark.writing.sampling import sampled_row_bytes
 from windrow.spark.writing.schemas import fitted, partition_columns_of
@@ -58,18 +59,24 @@ def write(
     *,
     counts: Counts | None = None,
     conflict: WriteConflict = "fail",
+    progress: bool | None = None,
     options: Mapping[str, Any],
 ) -> WriteReport:
     """Write rows to a table as `Client.write` says."""
     require_classic(df.sparkSession)
     prepared = _Prepared.of(client.table(table), df, mode, options)
-    with begin(client, table, mode, conflict=conflict) as staged:
+    with (
+        shown_phases(df.sparkSession.sparkContext, table, progress) as phases,
+        begin(client, table, mode, conflict=conflict) as staged,
+    ):
         with _staging_errors(table):
-            # Beside the data's folder, so that nothing of it can be moved into the table.
-            planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
-            report = _staged(prepared, planned, staged.folder)
+            with phases.of_spark("counting"):
+                # Beside the data's folder, so that nothing of it can be moved into the table.
+                planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
+            report = _staged(prepared, planned, staged.folder, phases)
         began_s = time.monotonic()
-        staged.commit(report)
+        with phases.show("moving") as moved:
+            staged.commit(report, on_moved=moved)
     return report.model_copy(update={"commit_seconds": round(time.monotonic() - began_s, 3)})
 
 
@@ -99,6 +106,7 @@ class _Prepared:
         partition_columns: Of the table.
         request: What the caller says, with the salts chosen.
         no_salt: Why none was, if there is no column fit for it.
+        is_repeatable: Whether the same rows are known to come at a second look.
     """
 
     df: DataFrame
@@ -106,6 +114,7 @@ class _Prepared:
     partition_columns: list[Column]
     request: WritePlanRequest
     no_salt: NoSaltError | None
+    is_repeatable: bool
 
     @classmethod
     def of(
@@ -123,7 +132,8 @@ class _Prepared:
             if name not in rows.columns:
                 use = "bucketed by" if name in buckets else "to be salted by"
                 raise UnfitRowsError(table.name, f"they have no column {name!r} that it is {use}")
-        unstable = unstable_columns(rows)
+        lineage = lineage_of(rows)
+        unstable = lineage.unstable
         check_keys([*names, *buckets], unstable)
         check_salts(rows, request.salt_columns, unstable)
         no_salt = None
@@ -134,7 +144,7 @@ class _Prepared:
                 no_salt = error
             else:
                 request = request.model_copy(update={"salt_columns": salts})
-        return cls(rows, table, columns, request, no_salt)
+        return cls(rows, table, columns, request, no_salt, lineage.is_repeatable)
 
     @property
     def is_known(self) -> bool:
@@ -150,9 +160,17 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A plan, and what the pass over the rows that it rests on has found, if there was one."""
+    """A plan, and what the pass over the rows that it rests on has found, if there was one.
+
+    Attributes:
+        plan: How to place the rows.
+        rows: How many were counted.
+        sums: What they came to, if they were hashed.
+        count_seconds: How long it took.
+    """
 
     plan: WritePlan
+    rows: int | None
     sums: RowSums | None
     count_seconds: float
 
@@ -164,18 +182,25 @@ def _planned(
         raise ValueError(f"counts must be 'count', 'files' or 'history', not {counts!r}")
     request = prepared.request
     began_s = time.monotonic()
+    rows: int | None = None
     sums: RowSums | None = None
+    # Ranges take a sample, so that rows cannot be summed up while they are written.
+    hashed = not prepared.is_repeatable or (request.scheme or "").startswith("range")
     static = (request.rows is not None or request.files is not None) and prepared.is_known
     if counts == "count" or (counts is None and not static):
         try:
             counted = count_rows(
-                prepared.df, prepared.partition_columns, prepared.table.definition.bucket_spec
+                prepared.df,
+                prepared.partition_columns,
+                prepared.table.definition.bucket_spec,
+                hashed=hashed,
             )
         except UnfitValueError as error:
             raise UnfitRowsError(prepared.table.name, str(error)) from error
-        sums = counted.sums
+        rows, sums = counted.rows, counted.sums
         if counted.keys is None:
-            return _Planned(_single_task(prepared, "repartition"), sums, time.monotonic() - began_s)
+            plan = _single_task(prepared, "repartition")
+            return _Planned(plan, rows, sums, time.monotonic() - began_s)
         request = request.model_copy(update={"keys": counted.keys, "rows": None})
     elif counts is not None:
         request = request.model_copy(update={"keys_from": counts})
@@ -196,7 +221,7 @@ def _planned(
         plan = client.write_plan(request.model_copy(update={"bytes_per_row": sampled}))
     if prepared.no_salt is not None and _needs_salt(plan):
         raise prepared.no_salt
-    return _Planned(plan, sums, time.monotonic() - began_s)
+    return _Planned(plan, rows, sums, time.monotonic() - began_s)
 
 
 def _needs_salt(plan: WritePlan) -> bool:
@@ -244,7 +269,7 @@ def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]
     )
 
 
-def _staged(prepared: _Prepared, planned: _Planned, folder: str) -> WriteReport:
+def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases) -> WriteReport:
     """Stage the rows, and make sure that they are those of the data."""
     df, names = prepared.df, prepared.names
     began_s = time.monotonic()
@@ -255,17 +280,20 @@ def _staged(prepared: _Prepared, planned: _Planned, folder: str) -> WriteReport:
         observed = Observation()
         df = df.observe(observed, *sums_of(df, names))
     if expected is None or expected.rows:
-        stage(df, planned.plan, prepared.table, folder)
+        with phases.of_spark("writing"):
+            stage(df, planned.plan, prepared.table, folder)
     written_s = time.monotonic()
     if observed is not None:
         expected = row_sums(observed.get)
-    files = staged_files(folder)
-    found = staged_sums(df, names, folder) if len(files) else RowSums(0, 0)
-    if found != expected and planned.sums is None:
-        # A map task that ran twice is observed twice, so that only a pass of its own can tell.
-        expected = sum_rows(prepared.df, names)
-    if found != expected:
-        raise NotReproducibleError(prepared.table.name, str(expected), str(found))
+    with phases.of_spark("checking"):
+        files = staged_files(folder)
+        found = staged_sums(df, names, folder) if len(files) else RowSums(0, 0)
+        if found != expected and planned.sums is None:
+            # A map task that ran twice is observed twice, so that only a pass of its own can tell.
+            expected = sum_rows(prepared.df, names)
+    if found != expected or planned.rows not in (None, found.rows):
+        there = str(expected) if found != expected else f"{planned.rows:,} rows when counted"
+        raise NotReproducibleError(prepared.table.name, there, str(found))
     seconds = Seconds(planned.count_seconds, written_s - began_s, time.monotonic() - written_s)
     try:
         return write_report(df, planned.plan, prepared.partition_columns, files, found, seconds)

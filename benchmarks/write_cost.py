@@ -1,0 +1,124 @@
+"""What a checked write costs, beside Spark's own into the same partitions.
+
+    python benchmarks/write_cost.py [--quick] [--json FILE] [--runs N]
+
+1,000,000 rows in 99 partitions, from files. The peer is `df.repartition(key).write.partitionBy(key)`,
+which checks nothing. The sides take turns, so that whatever else the machine does falls on all; the
+ratio is the median over the turns.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from common import Result, arguments, console, write_json
+from pyspark.sql import functions as F
+from rich import box
+from rich.table import Table as RichTable
+from writes import place_of_work
+
+from windrow.cli.consoles import show
+from windrow.cli.progress import counting
+from windrow.demo.session import require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "write_cost"
+PARTITIONS = 99
+PEER = "Spark: repartition(key), partitionBy(key)"
+COUNTED, HISTORY = "client.write", 'client.write, counts="history"'
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Write 99 partitions, checked and unchecked.")
+    given = parser.parse_args()
+    require_java()
+    row_count = 100_000 if given.quick else 1_000_000
+    runs = 2 if given.quick else max(given.runs, 5)
+    seconds: dict[str, list[float]] = {}
+    steps: dict[str, list[str]] = {}
+    with place_of_work(given.data) as (spark, client, folder):
+        rows = _rows(spark, folder / "rows", row_count)
+        client.register_table("bench.cost", str(folder / "table"), partition_columns={"k": "int"})
+
+        def spark_alone() -> str:
+            rows.repartition("k").write.partitionBy("k").parquet(str(folder / "peer"))
+            shutil.rmtree(folder / "peer")
+            return ""
+
+        def checked(counts: str | None) -> Callable[[], str]:
+            def write() -> str:
+                report = client.write(
+                    rows, "bench.cost", "overwrite", counts=counts, target_rows=row_count
+                )
+                return (
+                    f"count {report.count_seconds:.2f} s, write {report.write_seconds:.2f} s, "
+                    f"check {report.check_seconds:.2f} s, commit {report.commit_seconds:.2f} s"
+                )
+
+            return write
+
+        ways = {PEER: spark_alone, COUNTED: checked(None), HISTORY: checked("history")}
+        with counting(console, "Writing in turns", (runs + 1) * len(ways)) as progress:
+            for turn in range(runs + 1):
+                for way, write in ways.items():
+                    began = time.perf_counter()
+                    said = write()
+                    if turn:
+                        # In the first turn, classes are loaded and compiled.
+                        seconds.setdefault(way, []).append(time.perf_counter() - began)
+                        steps.setdefault(way, []).append(said)
+                    progress.advance()
+    show(_table(row_count, seconds))
+    for way in (COUNTED, HISTORY):
+        console.print(f"{way}, last turn: {steps[way][-1]}", style="dim")
+    if given.json is not None:
+        results = [
+            Result(
+                case=f"{row_count:,} rows, {PARTITIONS} partitions: {way}",
+                metric="time",
+                unit="s",
+                windrow=median(seconds[way]),
+                peer=PEER,
+                peer_value=median(seconds[PEER]),
+            )
+            for way in (COUNTED, HISTORY)
+        ]
+        write_json(given.json, NAME, results, quick=given.quick, seconds=seconds, steps=steps)
+
+
+def _rows(spark: SparkSession, folder: Path, count: int) -> DataFrame:
+    made = spark.range(count).select(
+        "id",
+        F.sha2(F.col("id").cast("string"), 256).alias("name"),
+        (F.col("id") * 0.37 % 1000).alias("amount"),
+        F.timestamp_seconds(F.lit(1_700_000_000) + F.col("id")).alias("at"),
+        (F.xxhash64("id") % 50_000).alias("user"),
+        F.pmod(F.xxhash64(F.col("id") + 1), F.lit(PARTITIONS)).cast("int").alias("k"),
+    )
+    made.repartition(8).write.parquet(str(folder))
+    return spark.read.parquet(str(folder))
+
+
+def _table(row_count: int, seconds: dict[str, list[float]]) -> RichTable:
+    table = RichTable(
+        title=f"{row_count:,} rows in {PARTITIONS} partitions", box=box.SIMPLE_HEAD, title_style=""
+    )
+    table.add_column("")
+    for head in ("median", "least", "beside Spark"):
+        table.add_column(head, justify="right")
+    for way, taken in seconds.items():
+        ratios = [mine / peer for mine, peer in zip(taken, seconds[PEER], strict=True)]
+        table.add_row(way, f"{median(taken):.2f} s", f"{min(taken):.2f} s", f"{median(ratios):.2f}")
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What a write shows of how far it is, and which passes over its rows it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import windrow
+from windrow.spark.writing.lineage import lineage_of
+
+pytestmark = pytest.mark.spark
+
+_GROUP = "spark.jobGroup.id"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+        client.register_table("t", str(tmp_path / "t"), partition_columns={"key": "int"})
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("progress", "is_terminal", "shown"),
+    [(None, True, True), (None, False, False), (False, True, False), (True, False, True)],
+)
+def test_a_write_shows_its_phases_in_a_terminal_or_where_it_is_told_to(
+    spark: SparkSession,
+    client: windrow.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    progress: bool | None,
+    is_terminal: bool,
+    shown: bool,
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1" if is_terminal else "0")
+    rows = spark.range(100).selectExpr("id", "cast(id % 3 AS int) AS key")
+    spark.sparkContext.setLocalProperty(_GROUP, "mine" if is_terminal else "")
+
+    client.write(rows, "t", target_rows=50, progress=progress)
+
+    err = capsys.readouterr().err
+    for phase in ("counting", "writing", "checking", "moving"):
+        assert (f"t: {phase}" in err) is shown
+    # A caller may cancel jobs by it.
+    assert spark.sparkContext.getLocalProperty(_GROUP) == ("mine" if is_terminal else "")
+
+
+@pytest.mark.parametrize(
+    ("made", "repeatable"),
+    [
+        (lambda df: df, True),
+        (lambda df: df.withColumn("now", F.current_timestamp()), True),
+        (lambda df: df.join(df.groupBy("key").agg(F.sum("id").alias("n")), "key"), True),
+        (lambda df: df.mapInPandas(lambda batches: batches, df.schema).localCheckpoint(), True),
+        (lambda df: df.where(F.rand() < 0.5), False),
+        (lambda df: df.where(F.udf(lambda number: number > 1, "boolean")("id")), False),
+        (lambda df: df.where(F.udf(lambda number: number > 1, "boolean")("id")).select("key"), False),
+        (lambda df: df.withColumn("x", F.udf(lambda n: n, "bigint")("id")).drop("x"), False),
+        (lambda df: df.withColumn("x", F.udf(lambda n: n, "bigint")("id")), False),
+        (lambda df: df.mapInPandas(lambda batches: batches, df.schema), False),
+        (lambda df: df.dropDuplicates(["key"]), False),
+        (lambda df: df.limit(3), False),
+        (lambda df: df.sample(0.5), False),
+        (lambda df: df.rdd.map(lambda row: row).toDF(df.schema), False),
+    ],
+)  # fmt: skip
+def test_rows_are_hashed_while_they_are_counted_only_where_they_may_be_others_when_written(
+    spark: SparkSession,
+    tmp_path: Path,
+    made: Callable[[DataFrame], DataFrame],
+    repeatable: bool,
+) -> None:
+    spark.range(9).selectExpr("id", "id % 3 AS key").write.parquet(str(tmp_path / "rows"))
+    df = made(spark.read.parquet(str(tmp_path / "rows")))
+
+    assert lineage_of(df).is_repeatable is repeatable
+
+
+def test_what_windrow_reads_is_not_hashed_twice(
+    spark: SparkSession, client: windrow.Client
+) -> None:
+    rows = spark.range(100).selectExpr("id", "cast(id % 3 AS int) AS key")
+    client.write(rows, "t", target_rows=50)
+
+    assert lineage_of(client.read(spark, "t").where("id > 3")).is_repeatable
+
+
+def test_a_column_of_the_time_of_the_query_is_written(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    rows = spark.range(100).selectExpr("id", "now() AS at", "cast(id % 3 AS int) AS key")
+
+    assert client.write(rows, "t", target_rows=50).rows == 100
+    assert client.read(spark, "t").select("at").distinct().count() == 1
