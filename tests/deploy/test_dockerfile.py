@@ -6,6 +6,8 @@ not copied, or a package that only the tests' extras bring, is missed as it woul
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -65,26 +67,47 @@ class Image:
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     """Do what the build stage does, in folders of this test."""
-    root = tmp_path_factory.mktemp("image")
-    source, venv = root / "source", root / "venv"
+    source = tmp_path_factory.mktemp("image") / "source"
     included = _context()
-    for instruction, words in stages()[0]:
-        if instruction == "COPY":
-            *origins, target = words.split()
-            for origin in origins:
-                _copy(origin, source / target, included)
-        elif instruction == "RUN":
-            subprocess.run(
-                ["sh", "-c", words.replace(_VENV, str(venv))],
-                cwd=source,
-                env=_bare() | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-                check=True,
-                stdout=subprocess.DEVNULL,
-                timeout=600,
-            )
-    return Image(venv)
+    with _environment() as venv:
+        for instruction, words in stages()[0]:
+            if instruction == "COPY":
+                *origins, target = words.split()
+                for origin in origins:
+                    _copy(origin, source / target, included)
+            elif instruction == "RUN":
+                subprocess.run(
+                    ["sh", "-c", words.replace(_VENV, str(venv))],
+                    cwd=source,
+                    env=_bare() | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+                    check=True,
+                    stdout=subprocess.DEVNULL,
+                    timeout=600,
+                )
+        yield Image(venv)
+
+
+@contextmanager
+def _environment() -> Iterator[Path]:
+    """Yield where to install: as empty as the image's, but for packages that it would have anyway.
+
+    They are kept from run to run, for as long as nothing that says which they are changes.
+    """
+    told = [(ROOT / name).read_text() for name in ("Dockerfile", "pyproject.toml")]
+    key = hashlib.sha256("\0".join([*told, sys.version]).encode()).hexdigest()
+    kept = ROOT / ".venv-image"
+    kept.mkdir(exist_ok=True)
+    # Two runs of tests may come here at once.
+    with (kept / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for folder in kept.iterdir():
+            if folder.is_dir() and folder.name != key:
+                shutil.rmtree(folder)
+        for path in kept.glob("*/lib/python*/site-packages/windrow*"):
+            shutil.rmtree(path)
+        yield kept / key
 
 
 def test_the_dockerfile_passes_its_linter() -> None:
