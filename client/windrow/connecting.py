@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from pathlib import Path
@@ -11,21 +10,12 @@ import httpx
 
 from windrow.client import Client
 from windrow.errors import WindrowError
+from windrow.installed import require_service
 from windrow.transport import Transport
 
 # Planning a large table takes seconds; connecting takes none.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _TOKEN_VARIABLE = "WINDROW_TOKEN"
-
-
-class ServiceNotInstalledError(WindrowError):
-    """The coordinator's own packages are missing here."""
-
-    def __str__(self) -> str:
-        return (
-            "the coordinator is not installed here: pip install 'windrow-spark[service]', "
-            "or '.[service]' in a clone"
-        )
 
 
 class InvalidTokenError(WindrowError):
@@ -102,13 +92,3 @@ def _authorization(token: str | None) -> dict[str, str]:
     if not re.fullmatch("[!-~]+", sent):
         raise InvalidTokenError
     return {"Authorization": f"Bearer {sent}"}
-
-
-def require_service() -> None:
-    """Make sure that the coordinator's packages are here.
-
-    Raises:
-        ServiceNotInstalledError: They are not.
-    """
-    if importlib.util.find_spec("fastapi") is None:
-        raise ServiceNotInstalledError

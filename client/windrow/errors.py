@@ -24,7 +24,10 @@
 
 from __future__ import annotations
 
-from windrow.models import Problem
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from windrow.models import Problem
 
 
 class WindrowError(Exception):

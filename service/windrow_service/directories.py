@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from windrow.files.chunks import MAX_FOOTER_BYTES
+from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory

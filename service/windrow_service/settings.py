@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from windrow.files.chunks import MAX_FOOTER_BYTES
+from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow_service.store.database import server_url
 
 # Not the colons of URIs: before "//", and before a port.

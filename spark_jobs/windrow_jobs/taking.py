@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 
 from windrow import files
 from windrow.files.assemble import footer_columns
-from windrow.files.chunks import MAX_FOOTER_BYTES, FooterGroup, joined
+from windrow.files.chunks import FooterGroup, joined
 from windrow.files.entries import LISTING_SCHEMA, in_folders, unescape, without_empty
 from windrow.files.errors import FileChangedError, InventoryError, LocationError
 from windrow.files.errors import UnreadableFileError as UnreadableError
+from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.remote import is_remote
 from windrow.files.schema import ColumnNames, FileSchema, check_declared, merge_schemas
 from windrow.files.sinks import keep_committed

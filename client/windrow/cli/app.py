@@ -12,24 +12,8 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from windrow.cli import (
-    advise,
-    agent,
-    cache,
-    compact,
-    db,
-    demo,
-    explain,
-    plans,
-    serve,
-    snapshots,
-    tables,
-    token,
-    worker,
-    write_plan,
-    writes,
-)
 from windrow.cli.completion import InstallCompletion, ShowCompletion
+from windrow.cli.homes import Commands
 from windrow.cli.remedies import in_commands
 from windrow.errors import ProblemError, WindrowError
 
@@ -39,29 +23,13 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="windrow",
+    cls=Commands,
     help="Split grouping plans for tables of many small files, read on Spark.",
     # Its own options know no shell but one that they are run from.
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("serve")(serve.serve)
-app.add_typer(demo.app, name="demo")
-tables.app.command("import")(snapshots.import_inventory)
-tables.app.command("snapshots")(snapshots.list_snapshots)
-tables.app.command("expire")(snapshots.expire)
-app.add_typer(tables.app, name="table")
-app.add_typer(cache.app, name="cache")
-worker.app.command("run")(agent.run)
-app.add_typer(worker.app, name="worker")
-app.add_typer(db.app, name="db")
-app.add_typer(token.app, name="token")
-app.command("plan")(plans.plan)
-app.command("explain")(explain.explain)
-app.add_typer(writes.app, name="write")
-app.command("write-plan")(write_plan.write_plan)
-app.command("compact")(compact.compact)
-app.command("advise")(advise.advise)
 
 
 def _show_version(asked: bool) -> None:

@@ -9,8 +9,8 @@ import typer
 from windrow.cli.consoles import show, show_json
 from windrow.cli.options import AsJson, StateDir
 from windrow.cli.render import message
-from windrow.connecting import require_service
 from windrow.errors import WindrowError
+from windrow.installed import require_service
 
 app = typer.Typer(help="Look after the coordinator's database.", invoke_without_command=True)
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.models import TABLE_NAME_PATTERN
 from windrow.sizes import parse_size
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -22,6 +21,9 @@ def table_name(text: str) -> str:
     Raises:
         typer.BadParameter: It is not one.
     """
+    # Only commands about tables need what travels to the coordinator.
+    from windrow.models import TABLE_NAME_PATTERN
+
     if not re.fullmatch(TABLE_NAME_PATTERN, text):
         raise typer.BadParameter(
             f"{text!r} is not a table name: use letters, digits, '_' and '-', with up to two dots, "

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from windrow.cli.histogram import SizeBin, file_sizes, size_bins
-from windrow.models import (
-    Column,
-    Plan,
-    PlanSummary,
-    PublishedSnapshot,
-    RefreshStatus,
-    SnapshotInfo,
-    SortColumn,
-    TableInfo,
-)
-from windrow.plans import SplitPlan
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from windrow.cli.histogram import SizeBin
+    from windrow.models import (
+        Column,
+        Plan,
+        PlanSummary,
+        PublishedSnapshot,
+        RefreshStatus,
+        SnapshotInfo,
+        SortColumn,
+        TableInfo,
+    )
+    from windrow.plans import SplitPlan
 
 BAR_CELLS = 40
 DASH = "\N{EN DASH}"
@@ -77,6 +79,9 @@ def histogram(bins: Sequence[SizeBin], style: str = "cyan") -> Table:
 
 def plan_picture(plan: SplitPlan) -> RenderableType:
     """Draw the sizes of a plan's files, and of the groups that they became."""
+    # Commands that show no sizes start in half the time without these.
+    from windrow.cli.histogram import file_sizes
+
     files, groups = file_sizes(plan.groups), plan.groups["size_bytes"]
     return Group(
         picture("Files before", "file", files, "red"),
@@ -86,6 +91,10 @@ def plan_picture(plan: SplitPlan) -> RenderableType:
 
 def picture(title: str, noun: str, sizes: pa.Array | pa.ChunkedArray, style: str) -> RenderableType:
     """Draw how many of these sizes, in bytes, there are of each power of two."""
+    import pyarrow.compute as pc
+
+    from windrow.cli.histogram import size_bins
+
     if len(sizes) == 0:
         return Text(f"{title}: none", "bold")
     plural = noun if len(sizes) == 1 else f"{noun}s"

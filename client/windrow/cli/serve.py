@@ -15,8 +15,8 @@ import typer
 
 from windrow.cli.consoles import show
 from windrow.cli.render import serving
-from windrow.connecting import require_service
 from windrow.errors import WindrowError
+from windrow.installed import require_service
 
 
 class ServeError(WindrowError):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import snapshots
 from windrow.cli.consoles import error_console, show, show_json
 from windrow.cli.options import (
     DEFAULT_URL,
@@ -216,3 +217,8 @@ def delete(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> 
         show_json({"deleted": name})
     else:
         show(message(f"{name} is forgotten; its files stay"))
+
+
+app.command("import")(snapshots.import_inventory)
+app.command("snapshots")(snapshots.list_snapshots)
+app.command("expire")(snapshots.expire)

@@ -16,8 +16,8 @@ from rich.text import Text
 from windrow.cli.consoles import error_console, show, show_json
 from windrow.cli.options import AsJson, StateDir, duration
 from windrow.cli.render import DASH, message
-from windrow.connecting import require_service
 from windrow.errors import WindrowError
+from windrow.installed import require_service
 
 if TYPE_CHECKING:
     from windrow_service.usecases.access_ports import Token

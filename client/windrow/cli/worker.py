@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli import agent
 from windrow.cli.cache_render import worker_list
 from windrow.cli.consoles import show, show_json
 from windrow.cli.options import DEFAULT_URL, AsJson, Url
@@ -48,3 +49,6 @@ def forget(worker_id: WorkerId, url: Url = DEFAULT_URL, as_json: AsJson = False)
         show_json({"forgotten": worker_id})
     else:
         show(message(f"{worker_id} is forgotten"))
+
+
+app.command("run")(agent.run)

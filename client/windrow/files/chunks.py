@@ -23,12 +23,10 @@ from windrow.files.bounds import (
     writer_sees_nan,
 )
 from windrow.files.calendars import has_calendar, is_certain, widened
+from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.meanings import told_by_spark
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
-
-# 2,000 columns of 350 row groups with statistics. One that large is parsed to a gigabyte.
-MAX_FOOTER_BYTES = 64 * 2**20
 
 _TAIL_BYTES = 64 * 1024
 # Longer ones are read one at a time.

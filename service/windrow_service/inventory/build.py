@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
 from windrow.files.assemble import footer_columns
-from windrow.files.chunks import MAX_FOOTER_BYTES
 from windrow.files.entries import ScanFolder, in_folders
+from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import (
     ColumnNames,
     FileSchema,

@@ -122,6 +122,21 @@ def test_ctrl_c_while_commands_are_imported_ends_it_without_a_traceback(
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "windrow: stopped\n")
 
 
+def test_tokens_are_made_without_what_plans_and_reads_need(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from windrow.cli.app import run\n"
+        f"run(['token', 'create', 'me', '--scope', 'read', '--state-dir', {str(tmp_path)!r}])\n"
+        "print(sorted({'fastapi', 'httpx', 'windrow.models', 'windrow.client'} & {*sys.modules}))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_serve_on_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

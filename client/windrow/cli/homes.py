@@ -1,0 +1,67 @@
+"""Where each command lives; it is imported when it is asked for, or to be listed in a help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+# In the order of `windrow --help`: the module, and a function or a group of commands in it.
+_HOMES = {
+    "serve": ("serve", "serve"),
+    "plan": ("plans", "plan"),
+    "explain": ("explain", "explain"),
+    "write-plan": ("write_plan", "write_plan"),
+    "compact": ("compact", "compact"),
+    "advise": ("advise", "advise"),
+    "demo": ("demo", "app"),
+    "table": ("tables", "app"),
+    "cache": ("cache", "app"),
+    "worker": ("worker", "app"),
+    "db": ("db", "app"),
+    "token": ("token", "app"),
+    "write": ("writes", "app"),
+}
+
+
+class Commands(TyperGroup):
+    """The commands of `windrow`."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands: Any = _Loaded()
+
+
+class _Loaded(Mapping[str, Any]):
+    """Commands by name, each made when it is first looked up."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            module, attribute = _HOMES[name]
+            found = getattr(import_module(f"windrow.cli.{module}"), attribute)
+            # What a parser makes of one command depends on the parser that it is a part of.
+            parent = typer.Typer(rich_markup_mode=None, add_completion=False)
+            parent.callback()(_nothing)
+            if isinstance(found, typer.Typer):
+                parent.add_typer(found, name=name)
+            else:
+                parent.command(name)(found)
+            made: Any = get_command(parent)
+            self._made[name] = made.commands[name]
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+def _nothing() -> None: ...
