@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, Literal
 from urllib.parse import quote
 
+from windrow.arguments import checked
 from windrow.errors import CacheSqlError, NotFoundError
 from windrow.models import (
     CacheRule,
@@ -63,8 +64,9 @@ class CacheCalls:
             max_bytes: Most bytes that it makes cacheable, also as text such as `"500GB"`; the
                 files last in the order of their paths come first.
         """
-        definition = CacheRuleDefinition.model_validate(
-            {"filter": filter, "expires_at": expires_at, "max_bytes": max_bytes}
+        definition = checked(
+            CacheRuleDefinition,
+            {"filter": filter, "expires_at": expires_at, "max_bytes": max_bytes},
         )
         path = _rule_path(table, rule_name(definition.filter) if rule is None else rule)
         answer = self._transport.call("PUT", path, body=definition.model_dump_json())

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import httpx
 
+from windrow.arguments import checked
 from windrow.caching import CacheCalls
 from windrow.compacting import CompactionCalls
 from windrow.errors import RefreshFailedError, error_of
@@ -124,7 +125,8 @@ class Client(
             bloom_columns: Columns that each refresh builds Bloom filters for, so that `=` and
                 `IN` find the few files that hold a value.
         """
-        definition = TableDefinition.model_validate(
+        definition = checked(
+            TableDefinition,
             {
                 "location": location,
                 "format": format,
@@ -136,7 +138,7 @@ class Client(
                     for column in sort_columns
                 ],
                 "bloom_columns": bloom_columns,
-            }
+            },
         )
         answer = self._transport.call("PUT", table_path(name), body=definition.model_dump_json())
         return read_answer(TableInfo, answer)
@@ -254,7 +256,8 @@ class Client(
         Raises:
             IncompletePlanError: The groups did not arrive whole.
         """
-        request = PlanRequest.model_validate(
+        request = checked(
+            PlanRequest,
             {
                 "table": table,
                 "filter": filter,
@@ -263,10 +266,10 @@ class Client(
                 "limit": limit,
                 "max_staleness": max_staleness,
                 "reuse": reuse,
-                "options": PlanOptions.model_validate(options),
+                "options": checked(PlanOptions, options, PlanRequest.model_fields),
                 # The groups follow as Arrow, all at once.
                 "page_size": 0,
-            }
+            },
         )
         answer = self._transport.call(
             "POST", "/plans", body=request.model_dump_json(), headers=_PATIENT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from windrow.arguments import checked
 from windrow.models import CompactionPlan, CompactionRequest, TableAdvice
 from windrow.sizes import parse_size
 from windrow.transport import Transport, read_answer, table_path
@@ -38,8 +39,9 @@ class CompactionCalls:
             **options: See `windrow.models.CompactionRequest`, for example
                 `target_file_size="256MB"` or `min_files=10`.
         """
-        request = CompactionRequest.model_validate(
-            {"filter": filter, "snapshot_id": snapshot_id, "with_paths": with_paths, **options}
+        request = checked(
+            CompactionRequest,
+            {"filter": filter, "snapshot_id": snapshot_id, "with_paths": with_paths, **options},
         )
         path = f"{table_path(table)}/compaction-plans"
         while True:

@@ -4,6 +4,7 @@
   + CoordinatorUnreachableError
   + IncompletePlanError
   + UnsupportedAnswerError
+  + InvalidArgumentError          a parameter that cannot be, or that there is not
   + CacheSqlError                 SQL text about caches that is not supported
   + ProblemError                  the coordinator answered with an RFC 9457 problem
     - NotFoundError               table, snapshot, plan, refresh, page, cache rule or worker; or a
@@ -64,6 +65,22 @@ class IncompletePlanError(WindrowError):
 
 class UnsupportedAnswerError(WindrowError):
     """The coordinator's answer is not one that this client understands."""
+
+
+class InvalidArgumentError(WindrowError, ValueError):
+    """What was passed cannot be; nothing was sent.
+
+    Attributes:
+        argument: The parameter; below it, fields and positions after dots.
+    """
+
+    def __init__(self, argument: str, reason: str) -> None:
+        super().__init__(argument, reason)
+        self.argument = argument
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class CacheSqlError(WindrowError):

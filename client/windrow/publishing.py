@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow.arguments import checked
 from windrow.models import (
     ExpiredSnapshots,
     PublishedSnapshot,
@@ -122,9 +123,9 @@ class SnapshotCalls:
             keep_last: So many of the newest stay; as the coordinator is set up by default.
             max_age: Younger ones stay; as the coordinator is set up by default.
         """
-        expiry = SnapshotExpiry(
-            keep_last=keep_last,
-            max_age_seconds=None if max_age is None else int(max_age.total_seconds()),
+        max_age_seconds = None if max_age is None else int(max_age.total_seconds())
+        expiry = checked(
+            SnapshotExpiry, {"keep_last": keep_last, "max_age_seconds": max_age_seconds}
         )
         path = f"{table_path(name)}/snapshots/expire"
         answer = self._transport.call("POST", path, body=expiry.model_dump_json())

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta, timezone
 
 import httpx
 import pytest
-from pydantic import ValidationError
 
 import windrow
-from windrow.errors import CacheSqlError, InvalidRequestError, NotFoundError
+from windrow.errors import CacheSqlError, InvalidArgumentError, InvalidRequestError, NotFoundError
 
 RECENT = "ds >= '2026-11-02'"
 TREE = {"op": "ge", "column": "ds", "value": "2026-11-02"}
@@ -78,7 +77,7 @@ def test_figures_and_workers_are_told(
 def test_what_is_wrong_is_said_before_or_by_the_coordinator(
     client: windrow.Client, events: str
 ) -> None:
-    with pytest.raises(ValidationError, match="timezone"):
+    with pytest.raises(InvalidArgumentError, match="timezone"):
         client.cache_table(events, RECENT, expires_at=datetime(2099, 1, 1))  # noqa: DTZ001
     with pytest.raises(InvalidRequestError, match="'id' cannot be in a cache rule"):
         client.cache_table(events, "id = 5")

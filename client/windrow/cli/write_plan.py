@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.arguments import checked
 from windrow.cli.consoles import show, show_json
 from windrow.cli.counts import read_counts
 from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url, byte_size
@@ -100,8 +101,8 @@ def write_plan(
             "max_files": max_files,
             "compare": compare,
         }
-        request = WritePlanRequest.model_validate(
-            {name: value for name, value in given.items() if value is not None}
+        request = checked(
+            WritePlanRequest, {name: value for name, value in given.items() if value is not None}
         )
         plan = client.write_plan(request)
     if as_json:

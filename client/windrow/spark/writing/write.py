@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 
+from windrow.arguments import checked
 from windrow.client import Client
 from windrow.errors import ProblemError
 from windrow.models import (
@@ -120,9 +121,7 @@ class _Prepared:
     def of(
         cls, table: TableInfo, df: DataFrame, mode: WriteMode, options: Mapping[str, Any]
     ) -> _Prepared:
-        request = WritePlanRequest.model_validate(
-            {"compare": False, **options, "table": table.name}
-        )
+        request = checked(WritePlanRequest, {"compare": False, **options, "table": table.name})
         rows = fitted(df, table, mode)
         columns = partition_columns_of(table)
         names = [column.name for column in columns]

@@ -1,0 +1,60 @@
+"""What a caller passes to the client, checked; errors name the parameter and what it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from windrow.errors import InvalidArgumentError
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+_MAX_SHOWN_CHARACTERS = 60
+
+
+def checked(model: type[AnyModel], given: Mapping[str, Any], also: Iterable[str] = ()) -> AnyModel:
+    """Return the model of what was passed.
+
+    Args:
+        model: What the coordinator is sent.
+        given: Values by the names of parameters.
+        also: Other parameters that the caller may have meant.
+
+    Raises:
+        InvalidArgumentError: A value cannot be, or no parameter has the name.
+    """
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        names = [*model.model_fields, *also]
+        found = error.errors(include_url=False)
+        reasons = [_reason(issue, names) for issue in found]
+        raise InvalidArgumentError(_name(found[0]), "; ".join(reasons)) from None
+
+
+def _name(issue: ErrorDetails) -> str:
+    return ".".join(str(part) for part in issue["loc"])
+
+
+def _reason(issue: ErrorDetails, names: list[str]) -> str:
+    name = _name(issue)
+    if issue["type"] == "extra_forbidden":
+        return f"there is no parameter {name!r}{_meant(name, names)}"
+    if not name:
+        return issue["msg"].removeprefix("Value error, ")
+    wanted = issue["msg"].replace("Input should be", "it must be").removeprefix("Value error, ")
+    value = repr(issue["input"])
+    if len(value) > _MAX_SHOWN_CHARACTERS:
+        value = f"{value[: _MAX_SHOWN_CHARACTERS - 3]}..."
+    meant = ""
+    if issue["type"] in ("literal_error", "enum"):
+        meant = _meant(str(issue["input"]), issue["ctx"]["expected"].split("'")[1::2])
+    return f"{name}={value}: {wanted}{meant}"
+
+
+def _meant(text: str, known: Iterable[str]) -> str:
+    close = get_close_matches(text, list(known), n=1)
+    return f": did you mean {close[0]!r}?" if close else ""
