@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import select
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from tests.support.servers import running
+from tests.support.servers import running, serving
+from windrow_service.bootstrap import build_app
 from windrow_service.settings import LimitSettings, Settings
 
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: x\r\n"
@@ -189,18 +194,48 @@ def test_idle_connections_make_room_for_those_that_ask(url: str, connections: Ex
     assert _is_hung_up_on(idle[0])
 
 
-def test_connections_that_all_work_are_left_alone(url: str, connections: ExitStack) -> None:
-    busy = [connections.enter_context(connect(url)) for _ in range(MOST)]
-    for connection in busy:
-        connection.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 20000\r\n\r\n")
-        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+def test_half_sent_bodies_make_room_for_those_that_ask(
+    tmp_path: Path, connections: ExitStack
+) -> None:
+    limits = LimitSettings(max_connections=MOST, body_timeout=timedelta(minutes=10))
+    with running(Settings(state_dir=tmp_path, limits=limits)) as url:
+        begun = [connections.enter_context(connect(url)) for _ in range(MOST)]
+        for connection in begun:
+            connection.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 20000\r\n\r\n")
+            assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
 
-    status, problem = answer_to(url, LIVE + b"\r\n")
+        # Each is given a second to send on.
+        while not is_live(url):
+            time.sleep(0.1)
+
+        readable, _, _ = select.select(begun, [], [], 0)
+        assert len(readable) == 1
+        assert _is_hung_up_on(readable[0])
+
+
+def test_connections_that_all_work_are_left_alone(tmp_path: Path, connections: ExitStack) -> None:
+    settings = Settings(state_dir=tmp_path, limits=LimitSettings(max_connections=MOST))
+    app = build_app(settings)
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    @app.get("/hold", include_in_schema=False)
+    async def hold() -> None:
+        begun.release()
+        while not go_on.is_set():
+            await asyncio.sleep(0.01)
+
+    with serving(app, settings) as url:
+        busy = [connections.enter_context(connect(url)) for _ in range(MOST)]
+        for connection in busy:
+            connection.sendall(b"GET /hold HTTP/1.1\r\nHost: x\r\n\r\n")
+            begun.acquire()
+
+        status, problem = answer_to(url, LIVE + b"\r\n")
+        go_on.set()
+        answers = [connection.recv(65_536) for connection in busy]
 
     assert (status, problem["type"]) == (503, "urn:windrow:problem:too-many-connections")
-    for connection in busy:
-        connection.sendall(b"[" + b" " * 19_998 + b"]")
-    assert {read_answer(connection)[0] for connection in busy} == {422}
+    assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
 
 
 def _is_hung_up_on(connection: socket.socket) -> bool:

@@ -41,7 +41,7 @@ class ConnectionLimits:
 
     Attributes:
         max_connections: At the same time. One more takes the place of the one that has longest
-            sent no whole request, or is refused if there is none.
+            sent no whole request, or whose body comes slowest, or is refused if all are at work.
         max_head_bytes: Of the request line and all headers.
         max_headers: Number of headers.
         head_timeout_s: From the first byte, or from the connection, to the end of the head.
@@ -197,18 +197,33 @@ class _BoundedHttp(HttpToolsProtocol):
         )
 
     def _make_room(self) -> bool:
-        """Close the connection that waits longest for a request; tell whether one does."""
-        waiting = [
+        """Close the connection that keeps this side waiting most; tell whether one does.
+
+        First those without a whole request, the one that has waited longest; then those whose
+        bodies come too slowly, the one that has the least patience left.
+        """
+        others = [
             other
             for other in self.connections
-            if isinstance(other, _BoundedHttp) and other is not self and other._is_idle()
+            if isinstance(other, _BoundedHttp) and other is not self
         ]
-        if waiting:
-            min(waiting, key=lambda other: other._waits_since).transport.abort()
-        return bool(waiting)
+        idle = [other for other in others if other._is_idle()]
+        slow = [other for other in others if other._is_slow()]
+        if idle:
+            min(idle, key=lambda other: other._waits_since).transport.abort()
+        elif slow:
+            min(slow, key=lambda other: other._patience_s).transport.abort()
+        return bool(idle or slow)
 
     def _is_idle(self) -> bool:
         return not self._under_way and not self.transport.is_closing()
+
+    def _is_slow(self) -> bool:
+        return (
+            self._expects is _Expects.BODY
+            and self._patience_s < self.limits.body_timeout_s
+            and not self.transport.is_closing()
+        )
 
     # --- deadlines
 
