@@ -199,8 +199,8 @@ class _BoundedHttp(HttpToolsProtocol):
     def _make_room(self) -> bool:
         """Close the connection that keeps this side waiting most; tell whether one does.
 
-        First those without a whole request, the one that has waited longest; then those whose
-        bodies come too slowly, the one that has the least patience left.
+        First those without a whole request, the one that has waited longest; then those in the
+        middle of a body, the one that comes slowest.
         """
         others = [
             other
@@ -208,22 +208,19 @@ class _BoundedHttp(HttpToolsProtocol):
             if isinstance(other, _BoundedHttp) and other is not self
         ]
         idle = [other for other in others if other._is_idle()]
-        slow = [other for other in others if other._is_slow()]
+        sending = [other for other in others if other._is_sending()]
         if idle:
             min(idle, key=lambda other: other._waits_since).transport.abort()
-        elif slow:
-            min(slow, key=lambda other: other._patience_s).transport.abort()
-        return bool(idle or slow)
+        elif sending:
+            slowest = min(sending, key=lambda other: (other._patience_s, other._body_bytes))
+            slowest.transport.abort()
+        return bool(idle or sending)
 
     def _is_idle(self) -> bool:
         return not self._under_way and not self.transport.is_closing()
 
-    def _is_slow(self) -> bool:
-        return (
-            self._expects is _Expects.BODY
-            and self._patience_s < self.limits.body_timeout_s
-            and not self.transport.is_closing()
-        )
+    def _is_sending(self) -> bool:
+        return self._expects is _Expects.BODY and not self.transport.is_closing()
 
     # --- deadlines
 
