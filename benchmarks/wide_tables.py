@@ -1,0 +1,111 @@
+"""How refreshing, publishing and planning grow with columns: CPU time per column and file.
+
+    python benchmarks/wide_tables.py [--quick] [--json FILE]
+
+One process, on files that are copies of one: 20 columns against 2,000 of as many files. The peer
+is the table of 20 columns; a ratio below 1/3 would say that wide tables cost more than they should.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from common import Result, arguments, console, write_json
+from rich.table import Table
+
+from windrow.files.chunks import read_chunk
+from windrow.publishing import inventory_stream
+from windrow_service.inventory import take_inventory
+from windrow_service.inventory.arrow_streams import read_stream
+from windrow_service.inventory.manifests import cut_files, decode_manifest
+from windrow_service.inventory.published import accept_inventory
+from windrow_service.planner.bounds import Inventory
+
+NARROW, WIDE = 20, 2_000
+_MAX_BYTES = 2**32
+Made = TypeVar("Made")
+
+
+def main() -> None:
+    """Measure, print a table, and write the JSON if asked to."""
+    given = arguments(__doc__ or "").parse_args()
+    files = 100 if given.quick else 1_000
+    wide_columns = 400 if given.quick else WIDE
+    narrow = _microseconds(NARROW, files)
+    wide = _microseconds(wide_columns, files)
+    table = Table("step", f"{NARROW} columns, µs", f"{wide_columns:,} columns, µs", "times")
+    for step, us in wide.items():
+        table.add_row(step, f"{narrow[step]:.2f}", f"{us:.2f}", f"{us / narrow[step]:.2f}")
+    console.print(table)
+    if given.json:
+        results = [
+            Result(
+                case=f"{wide_columns:,} columns, {files:,} files: {step}",
+                metric="CPU time per column and file",
+                unit="µs",
+                windrow=us,
+                peer=f"Windrow, {NARROW} columns",
+                peer_value=narrow[step],
+            )
+            for step, us in wide.items()
+        ]
+        write_json(given.json, "wide_tables", results)
+
+
+def _microseconds(columns: int, files: int) -> dict[str, float]:
+    """Return the CPU time of each step, per column and file."""
+    spent: dict[str, float] = {}
+
+    def timed(step: str, work: Callable[[], Made]) -> Made:
+        began_s = time.process_time()
+        made = work()
+        spent[step] = (time.process_time() - began_s) / columns / files * 1e6
+        return made
+
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        _write(folder, columns, files)
+        listed = sorted(path.name for path in folder.iterdir())
+        stats = [(folder / name).stat() for name in listed]
+        sizes, times = [one.st_size for one in stats], [one.st_mtime_ns for one in stats]
+        timed("footers", lambda: read_chunk(made, 0, listed, sizes, times))
+        # Footers are read in processes, whose time does not count here.
+        taken = timed("inventory", lambda: take_inventory(made))
+    manifests = timed("manifests", lambda: cut_files(taken.files))
+    bodies = [manifest.data or b"" for manifest in manifests]
+    timed("decoding", lambda: [decode_manifest(body) for body in bodies])
+    timed("bounds", lambda: Inventory(taken.files, evidence="statistics").bounds("c1"))
+    stream = inventory_stream(taken.files.drop(["partition"]))
+    sent = timed("stream", lambda: read_stream(stream, _MAX_BYTES))
+    timed(
+        "publish",
+        lambda: accept_inventory(
+            sent,
+            columns=taken.data_schema,
+            partition_types=None,
+            bucket_count=None,
+            previous=None,
+            max_bytes=_MAX_BYTES,
+        ),
+    )
+    return spent
+
+
+def _write(folder: Path, columns: int, files: int) -> None:
+    numbers, texts = pa.array([1, 2]), pa.array(["a", "b"])
+    table = pa.table({f"c{at}": numbers if at % 3 else texts for at in range(columns)})
+    first = folder / "0000.parquet"
+    pq.write_table(table, first)
+    for at in range(1, files):
+        shutil.copy(first, folder / f"{at:04d}.parquet")
+
+
+if __name__ == "__main__":
+    main()
