@@ -49,7 +49,7 @@ class Files:
         return read_whole(self._home, split.path, split.size_bytes, split.mtime_ns)
 
     def footer(self, split: Split) -> bytes:
-        """Return the end of a file; see `read_footer`. No cache takes a file in for that."""
+        """Return the end of a file, or more of it; see `read_footer`."""
         return read_footer(self._home, split.path, split.size_bytes, split.mtime_ns)
 
     @contextmanager
@@ -73,6 +73,7 @@ class CachedFiles(Files):
         self._table = spec.table
         self._location = spec.location
         self._prefix_length = len(spec.prefix)
+        self._max_buffered_bytes = spec.limits.max_buffered_file_bytes
 
     def close(self) -> None:
         """Note what was read."""
@@ -85,6 +86,12 @@ class CachedFiles(Files):
     def whole(self, split: Split) -> bytes:
         """See `Files.whole`."""
         return self._use.fetch(self._key(split), lambda: super(CachedFiles, self).whole(split))
+
+    def footer(self, split: Split) -> bytes:
+        """See `Files.footer`. The cache gives a file that it has, and takes none in for that."""
+        is_small = split.size_bytes <= self._max_buffered_bytes
+        content = self._use.at_hand(self._key(split)) if is_small else None
+        return super().footer(split) if content is None else content
 
     @contextmanager
     def stream(self, split: Split) -> Iterator[Any]:
