@@ -15,16 +15,18 @@ import socket
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 from common import Result, arguments, console, write_json
 from rich.table import Table
 from servers import CoordinatorProcess, coordinator_process, peak_bytes
+from tests.support.arrow_bombs import BOMBS
 
 _POLL_S = 0.01
 _IDLE_S = 1.0
@@ -104,6 +106,36 @@ def idle_connections(target: Target) -> str:
     return _left(target, b"", b"")
 
 
+def arrow_bombs(target: Target) -> str:
+    """Publish small streams that stand for gigabytes, one after the other."""
+    httpx.put(f"{target.url}/tables/bombed", json={"location": str(target.folder)})
+    return _statuses(
+        httpx.post(
+            f"{target.url}/tables/bombed/snapshots",
+            content=bomb(),
+            headers={"Content-Type": "application/vnd.apache.arrow.stream"},
+            timeout=_GIVE_UP_S,
+        )
+        for bomb in BOMBS
+    )
+
+
+def footer_bombs(target: Target) -> str:
+    """Refresh a table of a sparse file of 8 GiB, whose footer claims 4 GB."""
+    with (target.folder / "bomb.parquet").open("wb") as file:
+        file.write(b"PAR1")
+        file.seek(2**33)
+        file.write((2**32 - 9).to_bytes(4, "little") + b"PAR1")
+    httpx.put(f"{target.url}/tables/bombed", json={"location": str(target.folder)})
+    refreshed = httpx.post(f"{target.url}/tables/bombed/refresh", timeout=_GIVE_UP_S)
+    return _statuses([refreshed])
+
+
+def _statuses(answers: Iterable[httpx.Response]) -> str:
+    statuses = Counter(answer.status_code for answer in answers)
+    return ", ".join(f"{count} times {status}" for status, count in statuses.most_common())
+
+
 def _flood(connection: socket.socket, content: bytes, size_bytes: int) -> str:
     """Send the content until so many bytes are sent or nobody reads on; return what is answered."""
     sent = 0
@@ -162,6 +194,8 @@ ATTACKS: dict[str, Callable[[Target], str]] = {
     "half-sent heads": half_sent_heads,
     "half-sent bodies": half_sent_bodies,
     "idle connections": idle_connections,
+    "Arrow bombs": arrow_bombs,
+    "footer bombs": footer_bombs,
 }
 
 
