@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,8 +37,9 @@ _TESTS = Path(__file__).parent
 _SLOW_FOLDERS = {"browser", "deploy", "faults"}
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Around all others: pytest-xdist looks at the groups first of all.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Mark tests by where they lie, and let each process of a run have whole files.
 
     All that use the shared Spark session are one piece of work: a second process would need a
@@ -53,6 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.xdist_group(_process_of(item)))
     items.sort(key=_place_in_line)
+    yield
 
 
 def _process_of(item: pytest.Item) -> str:
