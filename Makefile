@@ -37,8 +37,8 @@ chromium: # The one thing that no wheel brings; only tests/browser needs it.
 demo: $(INSTALLED) java ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
-# Two processes share the tests, in the order and by the groups of tests/conftest.py.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+# Two processes share the tests, whole files at a time, in the order of tests/conftest.py.
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests
 	$(PYTEST)
