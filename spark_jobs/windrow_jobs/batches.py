@@ -25,6 +25,7 @@ from windrow.models import (
 )
 from windrow.models.writes import MAX_SALT_COLUMNS
 from windrow.plans import SplitPlan
+from windrow.spark.placement import default_parallelism
 from windrow.spark.reader import read_plan
 from windrow.spark.writing import stage
 from windrow.spark.writing.checking import Seconds, staged_files, staged_sums, write_report
@@ -268,6 +269,7 @@ def _planned(
             target_file_size=target_bytes,
             keys=batch.keys(scale),
             salt_columns=salts[:MAX_SALT_COLUMNS],
+            parallelism=default_parallelism(rows.sparkSession),
             max_files=10_000_000,
         )
     )

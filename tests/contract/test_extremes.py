@@ -242,6 +242,7 @@ def test_every_write_that_can_be_asked_for_is_planned_or_refused_by_name(
                 "files_per_key": st.sampled_from([1, 10_000]),
                 "scheme": st.sampled_from(["exact", "coalesce", "salted"]),
                 "source_tasks": st.sampled_from([1, 1_000_000]),
+                "parallelism": st.sampled_from([1, 1_000_000]),
                 "efficiency": st.sampled_from([5e-324, 0.5, 0.99]),
                 "max_files": st.sampled_from([1, 10_000]),
             },

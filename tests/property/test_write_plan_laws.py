@@ -42,17 +42,17 @@ def keys_to_write(draw: st.DrawFn) -> Keys:
     )
 
 
-def planned(keys: Keys) -> ExactTasks:
-    return pack(keys, files_per_key(keys))
+def planned(keys: Keys, parallelism: int | None = None) -> ExactTasks:
+    return pack(keys, files_per_key(keys), parallelism)
 
 
 def tasks_of(tasks: ExactTasks, at: int) -> range:
     return range(int(tasks.first[at]), int(tasks.first[at] + tasks.files[at]))
 
 
-@given(keys_to_write())
-def test_every_key_has_its_files_and_every_row_a_task(keys: Keys) -> None:
-    tasks = planned(keys)
+@given(keys_to_write(), st.none() | st.integers(1, 50))
+def test_every_key_has_its_files_and_every_row_a_task(keys: Keys, parallelism: int | None) -> None:
+    tasks = planned(keys, parallelism)
 
     assert np.all(tasks.files >= 1)
     assert np.all(tasks.files <= np.maximum(keys.rows, 1))
@@ -68,6 +68,20 @@ def test_the_tasks_of_a_key_of_several_files_are_its_own(keys: Keys) -> None:
 
     for at in np.flatnonzero((tasks.files > 1) | (keys.weight > 1)).tolist():
         assert all(held[task] == 1 for task in tasks_of(tasks, at))
+
+
+@given(keys_to_write(), st.integers(1, 50))
+def test_no_task_holds_up_what_runs_beside_it_for_keys_that_it_could_leave_to_others(
+    keys: Keys, parallelism: int
+) -> None:
+    tasks = planned(keys, parallelism)
+    work = np.maximum(keys.weight, 1 / 64)
+
+    for task in set(tasks.first.tolist()):
+        sharing = tasks.first == task
+        if np.count_nonzero(sharing) > 1:
+            assert work[sharing].sum() <= work.sum() / parallelism / 4 + 1e-6
+    assert tasks.files.tolist() == planned(keys).files.tolist()
 
 
 @given(keys_to_write())

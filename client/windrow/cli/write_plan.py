@@ -10,7 +10,7 @@ import typer
 from windrow.arguments import checked
 from windrow.cli.consoles import show, show_json
 from windrow.cli.counts import read_counts
-from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url, byte_size
+from windrow.cli.options import DEFAULT_URL, AsJson, Parallelism, TableName, Url, byte_size
 from windrow.cli.write_plan_render import write_plan_report
 from windrow.connecting import connect
 from windrow.models import WritePlanRequest
@@ -67,6 +67,7 @@ def write_plan(
         int | None,
         typer.Option(help="Spark partitions of the data before it is written, for coalesce."),
     ] = None,
+    parallelism: Parallelism = None,
     efficiency: Annotated[
         float | None,
         typer.Option(
@@ -97,6 +98,7 @@ def write_plan(
             "scheme": scheme,
             "salt_columns": salt or [],
             "source_tasks": source_tasks,
+            "parallelism": parallelism,
             "efficiency": efficiency,
             "max_files": max_files,
             "compare": compare,

@@ -98,6 +98,11 @@ class WritePlanRequest(Request):
     source_tasks: _Tasks | None = Field(
         default=None, description="Spark partitions of the data before, for `coalesce`."
     )
+    parallelism: _Tasks | None = Field(
+        default=None,
+        description="Tasks that run at the same time; an `exact` plan then gives all of them work, "
+        "as far as there are keys.",
+    )
     efficiency: Annotated[float, Field(gt=0, le=0.99)] = Field(
         default=0.9, description="Wanted of `salted`: Spark partitions with rows, per file."
     )

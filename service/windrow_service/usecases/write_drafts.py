@@ -328,6 +328,7 @@ def _write(
         divided=divided,
         files_per_key=request.files_per_key,
         source_tasks=request.source_tasks,
+        parallelism=request.parallelism,
         efficiency=request.efficiency,
     )
 

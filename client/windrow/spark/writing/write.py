@@ -27,7 +27,7 @@ from windrow.models import (
     WriteReport,
 )
 from windrow.spark.failures import cause_of
-from windrow.spark.placement import require_classic
+from windrow.spark.placement import default_parallelism, require_classic
 from windrow.spark.writing.checking import Seconds, staged_files, staged_sums, write_report
 from windrow.spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
 from windrow.spark.writing.errors import (
@@ -121,7 +121,13 @@ class _Prepared:
     def of(
         cls, table: TableInfo, df: DataFrame, mode: WriteMode, options: Mapping[str, Any]
     ) -> _Prepared:
-        request = checked(WritePlanRequest, {"compare": False, **options, "table": table.name})
+        given = {
+            "compare": False,
+            "parallelism": default_parallelism(df.sparkSession),
+            **options,
+            "table": table.name,
+        }
+        request = checked(WritePlanRequest, given)
         rows = fitted(df, table, mode)
         columns = partition_columns_of(table)
         names = [column.name for column in columns]

@@ -41,6 +41,7 @@ class Write:
         divided: Whether the table has partition columns or buckets.
         files_per_key: The same for every key, where somebody said so.
         source_tasks: Spark partitions of the data before; None if that is not known.
+        parallelism: How many tasks run at the same time; None if that is not known.
         efficiency: Wanted of `salted`.
         exact: Where an exact plan puts the keys; None where nobody counted.
     """
@@ -50,6 +51,7 @@ class Write:
     divided: bool
     files_per_key: int | None
     source_tasks: int | None
+    parallelism: int | None = None
     efficiency: float
     exact: ExactTasks | None = None
 
@@ -66,7 +68,11 @@ class Write:
 
     def placed(self) -> Write:
         """Return the same with its exact plan."""
-        return replace(self, exact=pack(self.keys, self.key_files()))
+        return replace(self, exact=self.packed())
+
+    def packed(self) -> ExactTasks:
+        """Return where an exact plan puts the keys."""
+        return pack(self.keys, self.key_files(), self.parallelism)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +178,7 @@ _PREDICTIONS: Mapping[str, Callable[[Write], Outcome]] = {
     "salted": _salted,
     "range": lambda write: ranged(write.keys, write.tasks),
     "range_hash": lambda write: ranged_by_hash(write.keys, write.tasks),
-    "exact": lambda write: exactly(write.keys, write.exact or pack(write.keys, write.key_files())),
+    "exact": lambda write: exactly(write.keys, write.exact or write.packed()),
 }
 
 _MERITS: Mapping[str, str] = {

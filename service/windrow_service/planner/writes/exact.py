@@ -20,6 +20,8 @@ _OFF = 1.04
 _CHANCE = 0.01
 # A file takes time to open however small it is: at most so many share a task.
 _FILES_PER_TASK = 64
+# With so many tasks for each that runs at the same time, the last ones end at about the same time.
+_WAVES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,16 @@ def files_per_key(keys: Keys) -> Ints:
     return np.minimum(files, np.maximum(keys.rows, 1))
 
 
-def pack(keys: Keys, files: Ints) -> ExactTasks:
+def pack(keys: Keys, files: Ints, parallelism: int | None = None) -> ExactTasks:
     """Give each file a Spark partition of its own; keys below the target share some.
 
     Keys that share are of one bucket, neighbours among the small keys of it, and come to at most
-    one target together.
+    one target together, or to less where there would else be too few tasks.
+
+    Args:
+        keys: What is written.
+        files: Of each key.
+        parallelism: How many tasks run at the same time, where that is known.
     """
     first = np.empty(len(keys), np.int64)
     small = (files == 1) & (keys.weight <= 1)
@@ -75,7 +82,11 @@ def pack(keys: Keys, files: Ints) -> ExactTasks:
     bucket = np.zeros(len(keys), np.int64) if keys.bucket is None else keys.bucket
     rows = rows[np.argsort(bucket[rows], kind="stable")]
     weight = np.maximum(keys.weight[rows], 1 / _FILES_PER_TASK)
-    starts = _fill(weight, bucket[rows])
+    share = 1.0
+    if parallelism is not None:
+        total = float(keys.weight[large].sum() + weight.sum())
+        share = min(share, total / (parallelism * _WAVES))
+    starts = _fill(weight / share, bucket[rows]) if len(rows) else np.empty(0, np.int64)
     first[rows] = count - 1 + np.cumsum(starts)
     return ExactTasks(files, first, count + int(starts.sum()))
 

@@ -102,6 +102,17 @@ def test_schemes_side_by_side_for_days_of_a_zipf_distribution() -> None:
     assert exact.files == pytest.approx(optimum, rel=0.02)
 
 
+def test_small_keys_are_spread_over_the_tasks_that_run_at_the_same_time() -> None:
+    keys = keys_of_days([10] * 99)
+    files = files_per_key(keys)
+
+    # A 64th of the target each, at least.
+    assert exactly(keys, pack(keys, files)).tasks == 2
+    spread = exactly(keys, pack(keys, files, parallelism=2))
+    assert (spread.files, spread.tasks, spread.largest_task) == (99, 9, pytest.approx(0.12))
+    assert exactly(keys, pack(keys, files, parallelism=200)).tasks == 99
+
+
 def test_ranges_keep_a_key_whole_and_neighbours_together() -> None:
     outcome = ranged(keys_of_days([400, 300, 300, 5_000, 200, 800]), 7)
 
