@@ -1,4 +1,4 @@
-"""How Hypothesis runs here, which tests share a process, and what processes find that tests start.
+"""How Hypothesis runs here, the order of the tests, and what processes find that tests start.
 
 Then one PostgreSQL server for all tests that only need a database on one.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,14 +37,10 @@ _TESTS = Path(__file__).parent
 _SLOW_FOLDERS = {"browser", "deploy", "faults"}
 
 
-# Around all others: pytest-xdist looks at the groups first of all.
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Mark tests by where they lie, and let each process of a run have whole files.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by where they lie, and put the long ones first.
 
-    All that use the shared Spark session are one piece of work: a second process would need a
-    session of its own. It comes first and the other long ones next, so that the many short files
-    at the end keep both processes busy.
+    The many short files at the end then keep both processes of a run busy.
     """
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0]
@@ -52,15 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
             item.add_marker(pytest.mark.spark)
         if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
-        item.add_marker(pytest.mark.xdist_group(_process_of(item)))
     items.sort(key=_place_in_line)
-    yield
-
-
-def _process_of(item: pytest.Item) -> str:
-    if "spark" in getattr(item, "fixturenames", ()):
-        return "session"
-    return "-".join(item.path.relative_to(_TESTS).with_suffix("").parts)
 
 
 def _place_in_line(item: pytest.Item) -> int:
