@@ -254,6 +254,8 @@ def parse_tails(
             except MemoryError:
                 # Arrow's is one of its own errors too. The files before may have taken the memory.
                 raise
+            except UnicodeDecodeError:
+                chunk.unreadable.append((path, "its footer is damaged: a name in it is not UTF-8"))
             except (pa.ArrowException, OSError, ValueError) as error:
                 chunk.unreadable.append((path, str(error)))
     # A file that failed halfway has left its group uneven; the inventory fails anyway.

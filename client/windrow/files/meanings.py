@@ -14,6 +14,8 @@ from typing import Any
 _SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 VARIANT = "variant"
+# In a column's metadata: the type that it has in a catalog, where that has CHAR or VARCHAR in it.
+CHARS_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 # Files of one writer say the same. Not `lru_cache`, which does not travel by value.
 _remembered: dict[bytes, Mapping[str, str]] = {}
@@ -52,6 +54,16 @@ def told_by_spark(metadata: Any) -> Mapping[str, str]:
     return _remembered[text]
 
 
+def beyond_layout(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return the top-level columns of Spark's schema that mean more than their layout, and what.
+
+    Args:
+        schema: As Spark writes it in JSON.
+    """
+    meanings = ((field["name"], _field_meaning(field)) for field in schema["fields"])
+    return {name: meaning for name, meaning in meanings if meaning is not None}
+
+
 def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
     """Return what Parquet's annotations say of top-level columns, where Arrow passes over them.
 
@@ -61,7 +73,7 @@ def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
     """
     found = {}
     for leaf, column in enumerate(columns):
-        if (meaning := _ANNOTATED.get(parquet.column(leaf).logical_type.type)) is not None:
+        if (meaning := _annotation(parquet.column(leaf))) is not None:
             found[column] = meaning
     # Only the printed schema tells what a group is.
     text = str(parquet)
@@ -74,11 +86,18 @@ def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
     return found
 
 
+def _annotation(leaf: Any) -> str | None:
+    type_ = leaf.logical_type.type
+    # Writers lack a new annotation for intervals and say that it is unknown, so that Arrow takes
+    # the values for nulls.
+    if type_ == "UNKNOWN" and leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
+        return "interval"
+    return _ANNOTATED.get(type_)
+
+
 def _told(text: bytes) -> Mapping[str, str]:
     try:
-        fields = json.loads(text)["fields"]
-        told = ((field["name"], _field_meaning(field)) for field in fields)
-        return {name: meaning for name, meaning in told if meaning is not None}
+        return beyond_layout(json.loads(text))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         # Spark passes over what it cannot read here, too.
         return {}
@@ -89,7 +108,7 @@ def _field_meaning(field: Mapping[str, Any]) -> str | None:
     if collations := metadata.get("__COLLATIONS"):
         return f"string collate {next(iter(collations.values())).rpartition('.')[2]}"
     # Spark pads what it reads and what it compares with it.
-    if char := re.search(r"\bchar\(\d+\)", metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
+    if char := re.search(r"\bchar\(\d+\)", metadata.get(CHARS_KEY, "")):
         return char[0]
     return next(_meanings(field["type"]), None)
 

@@ -51,7 +51,7 @@ def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schem
 
     Unsigned integers widen, INT96 and every UTC-adjusted timestamp become Spark's
     `timestamp`, others `timestamp_ntz`, all in microseconds; dictionaries and large or
-    viewed strings become plain ones, durations bigint.
+    viewed strings become plain ones, as do enums, durations bigint.
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
@@ -108,10 +108,13 @@ def _table_type(type_: pa.DataType, parquet: Any, leaves: Iterator[int]) -> pa.D
         )
     if pt.is_nested(type_) and type_.num_fields == 1:
         return pa.list_(_table_type(type_.field(0).type, parquet, leaves))
-    leaf = next(leaves)
-    if pt.is_timestamp(type_) and parquet.column(leaf).physical_type == "INT96":
+    leaf = parquet.column(next(leaves))
+    if pt.is_timestamp(type_) and leaf.physical_type == "INT96":
         return TIMESTAMP
-    return _scalar_type(type_)
+    table_type = _scalar_type(type_)
+    # Bytes to Arrow, text to Spark.
+    is_enum = pt.is_binary(table_type) and leaf.logical_type.type == "ENUM"
+    return pa.string() if is_enum else table_type
 
 
 def _scalar_type(type_: pa.DataType) -> pa.DataType:
@@ -291,7 +294,8 @@ def _check_supported(field: pa.Field, path: str) -> None:
         shown = f"{layout[:40]}… ({len(layout):,} characters, of {MAX_TYPE_TEXT:,} at most)"
         raise UnsupportedTypeError(field.name, shown, path)
     if (meaning := _meaning_of(field)) is not None:
-        raise UnsupportedTypeError(field.name, meaning, path, "" if meaning == VARIANT else layout)
+        has_values = meaning != VARIANT and "void" not in layout
+        raise UnsupportedTypeError(field.name, meaning, path, layout if has_values else "")
 
 
 def _check_nested_names(field: pa.Field, path: str) -> None:

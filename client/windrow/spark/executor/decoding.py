@@ -18,7 +18,12 @@ import pyarrow as pa
 
 from windrow.spark.executor.caching import Files
 from windrow.spark.executor.calendars import FileCalendar, has_calendar
-from windrow.spark.executor.errors import OldTimeError, StaleFileError
+from windrow.spark.executor.errors import (
+    OldTimeError,
+    StaleFileError,
+    TaskReadError,
+    UnreadableFileError,
+)
 from windrow.spark.executor.files import PARQUET_ERRORS, open_buffer, unreadable
 from windrow.spark.executor.layouts import Layout, find_layout
 from windrow.spark.executor.remote import is_remote
@@ -186,7 +191,7 @@ class Decoder:
         except PARQUET_ERRORS as error:
             raise unreadable(split.path, error) from error
         if count != split.row_count:
-            raise StaleFileError(split.path, "row count", split.row_count, count)
+            raise _miscounted(split, reader, count)
         return layout, count, table
 
     def _nothing(self) -> Layout:
@@ -245,7 +250,7 @@ class Decoder:
             count += table.num_rows
             yield _join(layout, [(split, table.num_rows, table)])
         if split.is_whole and count != split.row_count:
-            raise StaleFileError(split.path, "row count", split.row_count, count)
+            raise _miscounted(split, reader, count)
 
 
 def _join(layout: Layout, waiting: Sequence[tuple[Split, int, pa.Table]]) -> Rows:
@@ -306,6 +311,13 @@ def _tables(
 def _rows_in(metadata: Any) -> int:
     # The footer's own total is 0 in the files of some writers.
     return sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+
+
+def _miscounted(split: Split, reader: Any, count: int) -> TaskReadError:
+    if _rows_in(reader.metadata) == split.row_count:
+        reason = f"it holds {count:,} rows where its footer says {split.row_count:,}"
+        return UnreadableFileError(split.path, reason)
+    return StaleFileError(split.path, "row count", split.row_count, count)
 
 
 def _rows_only(row_count: int) -> pa.Table:
