@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import windrow
 from tests.support.published import read_in_full
 from tests.unit.inventory.files import take_inline
 from windrow.files.meanings import told_by_spark
 from windrow.files.schema import FileSchema, file_schema, merge_schemas
+from windrow.spark.writing.errors import UnfitRowsError
 from windrow_service.inventory import UnsupportedTypeError, arrow_type
 
 pytestmark = pytest.mark.spark
@@ -69,3 +71,50 @@ def test_declaring_a_variant_does_not_help(written: Path) -> None:
 
     with pytest.raises(UnsupportedTypeError, match=r"'variant' .* is of type variant"):
         take_inline(str(written), columns=schema)
+
+
+def test_rows_whose_files_a_refresh_would_refuse_are_refused_before_they_are_staged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "t").mkdir()
+    odd = {name: (sql, meaning) for name, (sql, meaning, _) in WRITTEN.items()}
+    odd |= {
+        "": ("1", "has 0 characters"),
+        "x" * 1025: ("1", "has 1,025 characters"),
+        "calendar": ("make_interval(1)", "interval"),
+    }
+    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+        client.register_table("t", str(tmp_path / "t"), partition_columns={"collated": "string"})
+        columns = [f"{sql} AS `{name}`" for name, (sql, _) in odd.items()]
+
+        with pytest.raises(UnfitRowsError) as raised:
+            client.write(spark.sql(f"SELECT 1 AS plain, {', '.join(columns)}"), "t")
+
+        for name, (_, meaning) in odd.items():
+            assert f"'{name[:40]}'" in str(raised.value)
+            assert meaning in str(raised.value)
+        assert "plain" not in str(raised.value)
+        assert list(client.writes("t")) == []
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_char_columns_are_written_as_the_strings_that_they_are_read_as(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "t").mkdir()
+    type_ = "c char(5), v varchar(5), s struct<c: char(4)>, p char(3)"
+    spark.sql(f"CREATE TABLE chars ({type_}) USING parquet")
+    try:
+        spark.sql("INSERT INTO chars VALUES ('ab', 'cd', named_struct('c', 'q'), 'z')")
+        rows = spark.table("chars")
+        with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+            client.register_table("t", str(tmp_path / "t"), partition_columns={"p": "string"})
+
+            client.write(rows, "t")
+            client.write(rows, "t")
+
+            client.refresh("t", full=True)
+            assert client.read(spark, "t").distinct().collect() == rows.collect()
+            assert client.read(spark, "t", filter="c = 'ab   ' AND v = 'cd'").count() == 2
+    finally:
+        spark.sql("DROP TABLE chars")

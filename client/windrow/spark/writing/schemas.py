@@ -22,10 +22,14 @@ from pyspark.sql.types import (
     NullType,
     ShortType,
     StringType,
+    StructField,
+    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
+from windrow.files.meanings import CHARS_KEY, beyond_layout
+from windrow.files.schema import MAX_NAME
 from windrow.models import Column, TableInfo, WriteMode
 from windrow.spark.types import spark_schema
 from windrow.spark.writing.columns import named
@@ -70,7 +74,8 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
         mode: `overwrite` takes any columns where the table declares none.
 
     Raises:
-        UnfitRowsError: Columns are unknown, missing, there twice or of another type; all are named.
+        UnfitRowsError: Columns are unknown, missing, there twice, of another type or of
+            one that cannot be read; all are named.
     """
     partition = partition_columns_of(table)
     own = {name.lower(): name for name in df.columns}
@@ -93,10 +98,15 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
         type_ = df.schema[name].dataType
         if not _names_folders(type_, column):
             conflicts.append(_conflict(name, type_, column))
-        keys.append(_folder_value(named(name), type_, column).alias(column.name))
+        value = _folder_value(named(name), type_, column)
+        keys.append(_bare(value, df.schema[name], column.name))
     known = {column.name.lower() for column in partition}
     if wanted is None:
-        data = [named(name) for lower, name in own.items() if lower not in known]
+        data = [
+            _bare(named(name), df.schema[name], name)
+            for lower, name in own.items()
+            if lower not in known
+        ]
     else:
         known |= {column.name.lower() for column in wanted}
         unknown = [name for lower, name in own.items() if lower not in known]
@@ -115,12 +125,35 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
             chosen = named(name)
             if type_.simpleString() != field.dataType.simpleString():
                 chosen = chosen.cast(field.dataType)
-            data.append(chosen.alias(column.name))
+            data.append(_bare(chosen, df.schema[name], column.name))
     if conflicts:
         raise UnfitRowsError(table.name, f"{'; '.join(conflicts)}; cast what differs")
     if not data:
         raise UnfitRowsError(table.name, "they have partition columns alone, and files hold none")
-    return df.select(*data, *keys)
+    rows = df.select(*data, *keys)
+    _check_readable(table.name, rows.schema)
+    return rows
+
+
+def _bare(value: SparkColumn, field: StructField, name: str) -> SparkColumn:
+    """Return a value without the mark of CHAR or VARCHAR, for which readers would pad it anew."""
+    kept = {key: value for key, value in field.metadata.items() if key != CHARS_KEY}
+    return value.alias(name, metadata=kept)
+
+
+def _check_readable(table: str, rows: StructType) -> None:
+    """Check that a refresh does not refuse files of these rows."""
+    faults = [
+        f"{name!r} is of type {meaning}, which cannot be read here"
+        for name, meaning in beyond_layout(rows.jsonValue()).items()
+    ]
+    faults += [
+        f"the name of column {name[:40]!r} has {len(name):,} characters, of 1 to {MAX_NAME:,}"
+        for name in rows.names
+        if not 0 < len(name) <= MAX_NAME
+    ]
+    if faults:
+        raise UnfitRowsError(table, f"{'; '.join(faults)}; cast, rename or drop them")
 
 
 def _data_columns(
