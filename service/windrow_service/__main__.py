@@ -26,7 +26,7 @@ def main() -> None:
         sys.exit("\n".join(map(_line_of, error.errors())))
     except (SettingsError, UseCaseError) as error:
         sys.exit(f"windrow_service: {error}")
-    with logging(settings):
+    with logging(settings, owns_process=True):
         server = uvicorn.Server(server_config(settings, owns_process=True))
         server.run()
     if not server.started:

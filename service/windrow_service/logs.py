@@ -70,7 +70,12 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
 
 @contextmanager
 def logging_to(
-    stream: TextIO, *, level: str, for_people: bool, secrets: Iterable[str] = ()
+    stream: TextIO,
+    *,
+    level: str,
+    for_people: bool,
+    secrets: Iterable[str] = (),
+    owns_process: bool = False,
 ) -> Iterator[None]:
     """Write what the coordinator and its HTTP server log, until the end of the block.
 
@@ -79,6 +84,7 @@ def logging_to(
         level: The least that is written: `debug`, `info`, `warning` or `error`.
         for_people: Whether lines are for a terminal; else each is JSON.
         secrets: Values that must not be written, whatever they stand in.
+        owns_process: Whether to write what other libraries warn of, too.
     """
     lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_WAITING_LINES)
     handler = _DroppingHandler(lines)
@@ -86,10 +92,13 @@ def logging_to(
     # A thread writes: a pipe that nobody reads must not stop whoever logs.
     writer = QueueListener(lines, logging.StreamHandler(stream))
     writer.start()
-    before = [(logger, logger.level, logger.propagate) for logger in _own_loggers()]
-    for logger, _, _ in before:
+    levels = {logging.getLogger(name): level.upper() for name in _LOGGERS}
+    if owns_process:
+        levels[logging.getLogger()] = "WARNING"
+    before = [(logger, logger.level, logger.propagate) for logger in levels]
+    for logger, least in levels.items():
         logger.addHandler(handler)
-        logger.setLevel(level.upper())
+        logger.setLevel(least)
         logger.propagate = False
     try:
         yield
@@ -112,10 +121,6 @@ class _DroppingHandler(QueueHandler):
             return
 
 
-def _own_loggers() -> list[logging.Logger]:
-    return [logging.getLogger(name) for name in _LOGGERS]
-
-
 def _formatter(*, for_people: bool, secrets: Iterable[str]) -> logging.Formatter:
     renderer = (
         structlog.dev.ConsoleRenderer(
@@ -132,6 +137,7 @@ def _formatter(*, for_people: bool, secrets: Iterable[str]) -> logging.Formatter
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             _hiding(tuple(secret for secret in secrets if len(secret) >= _MIN_SECRET)),
+            *((_escape_controls,) if for_people else ()),
             renderer,
         ],
     )
@@ -188,6 +194,27 @@ def _hiding(secrets: tuple[str, ...]) -> Processor:
         return cast(EventDict, clean(event))
 
     return processor
+
+
+def _escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Leave nothing that a terminal would obey, and lines to exceptions alone; JSON escapes it."""
+    return {
+        name: _escaped(value, kept="\n\t" if name == "exception" else "")
+        if isinstance(value, str)
+        else value
+        for name, value in event.items()
+    }
+
+
+def _escaped(text: str, *, kept: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable() or char in kept
+        else char.encode("unicode_escape", "backslashreplace").decode()
+        for char in text
+    )
 
 
 def _cut(text: str, most: int) -> str:

@@ -64,13 +64,16 @@ def server_config(
 
 
 @contextmanager
-def logging(settings: Settings, *, level: str | None = None) -> Iterator[None]:
+def logging(
+    settings: Settings, *, level: str | None = None, owns_process: bool = False
+) -> Iterator[None]:
     """Log to standard error until the end of the block: JSON, but for a person at a terminal."""
     with logging_to(
         sys.stderr,
         level=level or settings.log_level,
         for_people=sys.stderr.isatty(),
         secrets=_secrets(settings),
+        owns_process=owns_process,
     ):
         yield
 

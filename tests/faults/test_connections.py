@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from fastapi.responses import StreamingResponse
 
 from tests.support.servers import running, serving
 from windrow_service.bootstrap import build_app
@@ -120,6 +121,23 @@ def test_what_is_not_http_is_a_problem_too(url: str) -> None:
     assert (status, problem["type"]) == (400, "urn:windrow:problem:malformed-request")
 
 
+@pytest.mark.parametrize("line", [b"CONNECT x:1", b"GET http://[", b"GET http://x"])
+def test_a_request_without_a_path_is_refused_and_nothing_else(
+    url: str, caplog: pytest.LogCaptureFixture, line: bytes
+) -> None:
+    request = line + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    status, problem = answer_to(url, request)
+    with connect(url) as connection:
+        connection.sendall(LIVE + b"\r\n" + request)
+        received = _all_of(connection)
+
+    assert (status, problem["type"]) == (400, "urn:windrow:problem:malformed-request")
+    # An answer in the place of the first request's would be taken for it.
+    assert received.count(b"HTTP/1.1") - received.count(b"HTTP/1.1 200") == 0
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 @pytest.mark.parametrize(
     ("begin", "trickle"),
     [
@@ -211,6 +229,36 @@ def test_half_sent_bodies_make_room_for_those_that_ask(
         assert _is_hung_up_on(readable[0])
 
 
+def test_those_that_read_no_answer_make_room_and_slow_readers_keep_theirs(tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path, limits=LimitSettings(max_connections=MOST))
+    app = build_app(settings)
+    size = 40 * 2**20
+
+    @app.get("/long", include_in_schema=False)
+    async def long() -> StreamingResponse:
+        return StreamingResponse(b"x" * 2**20 for _ in range(size // 2**20))
+
+    with serving(app, settings) as url, ExitStack() as connections:
+        reading = connections.enter_context(connect(url))
+        reading.sendall(b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        count = len(reading.recv(65_536))
+        for _ in range(MOST - 1):
+            stalled = connections.enter_context(connect(url))
+            stalled.sendall(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+        deadline = time.monotonic() + 30
+        answers = []
+        while 200 not in answers and time.monotonic() < deadline:
+            answers.append(answer_to(url, LIVE + b"\r\n")[0])
+            count += len(reading.recv(2**20))
+            time.sleep(0.1)
+        while part := reading.recv(2**20):
+            count += len(part)
+
+    assert set(answers) <= {200, 503}
+    assert 200 in answers
+    assert count > size
+
+
 def test_connections_that_all_work_are_left_alone(tmp_path: Path, connections: ExitStack) -> None:
     settings = Settings(state_dir=tmp_path, limits=LimitSettings(max_connections=MOST))
     app = build_app(settings)
@@ -234,6 +282,13 @@ def test_connections_that_all_work_are_left_alone(tmp_path: Path, connections: E
 
     assert (status, problem["type"]) == (503, "urn:windrow:problem:too-many-connections")
     assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
+
+
+def _all_of(connection: socket.socket) -> bytes:
+    received = b""
+    while part := connection.recv(65_536):
+        received += part
+    return received
 
 
 def _is_hung_up_on(connection: socket.socket) -> bool:

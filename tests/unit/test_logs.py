@@ -91,3 +91,28 @@ def test_loggers_are_as_before_once_the_block_ends() -> None:
     line_of(text="x")
 
     assert (logger.level, logger.propagate, list(logger.handlers)) == before
+
+
+def test_nothing_that_is_logged_moves_a_terminal_or_looks_like_another_line() -> None:
+    hostile = "a\x1b[2J\x9b\r\n\u2028{'event': 'forged'}\u202e\ud800"
+    stream = io.StringIO()
+    with logging_to(stream, level="info", for_people=True):
+        get_logger("windrow_service.test").info("said", path=hostile, many=[hostile])
+        logging.getLogger("uvicorn.error").info(hostile)
+
+    assert len(stream.getvalue().splitlines()) == 2
+    assert stream.getvalue().replace("\n", "").isprintable()
+
+
+def test_what_other_libraries_warn_of_is_a_line_too_where_the_process_is_the_coordinators() -> None:
+    stream = io.StringIO()
+    with logging_to(stream, level="info", for_people=False, owns_process=True):
+        logging.getLogger("asyncio").info("busy")
+        try:
+            raise ValueError(TOKEN)
+        except ValueError:
+            logging.getLogger("asyncio").exception("failed")
+
+    (line,) = map(json.loads, stream.getvalue().splitlines())
+    assert line["event"] == "failed"
+    assert TOKEN not in stream.getvalue()

@@ -99,7 +99,7 @@ def serve(
         url = f"http://{name}:{listening.getsockname()[1]}"
         state = str(settings.state_dir.resolve()) if embedded else "PostgreSQL"
         show(serving(url, state, settings.allowed_locations))
-        with logging(settings):
+        with logging(settings, owns_process=True):
             server.run(sockets=[listening])
     if not server.started:
         raise ServeError("the coordinator did not start: its log above says why")

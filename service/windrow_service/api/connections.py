@@ -22,6 +22,8 @@ MIN_BODY_BYTES_PER_S = 1024
 _LOOK_EVERY_S = 1.0
 # How long to pass over what a client still sends after its answer, so that it can read that.
 _LINGER_S = 2.0
+# A reader that takes nothing for so long may have to make room.
+_STALLED_S = 2.0
 _RETRY_AFTER_S = 1
 _log = get_logger(__name__)
 
@@ -41,7 +43,8 @@ class ConnectionLimits:
 
     Attributes:
         max_connections: At the same time. One more takes the place of the one that has longest
-            sent no whole request, or whose body comes slowest, or is refused if all are at work.
+            sent no whole request, that sends its body most slowly, or that has longest read
+            nothing of its answer; it is refused if all are at work.
         max_head_bytes: Of the request line and all headers.
         max_headers: Number of headers.
         head_timeout_s: From the first byte, or from the connection, to the end of the head.
@@ -87,6 +90,8 @@ class _BoundedHttp(HttpToolsProtocol):
         super().connection_made(transport)
         self._expects = _Expects.REQUEST
         self._refused = False
+        self._dropped = False
+        self._unread_since: float | None = None
         self._under_way = 0
         self._not_body_bytes = 0
         self._head_bytes = 0
@@ -121,6 +126,16 @@ class _BoundedHttp(HttpToolsProtocol):
         if not self._refused:
             self._watch()
 
+    def pause_writing(self) -> None:
+        """Note since when the client does not read."""
+        self._unread_since = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that the client reads again."""
+        self._unread_since = None
+        super().resume_writing()
+
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP, or passes a limit."""
         if self._is_large():
@@ -148,10 +163,10 @@ class _BoundedHttp(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Expect the body."""
+        """Expect the body, unless the request line turns out to name no path."""
+        super().on_headers_complete()
         self._expects = _Expects.BODY
         self._under_way += 1
-        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -200,27 +215,34 @@ class _BoundedHttp(HttpToolsProtocol):
         """Close the connection that keeps this side waiting most; tell whether one does.
 
         First those without a whole request, the one that has waited longest; then those in the
-        middle of a body, the one that comes slowest.
+        middle of a body or of an answer, the one whose client is most behind.
         """
         others = [
             other
             for other in self.connections
-            if isinstance(other, _BoundedHttp) and other is not self
+            if isinstance(other, _BoundedHttp) and other is not self and not other._dropped
         ]
-        idle = [other for other in others if other._is_idle()]
-        sending = [other for other in others if other._is_sending()]
+        idle = [other for other in others if not other._under_way]
+        behind = [(other._behind_s(), -other._body_bytes, other) for other in others]
+        slow = [(seconds, order, other) for seconds, order, other in behind if seconds is not None]
         if idle:
-            min(idle, key=lambda other: other._waits_since).transport.abort()
-        elif sending:
-            slowest = min(sending, key=lambda other: (other._patience_s, other._body_bytes))
-            slowest.transport.abort()
-        return bool(idle or sending)
+            min(idle, key=lambda other: other._waits_since)._drop()
+        elif slow:
+            max(slow, key=lambda one: one[:2])[2]._drop()
+        return bool(idle or slow)
 
-    def _is_idle(self) -> bool:
-        return not self._under_way and not self.transport.is_closing()
+    def _behind_s(self) -> float | None:
+        """Return for how long the client has kept a request or its answer waiting."""
+        if self._expects is _Expects.BODY:
+            return self.limits.body_timeout_s - self._patience_s
+        if self._unread_since is not None:
+            unread_s = self.loop.time() - self._unread_since
+            return unread_s if unread_s >= _STALLED_S else None
+        return None
 
-    def _is_sending(self) -> bool:
-        return self._expects is _Expects.BODY and not self.transport.is_closing()
+    def _drop(self) -> None:
+        self._dropped = True
+        self.transport.abort()
 
     # --- deadlines
 
@@ -281,7 +303,8 @@ class _BoundedHttp(HttpToolsProtocol):
         self._stop_timer()
         self._unset_keepalive_if_required()
         _log.info("connection refused", reason=kind.slug, client=self.client)
-        if not self._under_way or (self._under_way == 1 and not self.cycle.response_started):
+        is_in_body = self._under_way == 1 and self._expects is _Expects.BODY
+        if not self._under_way or (is_in_body and not self.cycle.response_started):
             self.transport.write(_answer(kind, detail))
         if self.transport.can_write_eof():
             self.transport.write_eof()
