@@ -184,7 +184,9 @@ def read_whole_file(uri: str, max_bytes: int) -> bytes:
         OSError: It cannot be read.
     """
     if not is_remote(uri):
-        with open(uri, "rb") as local:
+        # A pipe in a file's place would keep whoever opens it waiting.
+        descriptor = os.open(uri, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb") as local:
             return local.read(max_bytes)
     filesystem, path = _opened(uri)
     with filesystem.open_input_stream(path, compression=None) as stream:

@@ -82,9 +82,8 @@ def _batches(log: str, names: list[str]) -> list[str]:
     ]
     first = max(compacted, default=-1)
     later = sorted(batch for batch in plain if batch > first)
-    if later and later != list(range(first + 1, later[-1] + 1)):
-        present = set(later)
-        gap = next(batch for batch in range(first + 1, later[-1]) if batch not in present)
+    gap = next((at for at, batch in enumerate(later, first + 1) if batch != at), None)
+    if gap is not None:
         raise LocationError(log, f"lacks batch {gap}, which Spark would read: {_RESTORE}")
     return [*([f"{first}{_COMPACT}"] if compacted else []), *map(str, later)]
 
@@ -193,7 +192,12 @@ def _below(location: str, log: str, folder: str) -> str:
         log: Absolute path or URI of the log.
         folder: Of a file, as the log has it.
     """
-    parts = urlsplit(folder)
+    try:
+        parts = urlsplit(folder)
+    except ValueError as error:
+        raise LocationError(
+            log, f"names files in {folder!r}, which is no URI: {_RESTORE}"
+        ) from error
     path = unquote(parts.path)
     if is_remote(location):
         scheme = {"s3a": "s3", "s3n": "s3"}.get(parts.scheme, parts.scheme)

@@ -155,6 +155,15 @@ WRONG: dict[str, tuple[Callable[[Path], object], Sequence[str]]] = {
     "a file twice": (lambda sink: log(sink, "2", "k=c/2"), ["names a file twice"]),
     "a file that is gone": (lambda sink: (sink / "k=c/2").unlink(), ["k=c/2", "is not there"]),
     "a batch missing": (lambda sink: log(sink, "3", "k=c/uncommitted"), ["lacks batch 2"]),
+    "a batch far off": (lambda sink: log(sink, "9" * 18, "k=c/uncommitted"), ["lacks batch 2"]),
+    "a pipe": (
+        lambda sink: os.mkfifo(sink / "_spark_metadata/2"),
+        ["_spark_metadata/2", "begins with ''"],
+    ),
+    "no URI": (
+        first_line(lambda entry: entry | {"path": "file://[x/y"}),
+        ["'file://[x'", "is no URI"],
+    ),
     "the first batch missing": (
         lambda sink: (sink / "_spark_metadata/0").unlink(),
         ["lacks batch 0"],
