@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from windrow import __version__
 from windrow.demo.processes import core_count
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,8 +79,12 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of what takes part."""
-    packages = ("windrow", "pyspark", "pyarrow", "duckdb", "polars")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    packages = ("pyspark", "pyarrow", "duckdb", "polars")
+    return {
+        "python": platform.python_version(),
+        "windrow": __version__,
+        **{name: version(name) for name in packages},
+    }
 
 
 def _processor() -> str:
