@@ -17,7 +17,7 @@ class WorkerCalls:
         """Say that a worker lives; repeat it well within `heartbeat.ttl_seconds`.
 
         Returns:
-            The worker, with its session: when that is another than before, the worker had been
+            The worker, with its session: if that differs from the one before, the worker had been
             forgotten, and should report all that it holds.
         """
         answer = self._transport.call("PUT", _path_of(worker_id), body=heartbeat.model_dump_json())

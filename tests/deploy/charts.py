@@ -38,11 +38,11 @@ class Workload:
 
 
 class _Strict(yaml.SafeLoader):
-    """Refuses a key that stands twice, as Kubernetes does; YAML's usual readers keep the last."""
+    """Refuses a key that appears twice, as Kubernetes does; YAML's usual readers keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key) for key, _ in node.value]
-        assert len(keys) == len(set(keys)), f"a key stands twice: {sorted(keys)}"
+        assert len(keys) == len(set(keys)), f"a key appears twice: {sorted(keys)}"
         return super().construct_mapping(node, deep)
 
 

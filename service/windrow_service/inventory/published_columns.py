@@ -82,7 +82,7 @@ class Rows:
         if len(again):
             flags = np.zeros(len(paths), np.bool_)
             flags[order.to_numpy()[again.to_numpy() + 1]] = True
-            self.refuse("path", pa.array(flags), paths, "stands twice")
+            self.refuse("path", pa.array(flags), paths, "appears twice")
         return paths
 
     def stats(self, row_count: pa.ChunkedArray, type_: pa.StructType) -> pa.StructArray:

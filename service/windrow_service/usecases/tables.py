@@ -44,7 +44,7 @@ def check_definition(definition: TableDefinition) -> None:
 
     Raises:
         windrow_service.inventory.errors.UnknownTypeError: A type is not one of Spark SQL's.
-        InvalidTableError: A name stands twice, or a bucket or sort column is not a column.
+        InvalidTableError: A name appears twice, or a bucket or sort column is not a column.
     """
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)

@@ -99,7 +99,7 @@ def test_unchanged_files_keep_what_is_not_published_again() -> None:
     [
         ({"size_bytes": [1, -1, -2]}, "column 'size_bytes', row 1: -1 is negative"),
         ({"mtime_ns": [1, None, 3]}, "column 'mtime_ns', row 1: None is null"),
-        ({"path": ["month=1/b", "month=1/a", "month=1/b"]}, "row 2: 'month=1/b' stands twice"),
+        ({"path": ["month=1/b", "month=1/a", "month=1/b"]}, "row 2: 'month=1/b' appears twice"),
         ({"path": ["month=1/a", "month=1/../b", "c"]}, "row 1: 'month=1/../b' is not canonical"),
         ({"path": ["/" * 999, "b", "c"]}, "row 0: '" + "/" * 96 + "... is not canonical"),
         ({"hosts": pa.array([[], ["a", None], []])}, "column 'hosts', row 1: ['a', None] holds"),
@@ -174,7 +174,7 @@ def test_a_delta_may_bring_new_values_of_a_partition_column() -> None:
         ({"change": ["added", "moved", "added"]}, "column 'change', row 1: 'moved' is not added"),
         ({"change": ["added", None, "added"]}, "column 'change', row 1: None is not added or rem"),
         ({"row_count": [-1, 1, -1]}, "column 'row_count', row 2: -1 is negative"),
-        ({"path": ["month=1/a", "month=1/b", "month=1/a"]}, "row 2: 'month=1/a' stands twice"),
+        ({"path": ["month=1/a", "month=1/b", "month=1/a"]}, "row 2: 'month=1/a' appears twice"),
         (
             {"path": ["month=x/a", "month=1/b", "month=abc/c"]},
             "column 'path', row 2: folder 'month=abc': 'abc' is not a int",

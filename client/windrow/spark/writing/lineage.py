@@ -72,7 +72,7 @@ _CODE = {
     "HiveSimpleUDF",
 }
 _SUBQUERIES = {"Exists", "LateralSubquery", "ListQuery", "ScalarSubquery"}
-# Of these the result hangs on the rows alone, in whatever order they come, if sums are exact.
+# The result of these depends on the rows alone, in whatever order they come, if sums are exact.
 _ORDERLESS = {
     "Average",
     "BitAndAgg",
