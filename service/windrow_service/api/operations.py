@@ -25,7 +25,7 @@ async def live() -> Health:
 async def ready(services: ServicesDep) -> Health:
     """Answer when the coordinator can do its work: the database answers.
 
-    `degraded` is that too. Without the cache map plans are less local, and as right. Where the
+    `degraded` is that too. Without the cache map plans are still correct, only less local. Where the
     disk of the embedded database is full, what is there can be read, and nothing changed.
     """
     await services.ping()

@@ -103,7 +103,7 @@ class TableCaching:
     async def __call__(self, table: StoredTable, snapshot: Snapshot) -> Caching:
         """Return what is known of a table's caches, as far as the cache map answers.
 
-        A plan that is made without what workers hold is less local, and as right.
+        A plan that is made without what workers hold is still correct, only less local.
 
         Raises:
             SnapshotNotFoundError: The snapshot has been dropped since it was got.
