@@ -36,7 +36,7 @@ from windrow.connecting import embedded
 from windrow.demo.days import Ints, growing, write_events, zipf
 from windrow.demo.measuring import Fingerprint, Side, fingerprint
 from windrow.demo.session import local_session, require_java
-from windrow.models import WritePlan, WritePlanRequest, WriteScheme
+from windrow.models import KeyCounts, WritePlan, WritePlanRequest, WriteScheme
 from windrow.spark.writing import place
 
 if TYPE_CHECKING:
@@ -188,16 +188,18 @@ class Bench:
         table = f"bench.{year.name.lower()}"
         days, k = len(year.rows_per_day), year.mean_files
         wanted = days * k
+        mean_rows = round(int(year.rows_per_day.sum()) / days)
+        equal = KeyCounts(values=[[str(day) for day in range(days)]], rows=[mean_rows] * days)
 
         def textbook(scheme: WriteScheme, /, **changed: int | str) -> Callable[[Path], int]:
             def write(folder: Path) -> int:
-                # The textbook knows neither the rows of each key nor more than one k.
+                # The textbook takes all keys for equal, and knows no more than one k.
                 request = WritePlanRequest(
                     table=table,
                     scheme=scheme,
                     target_file_size=self._target,
                     bytes_per_row=per_row,
-                    rows=int(year.rows_per_day.sum()),
+                    keys=equal,
                     files_per_key=k if scheme == "salted" else None,
                     salt_columns=["id"],
                     max_files=10_000_000,
