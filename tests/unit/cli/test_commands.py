@@ -46,7 +46,7 @@ def test_register_of_a_folder_that_is_not_there_says_so(
     said = windrow("table", "register", "later.events", str(tables_root / "later"))
 
     assert said.code == 0
-    assert "there is no such folder on this machine" in said.out.replace("\n", " ")
+    assert "there is no such folder on this machine" in " ".join(said.out.split())
 
 
 def test_register_passes_types_buckets_and_order_on(windrow: Command, sales: Path) -> None:
