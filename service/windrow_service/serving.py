@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from types import FrameType
 from urllib.parse import unquote, urlsplit
 
 import uvicorn
@@ -68,14 +70,44 @@ def logging(
     settings: Settings, *, level: str | None = None, owns_process: bool = False
 ) -> Iterator[None]:
     """Log to standard error until the end of the block: JSON, but for a person at a terminal."""
-    with logging_to(
-        sys.stderr,
-        level=level or settings.log_level,
-        for_people=sys.stderr.isatty(),
-        secrets=_secrets(settings),
-        owns_process=owns_process,
-    ):
+    with ExitStack() as stack:
+        if owns_process:
+            stack.enter_context(_terminated_after())
+        stack.enter_context(
+            logging_to(
+                sys.stderr,
+                level=level or settings.log_level,
+                for_people=sys.stderr.isatty(),
+                secrets=_secrets(settings),
+                owns_process=owns_process,
+            )
+        )
         yield
+
+
+class _TerminatedError(SystemExit):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _terminated_after() -> Iterator[None]:
+    """Let SIGTERM end the process, by that signal, only after the block.
+
+    The server raises the signal again once it has stopped, and the last lines of the log would go
+    with the process.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _TerminatedError(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except _TerminatedError:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _secrets(settings: Settings) -> set[str]:

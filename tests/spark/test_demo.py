@@ -58,7 +58,7 @@ def test_ctrl_c_ends_the_demo_in_one_line_and_its_coordinator_with_it(tmp_path: 
     assert said.read_text().splitlines()[-1] == "windrow: stopped"
     assert "Traceback" not in said.read_text()
     log = (tmp_path / "data" / "demo" / "coordinator.log").read_text()
-    assert "Waiting for application shutdown" in log
+    assert "Finished server process" in log
 
 
 def test_writes_explode_without_a_plan_and_do_not_with_one(tmp_path: Path) -> None:
