@@ -26,11 +26,11 @@ from rich import box
 from rich.table import Table as RichTable
 from tables import KIB, TableSpec, generate, table_of
 
-from windrow.cli.consoles import show
-from windrow.cli.render import seconds_text
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.demo.session import local_session, require_java
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text
 
 sys.path.insert(0, str(ROOT))
 from tests.support.clusters import Caching, counters, spark_cluster

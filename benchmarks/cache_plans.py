@@ -26,10 +26,10 @@ from rich.table import Table as RichTable
 from servers import Deployment, deployment, peak_bytes
 
 import windrow
-from windrow.cli.consoles import show
-from windrow.cli.render import size_text
+from windrow.calls.split_plans import SplitPlan
 from windrow.models import CachedFile, CachedFilesReport, Heartbeat
-from windrow.plans import SplitPlan
+from windrow.terminal.consoles import show
+from windrow.terminal.render import size_text
 
 NAME = "cache_plans"
 FILES = 1_000_000

@@ -18,7 +18,7 @@ from peers import ENGINES, Rows, normal, queries, timed_answer
 
 from windrow.connecting import connect
 from windrow.demo.run import SPARK_DEFAULT, SPARK_TUNED, WINDROW
-from windrow.demo.session import local_session
+from windrow.terminal.local_session import local_session
 
 
 def drop_from_memory(folder: Path) -> None:

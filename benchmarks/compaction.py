@@ -22,8 +22,6 @@ from pyspark.sql import SparkSession
 from rich import box
 from rich.table import Table
 
-from windrow.cli.consoles import show
-from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
@@ -31,7 +29,9 @@ from windrow.demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
 from windrow.demo.hive import write_hive_table
 from windrow.demo.measuring import Fingerprint, Timing, fingerprint, time_in_turns, timed
 from windrow.demo.run import SPARK_DEFAULT, WINDROW, flight_queries, sides
-from windrow.demo.session import local_session, require_java
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.compact import Compaction, compact
 
 NAME = "compaction"

@@ -27,12 +27,12 @@ from rich import box
 from rich.table import Table as RichTable
 from tables import KIB, MIB, TableSpec, generate, table_of
 
-from windrow.cli.consoles import show
-from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
-from windrow.demo.session import local_session, require_java
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text, size_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

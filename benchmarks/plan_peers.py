@@ -30,10 +30,10 @@ from common import arguments, console, write_json
 from rich import box
 from rich.table import Table as RichTable
 
-from windrow.cli.consoles import show
-from windrow.cli.render import seconds_text
 from windrow.demo.measuring import timed
-from windrow.demo.session import local_session, require_java
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table

@@ -21,14 +21,14 @@ from rich import box
 from rich.table import Table as RichTable
 from workloads import Workload, grown, workloads
 
-from windrow.cli.consoles import show
-from windrow.cli.render import seconds_text
 from windrow.models import PlanOptions
+from windrow.terminal.consoles import show
+from windrow.terminal.render import seconds_text
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import predict
-from windrow_service.planner.strategies import STRATEGIES
-from windrow_service.usecases.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.drafts import policy_of, with_defaults
 
 NAME = "plan_quality"
 QUICK_SCALE = 0.05

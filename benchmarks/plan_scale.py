@@ -32,16 +32,16 @@ from rich.table import Table as RichTable
 from tables import KIB, MIB
 from workloads import inventory, replicas
 
-from windrow.cli.consoles import show
-from windrow.cli.render import seconds_text, size_text
-from windrow.demo.session import local_session, require_java
 from windrow.models import PlanOptions
-from windrow_service.inventory.manifests import cut_files, decode_manifest
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text, size_text
+from windrow_service.inventory.manifests.manifests import cut_files, decode_manifest
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import predict
-from windrow_service.planner.strategies import STRATEGIES
-from windrow_service.usecases.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.drafts import policy_of, with_defaults
 
 NAME = "plan_scale"
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

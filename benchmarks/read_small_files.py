@@ -26,14 +26,14 @@ from rich import box
 from rich.table import Table as RichTable
 from tables import KIB, MIB, Part, TableSpec, generate, table_of
 
-from windrow.cli.consoles import show
-from windrow.cli.render import seconds_text
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
 from windrow.demo.measuring import fingerprint, time_in_turns, timed
 from windrow.demo.run import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
-from windrow.demo.session import local_session, require_java
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -36,8 +36,8 @@ from rich.table import Table as RichTable
 from servers import Deployment, deployment, peak_bytes
 
 import windrow
-from windrow.cli.consoles import show
-from windrow.cli.render import size_text
+from windrow.terminal.consoles import show
+from windrow.terminal.render import size_text
 
 NAME = "service"
 SIZES = (100, 1_000, 10_000, 1_000_000)

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 from common import Result, arguments, console, write_json
 from rich.table import Table
 
+from windrow.calls.snapshots import inventory_stream
 from windrow.files.chunks import read_chunk
-from windrow.publishing import inventory_stream
 from windrow_service.inventory import take_inventory
-from windrow_service.inventory.arrow_streams import read_stream
-from windrow_service.inventory.manifests import cut_files, decode_manifest
-from windrow_service.inventory.published import accept_inventory
-from windrow_service.planner.bounds import Inventory
+from windrow_service.inventory.manifests.manifests import cut_files, decode_manifest
+from windrow_service.inventory.published.arrow_streams import read_stream
+from windrow_service.inventory.published.published import accept_inventory
+from windrow_service.planner.pruning.bounds import Inventory
 
 NARROW, WIDE = 20, 2_000
 _MAX_BYTES = 2**32

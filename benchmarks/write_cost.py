@@ -22,9 +22,9 @@ from rich import box
 from rich.table import Table as RichTable
 from writes import place_of_work
 
-from windrow.cli.consoles import show
-from windrow.cli.progress import counting
-from windrow.demo.session import require_java
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import require_java
+from windrow.terminal.progress import counting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

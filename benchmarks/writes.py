@@ -28,16 +28,16 @@ from pyspark.sql import functions as F
 from rich import box
 from rich.table import Table as RichTable
 
-from windrow.cli.consoles import show
-from windrow.cli.progress import counting
-from windrow.cli.render import seconds_text
 from windrow.client import Client
 from windrow.connecting import embedded
 from windrow.demo.days import Ints, growing, write_events, zipf
 from windrow.demo.measuring import Fingerprint, Side, fingerprint
-from windrow.demo.session import local_session, require_java
 from windrow.models import KeyCounts, WritePlan, WritePlanRequest, WriteScheme
 from windrow.spark.writing import place
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.progress import counting
+from windrow.terminal.render import seconds_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

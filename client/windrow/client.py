@@ -10,9 +10,15 @@ from urllib.parse import quote
 
 import httpx
 
-from windrow.arguments import checked
-from windrow.caching import CacheCalls
-from windrow.compacting import CompactionCalls
+from windrow.calls.arguments import checked
+from windrow.calls.caching import CacheCalls
+from windrow.calls.compaction import CompactionCalls
+from windrow.calls.snapshots import SnapshotCalls
+from windrow.calls.split_plans import SplitPlan, read_group_stream
+from windrow.calls.transport import Transport, read_answer, table_path
+from windrow.calls.workers import WorkerCalls
+from windrow.calls.write_plans import WritePlanCalls
+from windrow.calls.writes import WriteCalls
 from windrow.errors import RefreshFailedError, error_of
 from windrow.frame_writes import FrameWriteCalls
 from windrow.models import (
@@ -29,12 +35,6 @@ from windrow.models import (
     TableInfo,
     TablePage,
 )
-from windrow.plans import SplitPlan, read_group_stream
-from windrow.publishing import SnapshotCalls
-from windrow.transport import Transport, read_answer, table_path
-from windrow.worker_calls import WorkerCalls
-from windrow.write_calls import WriteCalls
-from windrow.write_plans import WritePlanCalls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

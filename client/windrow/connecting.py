@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx
 
+from windrow.calls.transport import Transport
 from windrow.client import Client
 from windrow.errors import WindrowError
 from windrow.installed import require_service
-from windrow.transport import Transport
 
 # Planning a large table takes seconds; connecting takes none.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)

@@ -19,7 +19,7 @@
     - OutcomeUnknownError         the change may or may not have been made
     - WriteInProgressError        files of a write are being moved into the table
     - WriteLostError              a write is over, or in the hands of another process
-  + WriteError                    see `windrow.writing.errors`: what stops a write to a table
+  + WriteError                    see `windrow.commits.errors`: what stops a write to a table
   + ReadError                     see `windrow.spark.errors`: what a task finds while it reads
 """
 

@@ -16,7 +16,7 @@ from windrow_service.store.database import (
     server_url,
 )
 from windrow_service.store.tokens import SqlTokenStore
-from windrow_service.usecases.tokens import ManageTokens
+from windrow_service.usecases.access.tokens import ManageTokens
 
 
 def database_url(settings: Settings) -> sa.URL:

@@ -22,19 +22,19 @@ from windrow_service.api.bodies import BodyLimits
 from windrow_service.api.deps import Services
 from windrow_service.api.problems import describe
 from windrow_service.api.tokens import PageTokens
-from windrow_service.cache.memory import MemoryCacheMap
-from windrow_service.cache.redis import RedisCacheMap
-from windrow_service.cache.server import RedisServer
+from windrow_service.cache_map.memory import MemoryCacheMap
+from windrow_service.cache_map.redis import RedisCacheMap
+from windrow_service.cache_map.server import RedisServer
 from windrow_service.directories import DirectoryInventories
 from windrow_service.logs import get_logger
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
-from windrow_service.planner.strategies import STRATEGIES
-from windrow_service.pool.background import forever, stop
-from windrow_service.pool.plan_runs import PlanRuns
-from windrow_service.pool.refreshes import Refreshes
-from windrow_service.pool.shared import TasksInCommon
-from windrow_service.pool.threads import ThreadRunner
-from windrow_service.pool.turns import TakenInTurn
+from windrow_service.runs.background import forever, stop
+from windrow_service.runs.plan_runs import PlanRuns
+from windrow_service.runs.refreshes import Refreshes
+from windrow_service.runs.shared import TasksInCommon
+from windrow_service.runs.threads import ThreadRunner
+from windrow_service.runs.turns import TakenInTurn
 from windrow_service.settings import Settings
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import (
@@ -50,22 +50,22 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
-from windrow_service.usecases.access import Authenticate
-from windrow_service.usecases.advice import AdviseTable
-from windrow_service.usecases.cache_rules import DefineCacheRule
-from windrow_service.usecases.compaction import PlanCompaction
-from windrow_service.usecases.explain import ExplainPlan
-from windrow_service.usecases.gained_files import FindGainedFiles
-from windrow_service.usecases.manifests import ManifestReader
-from windrow_service.usecases.plans import MakePlan, PlanLimits
-from windrow_service.usecases.publish import PublishInventory
-from windrow_service.usecases.refresh import RefreshTable
-from windrow_service.usecases.show_cache import ShowCache
-from windrow_service.usecases.snapshots import ExpireSnapshots
-from windrow_service.usecases.table_caching import TableCaching
-from windrow_service.usecases.tables import RegisterTable
-from windrow_service.usecases.workers import ReportCachedFiles
-from windrow_service.usecases.write_plans import PlanWrite
+from windrow_service.usecases.access.access import Authenticate
+from windrow_service.usecases.caches.rules import DefineCacheRule
+from windrow_service.usecases.caches.show import ShowCache
+from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.caches.workers import ReportCachedFiles
+from windrow_service.usecases.plans.explain import ExplainPlan
+from windrow_service.usecases.plans.plans import MakePlan, PlanLimits
+from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
+from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.publish import PublishInventory
+from windrow_service.usecases.snapshots.refresh import RefreshTable
+from windrow_service.usecases.tables.tables import RegisterTable
+from windrow_service.usecases.upkeep.advice import AdviseTable
+from windrow_service.usecases.upkeep.compaction import PlanCompaction
+from windrow_service.usecases.writes.plans import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
 
 _EXPIRE_EVERY_S = 60.0

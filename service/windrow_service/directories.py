@@ -12,12 +12,12 @@ from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
-from windrow_service.inventory.locations import canonical_location, lies_under
-from windrow_service.inventory.manifests import decode_manifest
+from windrow_service.inventory.listing.locations import canonical_location, lies_under
+from windrow_service.inventory.manifests.manifests import decode_manifest
 from windrow_service.inventory.progress import InventoryProgress, ProgressMeter
 from windrow_service.usecases.errors import LocationNotAllowedError
 from windrow_service.usecases.ports import Snapshot, TakenInventory
-from windrow_service.usecases.taken import previous_inventory, schema_of, taken_whole
+from windrow_service.usecases.snapshots.taken import previous_inventory, schema_of, taken_whole
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 

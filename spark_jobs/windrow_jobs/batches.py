@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation, SparkSession
 
+from windrow.calls.split_plans import SplitPlan
 from windrow.client import Client
+from windrow.commits import TableWrite
 from windrow.files.entries import unescape
 from windrow.models import (
     Column,
@@ -24,13 +26,11 @@ from windrow.models import (
     WriteReport,
 )
 from windrow.models.writes import MAX_SALT_COLUMNS
-from windrow.plans import SplitPlan
 from windrow.spark.placement import default_parallelism
-from windrow.spark.reader import read_plan
+from windrow.spark.reading.reader import read_plan
 from windrow.spark.writing import stage
 from windrow.spark.writing.checking import Seconds, staged_files, staged_sums, write_report
 from windrow.spark.writing.counting import RowSums, is_hashable, row_sums, sum_rows, sums_of
-from windrow.writing import TableWrite
 from windrow_jobs.errors import RowsDifferError
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

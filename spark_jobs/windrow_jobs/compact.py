@@ -18,7 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow.cli.consoles import show, show_json
+from windrow.calls.compaction import DEFAULT_TARGET_SIZE
+from windrow.calls.split_plans import SplitPlan
 from windrow.cli.options import (
     AsJson,
     FilterText,
@@ -28,15 +29,14 @@ from windrow.cli.options import (
     TargetSize,
     WorthReads,
 )
-from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
-from windrow.compacting import DEFAULT_TARGET_SIZE
+from windrow.commits import begin, recover
+from windrow.commits.errors import PartitionChangedError
 from windrow.models import TableInfo
-from windrow.plans import SplitPlan
 from windrow.spark.failures import cause_of, task_failure
 from windrow.spark.placement import default_parallelism, require_classic
-from windrow.writing import begin, recover
-from windrow.writing.errors import PartitionChangedError
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.batches import Batch, Place, rewrite
 from windrow_jobs.errors import PartitionsLeftError
 from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling

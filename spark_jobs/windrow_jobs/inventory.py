@@ -16,12 +16,12 @@ import typer
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow.cli.consoles import show, show_json
 from windrow.cli.options import AsJson, TableName
-from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
 from windrow.errors import TableChangedError
 from windrow.models import PublishedSnapshot
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.errors import TableMovedError
 from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling
 from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command

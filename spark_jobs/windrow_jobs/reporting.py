@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
-from windrow.cli.consoles import error_console
+from windrow.terminal.consoles import error_console
 
 OnProgress: TypeAlias = Callable[[str], None]
 

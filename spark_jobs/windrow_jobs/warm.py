@@ -21,15 +21,16 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow import files, worker
-from windrow.cli.consoles import show, show_json
+from windrow import files
+from windrow import host_cache as worker
+from windrow.calls.split_plans import SplitPlan
 from windrow.cli.options import AsJson, TableName
-from windrow.cli.render import seconds_text, size_text
 from windrow.client import Client
-from windrow.plans import SplitPlan
 from windrow.spark import executor
-from windrow.spark.descriptors import Descriptor, descriptors_of
 from windrow.spark.placement import placed, require_classic
+from windrow.spark.reading.descriptors import Descriptor, descriptors_of
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs import warming
 from windrow_jobs.errors import ColdFilesError
 from windrow_jobs.reporting import OnProgress, now_and_then, telling

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windrow.files.beneath import home_of
+from windrow.host_cache.cache import CacheTroubleError, FileCache, FileKey
+from windrow.host_cache.folders import UnusableFolderError
+from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
+from windrow.host_cache.uses import CacheUse
 from windrow.spark.executor.errors import TaskReadError
 from windrow.spark.executor.files import copy_whole, read_whole
 from windrow.spark.executor.reading import CACHED_ON_KEY
 from windrow.spark.executor.spec import ReadLimits
-from windrow.worker.cache import CacheTroubleError, FileCache, FileKey
-from windrow.worker.folders import UnusableFolderError
-from windrow.worker.opening import FOLDER_VARIABLE, open_cache
-from windrow.worker.uses import CacheUse
 
 _THREADS = 16
 _MAX_REASONS = 3

@@ -15,7 +15,7 @@ import pytest
 from tests.support.arrow_bombs import BOMBS
 from tests.support.problems import problem_of
 from tests.support.servers import CoordinatorProcess, coordinator_process
-from windrow.publishing import inventory_stream
+from windrow.calls.snapshots import inventory_stream
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 MOST_GAINED_BYTES = 200 * 2**20

@@ -16,11 +16,11 @@ import redis
 
 from tests.support.redis import flush, redis_url
 from windrow.models import Heartbeat
-from windrow_service.cache.memory import MemoryCacheMap
-from windrow_service.cache.redis import RedisCacheMap
-from windrow_service.cache.server import RedisServer
+from windrow_service.cache_map.memory import MemoryCacheMap
+from windrow_service.cache_map.redis import RedisCacheMap
+from windrow_service.cache_map.server import RedisServer
 from windrow_service.planner.splits import Hashes
-from windrow_service.usecases.cache_ports import CacheMap, CacheReport, Heartbeats
+from windrow_service.usecases.caches.ports import CacheMap, CacheReport, Heartbeats
 from windrow_service.usecases.errors import (
     CacheFullError,
     TooManyWorkersError,

@@ -16,12 +16,12 @@ from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import Database
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.tables import SqlTableStore
-from windrow_service.usecases.cache_rule_errors import (
+from windrow_service.usecases.caches.errors import (
     CacheRuleChangedError,
     CacheRuleNotFoundError,
     TooManyCacheRulesError,
 )
-from windrow_service.usecases.cache_rule_ports import MAX_CACHE_RULES
+from windrow_service.usecases.caches.rule_ports import MAX_CACHE_RULES
 from windrow_service.usecases.errors import RepeatedRequestError, TableNotFoundError
 from windrow_service.usecases.ports import Once
 

@@ -18,15 +18,15 @@ from tests.support import hive
 from tests.support.looking import planned_ids
 from tests.support.writers import report_of, stage
 from windrow.client import Client
-from windrow.errors import ProblemError
-from windrow.models import PublishedSnapshot, WriteMode
-from windrow.writing import begin, recover
-from windrow.writing.errors import (
+from windrow.commits import begin, recover
+from windrow.commits.errors import (
     DefinitionChangedError,
     StagedFilesError,
     UnfitLocationError,
     UnpublishedError,
 )
+from windrow.errors import ProblemError
+from windrow.models import PublishedSnapshot, WriteMode
 
 DAY = "ds=2026-11-02"
 
@@ -238,7 +238,7 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_work(
 
     with pytest.raises(UnfitLocationError, match=reason):
         # The coordinator of these tests allows no other location.
-        windrow.writing.staging.local_location(info.model_copy(update={"definition": changed}))
+        windrow.commits.staging.local_location(info.model_copy(update={"definition": changed}))
     assert not location.exists()
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.problems import problem_of
 from tests.support.servers import running
-from windrow_service.planner.strategies import STRATEGIES
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.settings import Settings
 
 MOST = 2**53

@@ -15,11 +15,11 @@ import pytest
 from windrow.models import Plan, PlanRequest, TableDefinition
 from windrow_service.bootstrap import open_services
 from windrow_service.inventory import CorruptManifestError
-from windrow_service.inventory.manifests import cut_files
+from windrow_service.inventory.manifests.manifests import cut_files
 from windrow_service.planner.columns import inventory_schema
-from windrow_service.planner.ranges import join_ranges
+from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.settings import Settings
-from windrow_service.usecases.plan_records import info_of
+from windrow_service.usecases.plans.records import info_of
 from windrow_service.usecases.ports import ManifestEntry, TakenInventory
 
 DATA = pa.schema([("id", pa.int64()), ("x", pa.float64())])

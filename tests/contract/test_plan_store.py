@@ -23,7 +23,7 @@ from windrow_service.usecases.errors import (
     PlansFullError,
     RepeatedRequestError,
 )
-from windrow_service.usecases.plan_ports import PlanBody, PlanChunk, PlanRecord
+from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Once
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)

@@ -21,8 +21,10 @@ from windrow_service.api.problems import KINDS, describe
 from windrow_service.filters import errors as filters
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
-from windrow_service.usecases import cache_rule_errors, refresh_errors, write_errors
 from windrow_service.usecases import errors as usecases
+from windrow_service.usecases.caches import errors as cache_rule_errors
+from windrow_service.usecases.snapshots import refresh_errors
+from windrow_service.usecases.writes import errors as write_errors
 
 
 def leaves(module: Any) -> list[type[Exception]]:

@@ -19,7 +19,10 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
 from windrow_service.usecases.ports import TakenInventory
-from windrow_service.usecases.refresh_errors import RefreshNotFoundError, RefreshNotRunningError
+from windrow_service.usecases.snapshots.refresh_errors import (
+    RefreshNotFoundError,
+    RefreshNotRunningError,
+)
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=timezone.utc)

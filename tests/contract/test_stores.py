@@ -32,7 +32,7 @@ from windrow_service.usecases.errors import (
     TableNotRefreshedError,
 )
 from windrow_service.usecases.ports import Once, StoredTable, TakenInventory
-from windrow_service.usecases.taken import taken_whole
+from windrow_service.usecases.snapshots.taken import taken_whole
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 EVENTS = TableDefinition(location="/data/events")

@@ -19,8 +19,8 @@ from tests.support.servers import running
 from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
-from windrow_service.usecases.access import SCOPES
-from windrow_service.usecases.access_ports import Token
+from windrow_service.usecases.access.access import SCOPES
+from windrow_service.usecases.access.ports import Token
 
 OPERATIONS = {
     f"{method.upper()} {path}": operation

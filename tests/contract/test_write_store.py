@@ -22,7 +22,7 @@ from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
 from windrow_service.usecases.ports import StoredTable
-from windrow_service.usecases.write_errors import (
+from windrow_service.usecases.writes.errors import (
     WriteInProgressError,
     WriteNotFoundError,
     WriteStateError,

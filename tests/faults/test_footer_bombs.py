@@ -12,7 +12,7 @@ from tests.unit.inventory.files import write
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.memory import MAX_GAINED_BYTES
 from windrow_service.inventory import IsolatedExecutor, UnreadableFileError, take_inventory
-from windrow_service.inventory.isolation import LostProcessError
+from windrow_service.inventory.footers.isolation import LostProcessError
 
 GIB = 2**30
 MOST_BYTES = 400 * 2**20

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import windrow
-import windrow.publishing
+import windrow.calls.snapshots
 from tests.support.problems import problem_of
 from tests.support.servers import CoordinatorProcess, coordinator_process
 from windrow.errors import WindrowError
@@ -175,7 +175,7 @@ def test_a_full_disk_refuses_a_publish_and_loses_nothing(tmp_path: Path) -> None
     # No file may grow beyond this: what a full disk looks like, for this process alone.
     limit = ("prlimit", "--fsize=600000")
     with coordinator_process(state, tmp_path, prefix=limit) as full:
-        stream = windrow.publishing.inventory_stream(inventory(MANY, 2))
+        stream = windrow.calls.snapshots.inventory_stream(inventory(MANY, 2))
         refused = httpx.post(f"{full.url}/tables/t/snapshots", content=stream, timeout=120)
 
         problem_of(refused, 503, "store-unavailable")

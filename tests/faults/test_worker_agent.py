@@ -19,9 +19,9 @@ from tests.support import hive
 from tests.support.proxies import proxy
 from tests.support.redis import RedisProcess, redis_process
 from tests.support.servers import coordinator_process
+from windrow.host_cache.cache import FileKey
+from windrow.host_cache.opening import open_cache
 from windrow.models import Plan
-from windrow.worker.cache import FileKey
-from windrow.worker.opening import open_cache
 
 HOST = "127.0.0.9"
 TABLE = "events"

@@ -43,8 +43,8 @@ print(json.dumps([len(values), sum(values)]))
 # Stops for good in the middle of a file.
 HALF_A_WRITE = """
 import sys, time
-from windrow.worker.opening import open_cache
-from windrow.worker.uses import CacheUse
+from windrow.host_cache.opening import open_cache
+from windrow.host_cache.uses import CacheUse
 
 def copy(write):
     write(b"half")

@@ -12,22 +12,22 @@ import pyarrow.compute as pc
 import pytest
 
 import windrow
-import windrow.writing
+import windrow.commits
 from tests.support import hive
 from tests.support.disks import nearly_full, small_disk
 from tests.support.looking import listed_ids, looking, planned_ids
 from tests.support.servers import coordinator_process, running
 from tests.support.writers import Writers, forking_writers, report_of, stage
 from windrow.client import Client
-from windrow.errors import WriteInProgressError, WriteLostError
-from windrow.models import WriteUpdate
-from windrow.writing import begin, folders
-from windrow.writing.errors import (
+from windrow.commits import begin, folders
+from windrow.commits.errors import (
     CommitBlockedError,
     PartitionChangedError,
     UnknownCommitError,
 )
-from windrow.writing.inventories import list_local, take_local
+from windrow.commits.inventories import list_local, take_local
+from windrow.errors import WriteInProgressError, WriteLostError
+from windrow.models import WriteUpdate
 from windrow_service.settings import Settings
 
 FIRST, SECOND, THIRD = (f"ds={day}" for day in hive.DAYS)
@@ -351,7 +351,7 @@ def test_a_driver_that_only_sleeps_keeps_its_write(
         # No word comes for longer than that.
         write._lease.end()
         wait_until(lambda: not client.write_record(events, write.write_id).alive)
-        (left,) = windrow.writing.recover(client, events)
+        (left,) = windrow.commits.recover(client, events)
 
         assert (left.outcome, left.reason) == ("left", "its driver runs")
         write.commit(report_of(stage(write.folder, FILES)))
@@ -398,7 +398,7 @@ def test_a_commit_that_the_coordinator_does_not_know_is_finished_when_told_to(
 
     with pytest.raises(UnknownCommitError, match=f"windrow write recover {events} --force"):
         recover(client, events)
-    (done,) = windrow.writing.recover(client, events, force=True)
+    (done,) = windrow.commits.recover(client, events, force=True)
 
     assert (done.write_id, done.outcome) == (record.write_id, "published")
     assert_whole(client, events, location, KINDS["append"][3])

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow_service.inventory.blooms import read_filters
-from windrow_service.planner.bloom import MAX_FILTER_BYTES, BloomColumn, bloom_filter
+from windrow_service.inventory.footers.blooms import read_filters
+from windrow_service.planner.pruning.bloom import MAX_FILTER_BYTES, BloomColumn, bloom_filter
 
 UTC = timezone.utc
 MICROS = st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1))  # noqa: DTZ001

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
-from windrow_service.planner.cache_figures import Amount, cache_figures
-from windrow_service.planner.cacheable import MarkingRule
-from windrow_service.planner.expressions import Comparison
-from windrow_service.planner.file_keys import Holding, file_keys
+from windrow_service.planner.caching.cacheable import MarkingRule
+from windrow_service.planner.caching.figures import Amount, cache_figures
+from windrow_service.planner.caching.file_keys import Holding, file_keys
+from windrow_service.planner.pruning.expressions import Comparison
 
 DAYS = 5
 HOSTS = "abc"

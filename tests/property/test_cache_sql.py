@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.cache_sql import CacheStatement, parse_cache_sql
+from windrow.calls.cache_sql import CacheStatement, parse_cache_sql
 from windrow.errors import CacheSqlError
 
 FIRST = "abzAZ019_"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.property.test_plan_laws import files
 from tests.support.inventories import inventory, told
 from tests.support.laws import examples
-from windrow_service.planner.cached import FALLBACK, HELD, Cached
+from windrow_service.planner.caching.cached import FALLBACK, HELD, Cached
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.splits import NO_HOST
-from windrow_service.planner.strategies import STRATEGIES
 
 WORKERS = ("w1", "a", "w2")
 SETTINGS = examples(35)

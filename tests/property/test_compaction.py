@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
-from windrow_service.planner.compaction import (
+from windrow_service.planner.upkeep.compaction import (
     Candidates,
     CompactionPolicy,
     find_candidates,

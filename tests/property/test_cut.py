@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
 from tests.support.laws import examples
-from windrow_service.planner.cut import cut
+from windrow_service.planner.packing.cut import cut
 
 SETTINGS = examples(100)
 NAMES = {

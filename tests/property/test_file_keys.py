@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_service.cache.keys import changed, cut_shards, shards_of
-from windrow_service.planner.file_keys import file_keys
+from windrow_service.cache_map.keys import changed, cut_shards, shards_of
+from windrow_service.planner.caching.file_keys import file_keys
 
 WORD = 2**64
 INT64 = st.integers(-(2**63), 2**63 - 1)

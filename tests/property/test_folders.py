@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
+from windrow_service.inventory.listing.relisting import KnownListing, Relisting, list_again
 from windrow_service.inventory.progress import ProgressMeter
-from windrow_service.inventory.relisting import KnownListing, Relisting, list_again
 
 # Several ticks of a file system's clock: what follows has another time.
 TICKS_S = 0.02

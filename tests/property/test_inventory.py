@@ -22,7 +22,7 @@ from windrow_service.inventory import (
     encode_manifest,
     spark_type,
 )
-from windrow_service.inventory.partitions import partition_columns
+from windrow_service.inventory.listing.partitions import partition_columns
 from windrow_service.planner.columns import inventory_schema
 
 NTZ = datetime(1970, 1, 1)  # noqa: DTZ001

@@ -14,21 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow_service.inventory.deltas import (
+from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.manifests.deltas import (
     Applied,
     Delta,
     apply_delta,
     plan_delta,
     replace_files,
 )
-from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.inventory.live_files import merge_files
-from windrow_service.inventory.manifests import Manifest, cut_files, decode_manifest
+from windrow_service.inventory.manifests.live_files import merge_files
+from windrow_service.inventory.manifests.manifests import Manifest, cut_files, decode_manifest
 from windrow_service.planner.columns import inventory_schema
-from windrow_service.planner.expressions import Comparison
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.ranges import join_ranges, prune_manifests
+from windrow_service.planner.pruning.expressions import Comparison
+from windrow_service.planner.pruning.ranges import join_ranges, prune_manifests
 from windrow_service.wire.groups import ArrowGroups
 
 SCHEMA = inventory_schema(

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
 from tests.support.laws import examples
-from windrow_service.planner.cut import cut
-from windrow_service.planner.fill import fill_groups
-from windrow_service.planner.locality import places
+from windrow_service.planner.packing.cut import cut
+from windrow_service.planner.packing.fill import fill_groups
+from windrow_service.planner.packing.locality import places
+from windrow_service.planner.packing.spread import Items
+from windrow_service.planner.packing.waves import group_by_key
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.spread import Items
-from windrow_service.planner.waves import group_by_key
 
 SETTINGS = examples(100)
 Ints = npt.NDArray[np.int64]

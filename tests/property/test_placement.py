@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
 from tests.support.laws import examples
-from windrow_service.planner.cached import FALLBACK, HELD, PRIMARY, SECONDARY
-from windrow_service.planner.file_keys import Holding, file_keys
-from windrow_service.planner.placement import place
-from windrow_service.planner.rendezvous import candidates
+from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
+from windrow_service.planner.caching.file_keys import Holding, file_keys
+from windrow_service.planner.caching.rendezvous import candidates
+from windrow_service.planner.caching.workers import place
 from windrow_service.planner.splits import NO_HOST, Hashes, Ints
 
 SETTINGS = examples(50)

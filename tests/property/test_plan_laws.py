@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.support.inventories import inventory, marked
 from tests.support.laws import examples
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.strategies import STRATEGIES
 from windrow_service.wire import groups
 from windrow_service.wire.groups import ArrowGroups
 

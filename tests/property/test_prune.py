@@ -23,10 +23,10 @@ from tests.support.laws import examples
 from windrow.models import FilterTree
 from windrow_service.filters.bind import bind
 from windrow_service.filters.tree import to_tree
-from windrow_service.planner.bloom import bloom_filter
 from windrow_service.planner.columns import inventory_schema
-from windrow_service.planner.prune import prune, residuals
-from windrow_service.planner.ranges import join_ranges, prune_manifests, range_of
+from windrow_service.planner.pruning.bloom import bloom_filter
+from windrow_service.planner.pruning.prune import prune, residuals
+from windrow_service.planner.pruning.ranges import join_ranges, prune_manifests, range_of
 
 Row = dict[str, Any]
 Tree = dict[str, Any]

@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.publishing import change_stream, inventory_stream
+from windrow.calls.snapshots import change_stream, inventory_stream
 from windrow_service.inventory import InvalidInventoryError
-from windrow_service.inventory.arrow_streams import read_stream
+from windrow_service.inventory.published.arrow_streams import read_stream
 
 MIB = 2**20
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)

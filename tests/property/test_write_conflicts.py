@@ -19,9 +19,9 @@ import windrow
 from tests.support.looking import planned_ids
 from tests.support.servers import running
 from tests.support.writers import report_of, stage
+from windrow.commits import TableWrite, begin
+from windrow.commits.errors import WriteConflictError
 from windrow.models import WriteConflict, WriteMode
-from windrow.writing import TableWrite, begin
-from windrow.writing.errors import WriteConflictError
 from windrow_service.settings import Settings
 
 DAYS = ("ds=1", "ds=2")

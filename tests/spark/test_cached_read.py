@@ -17,10 +17,10 @@ import windrow
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import plan_of
 from tests.support.servers import running
+from windrow.host_cache.agent import Agent
+from windrow.host_cache.cache import FileCache
 from windrow.models import Plan
 from windrow.spark import read_plan
-from windrow.worker.agent import Agent
-from windrow.worker.cache import FileCache
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark

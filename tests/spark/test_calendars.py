@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from windrow.spark.calendars import calendars_of
 from windrow.spark.executor.calendars import Calendars, corrected, rule_of
+from windrow.spark.reading.calendars import calendars_of
 
 pytestmark = pytest.mark.spark
 

@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 import windrow
 from tests.support import hive
 from tests.support.servers import running
+from windrow.calls.transport import Transport
 from windrow.client import Client
 from windrow.demo.flights import flights_table
 from windrow.models import WritePlan, WritePlanRequest
 from windrow.spark.writing.counting import RowSums, sum_rows
-from windrow.transport import Transport
 from windrow_jobs.compact import Compaction, compact, run
 from windrow_service.settings import Settings
 

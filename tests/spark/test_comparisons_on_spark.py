@@ -20,8 +20,8 @@ from windrow_service.filters.bind import bind
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
-from windrow_service.planner.bounds import Bounds, Keys
-from windrow_service.planner.outcomes import outcome
+from windrow_service.planner.pruning.bounds import Bounds, Keys
+from windrow_service.planner.pruning.outcomes import outcome
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ from tests.support import hive
 from tests.support.looking import listed_ids
 from tests.support.servers import running
 from tests.support.writers import ROOT
-from windrow.writing import recover
+from windrow.commits import recover
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark

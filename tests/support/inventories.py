@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow_service.planner.cached import Cached
+from windrow_service.planner.caching.cached import Cached
 from windrow_service.planner.columns import inventory_schema
 
 MIB = 2**20

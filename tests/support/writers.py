@@ -19,15 +19,15 @@ from typing import Any
 
 import windrow
 from tests.support import hive
+from windrow.commits import begin, folders, intents
+from windrow.commits.committing import Commit
+from windrow.commits.leases import Lease
+from windrow.commits.moving import Moving
+from windrow.commits.preparing import Preparation
+from windrow.commits.staging import Staging
+from windrow.commits.table_write import TableWrite
 from windrow.errors import WindrowError
 from windrow.models import WriteReport
-from windrow.writing import begin, folders, intents
-from windrow.writing.committing import Commit
-from windrow.writing.leases import Lease
-from windrow.writing.moving import Moving
-from windrow.writing.preparing import Preparation
-from windrow.writing.staging import Staging
-from windrow.writing.table_write import TableWrite
 
 ROOT = Path(__file__).parents[2]
 

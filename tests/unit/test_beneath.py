@@ -16,7 +16,7 @@ from windrow.spark.executor.errors import UnreadableFileError as UnreadableByTas
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec
 from windrow_service.inventory import UnreadableFileError, list_files, read_footers
-from windrow_service.inventory.blooms import build_missing, carried_filters
+from windrow_service.inventory.footers.blooms import build_missing, carried_filters
 from windrow_service.inventory.progress import ProgressMeter
 
 OUT = "leads out of the table's location"

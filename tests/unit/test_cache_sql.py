@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.cache_sql import CacheStatement, parse_cache_sql
+from windrow.calls.cache_sql import CacheStatement, parse_cache_sql
 from windrow.errors import CacheSqlError
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import plan_of
-from windrow.plans import SplitPlan
-from windrow.spark.descriptors import descriptors_of
-from windrow.worker.cache import FileKey
+from windrow.calls.split_plans import SplitPlan
+from windrow.host_cache.cache import FileKey
+from windrow.spark.reading.descriptors import descriptors_of
 from windrow_jobs.warm import fetchable
 from windrow_jobs.warming import Warmed, Warming
 

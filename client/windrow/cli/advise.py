@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from windrow.calls.compaction import DEFAULT_TARGET_SIZE
 from windrow.cli.compaction_render import table_advice
-from windrow.cli.consoles import show, show_json
 from windrow.cli.options import DEFAULT_URL, AsJson, TableName, TargetSize, Url
-from windrow.compacting import DEFAULT_TARGET_SIZE
 from windrow.connecting import connect
+from windrow.terminal.consoles import show, show_json
 
 
 def advise(

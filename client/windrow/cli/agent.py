@@ -12,13 +12,13 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.consoles import show
 from windrow.cli.options import DEFAULT_URL, Url, byte_size
-from windrow.cli.render import message, size_text
 from windrow.connecting import connect
+from windrow.host_cache.hosts import this_host, worker_id_of
+from windrow.host_cache.opening import FOLDER_VARIABLE
 from windrow.models import WORKER_ID_PATTERN
-from windrow.worker.hosts import this_host, worker_id_of
-from windrow.worker.opening import FOLDER_VARIABLE
+from windrow.terminal.consoles import show
+from windrow.terminal.render import message, size_text
 
 _DEFAULT_FOLDER = Path("~/.cache/windrow")
 # The agent has patience of its own.
@@ -80,7 +80,7 @@ def run(
     the same user as the agent.
     """
     # Only now, as it cannot be on Windows, where the other commands can.
-    from windrow.worker.agent import Agent
+    from windrow.host_cache.agent import Agent
 
     host = host or this_host()
     folder = os.path.abspath(cache_dir.expanduser())

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from windrow.caching import CacheSqlResult
+from windrow.calls.caching import CacheSqlResult
 from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
-from windrow.cli.consoles import show, show_json
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -19,11 +18,12 @@ from windrow.cli.options import (
     moment,
     table_name,
 )
-from windrow.cli.render import message, size_text
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
-from windrow.demo.session import require_java
 from windrow.models import CacheRule
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.local_session import require_java
+from windrow.terminal.render import message, size_text
 
 app = typer.Typer(
     help="Say which files of tables workers keep on their disks, and see what they hold.",

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.compaction_render import compaction_plan
-from windrow.cli.consoles import show, show_json
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -21,7 +20,8 @@ from windrow.cli.options import (
 )
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
-from windrow.demo.session import require_java
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.local_session import require_java
 
 
 def compact(

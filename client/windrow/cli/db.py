@@ -6,11 +6,11 @@ from typing import Any
 
 import typer
 
-from windrow.cli.consoles import show, show_json
 from windrow.cli.options import AsJson, StateDir
-from windrow.cli.render import message
 from windrow.errors import WindrowError
 from windrow.installed import require_service
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import message
 
 app = typer.Typer(help="Look after the coordinator's database.", invoke_without_command=True)
 

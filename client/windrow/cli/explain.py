@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.consoles import show, show_json
 from windrow.cli.explanation import explanation
 from windrow.cli.options import (
     DEFAULT_URL,
@@ -23,6 +22,7 @@ from windrow.cli.options import (
     table_name,
 )
 from windrow.connecting import connect
+from windrow.terminal.consoles import show, show_json
 
 
 def explain(

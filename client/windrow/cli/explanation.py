@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.cli.render import DASH, bar_text, seconds_text, size_text, titled
 from windrow.models import PlanExplanation
+from windrow.terminal.render import DASH, bar_text, seconds_text, size_text, titled
 
 _BAR_CELLS = 30
 _STEPS = {

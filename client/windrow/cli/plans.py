@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windrow.cli.consoles import show, show_json
+from windrow.calls.split_plans import SplitPlan
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -18,9 +18,9 @@ from windrow.cli.options import (
     Url,
     names,
 )
-from windrow.cli.render import plan_figures, plan_picture
 from windrow.connecting import connect
-from windrow.plans import SplitPlan
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import plan_figures, plan_picture
 
 
 def plan(

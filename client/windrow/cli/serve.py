@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.consoles import show
-from windrow.cli.render import serving
 from windrow.errors import WindrowError
 from windrow.installed import require_service
+from windrow.terminal.consoles import show
+from windrow.terminal.render import serving
 
 
 class ServeError(WindrowError):

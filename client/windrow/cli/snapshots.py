@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from windrow.cli.consoles import show, show_json
 from windrow.cli.inventory_files import InventoryFileError, read_inventory
 from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url
-from windrow.cli.render import message, publish_outcome, snapshot_list
 from windrow.connecting import connect
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import message, publish_outcome, snapshot_list
 
 
 def import_inventory(

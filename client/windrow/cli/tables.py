@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli import snapshots
-from windrow.cli.consoles import error_console, show, show_json
 from windrow.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -18,13 +17,14 @@ from windrow.cli.options import (
     names,
     sort_column,
 )
-from windrow.cli.progress import refreshing
-from windrow.cli.render import message, refresh_outcome, table_details, table_list
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.errors import MissingPackageError
-from windrow.demo.session import require_java
 from windrow.models import RefreshStatus
+from windrow.terminal.consoles import error_console, show, show_json
+from windrow.terminal.local_session import require_java
+from windrow.terminal.progress import refreshing
+from windrow.terminal.render import message, refresh_outcome, table_details, table_list
 
 app = typer.Typer(
     help="Register tables and look after their inventories.",

@@ -13,15 +13,15 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from windrow.cli.consoles import error_console, show, show_json
 from windrow.cli.options import AsJson, StateDir, duration
-from windrow.cli.render import DASH, message
 from windrow.errors import WindrowError
 from windrow.installed import require_service
+from windrow.terminal.consoles import error_console, show, show_json
+from windrow.terminal.render import DASH, message
 
 if TYPE_CHECKING:
-    from windrow_service.usecases.access_ports import Token
-    from windrow_service.usecases.tokens import ManageTokens
+    from windrow_service.usecases.access.ports import Token
+    from windrow_service.usecases.access.tokens import ManageTokens
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ import typer
 
 from windrow.cli import agent
 from windrow.cli.cache_render import worker_list
-from windrow.cli.consoles import show, show_json
 from windrow.cli.options import DEFAULT_URL, AsJson, Url
-from windrow.cli.render import message
 from windrow.connecting import connect
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import message
 
 app = typer.Typer(
     help="Look after the workers that keep files of tables on their disks.",

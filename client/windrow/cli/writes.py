@@ -11,12 +11,12 @@ from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 
-from windrow.cli.consoles import show, show_json
 from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url
-from windrow.cli.render import DASH, message, seconds_text
+from windrow.commits import Recovered, recover
 from windrow.connecting import connect
 from windrow.models import WriteRecord, WriteReport
-from windrow.writing import Recovered, recover
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.render import DASH, message, seconds_text
 
 app = typer.Typer(help="Look back at writes, and tidy up after those that died.")
 _ID_CHARACTERS = 8

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.cli.render import DASH, plan_picture, seconds_text, size_text
 from windrow.demo.run import SPARK_DEFAULT, WINDROW, DemoOutcome
+from windrow.terminal.render import DASH, plan_picture, seconds_text, size_text
 
 
 def comparison_report(outcome: DemoOutcome) -> list[RenderableType]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from windrow.cli.progress import counting, refreshing
+from windrow.calls.split_plans import SplitPlan
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
@@ -25,9 +25,9 @@ from windrow.demo.measuring import (
     time_in_turns,
     timed,
 )
-from windrow.demo.session import local_session, require_java
 from windrow.models import RefreshStatus
-from windrow.plans import SplitPlan
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.progress import counting, refreshing
 from windrow.version import __version__
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from rich.console import Console
 
-from windrow.cli.progress import counting
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
 from windrow.demo.days import growing, write_events
 from windrow.demo.measuring import Fingerprint, Side, fingerprint, timed
-from windrow.demo.session import local_session, require_java
 from windrow.models import WriteReport
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.progress import counting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

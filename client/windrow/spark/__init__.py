@@ -8,7 +8,7 @@ from windrow.spark.errors import (
 )
 from windrow.spark.failures import plain_errors, task_failure
 from windrow.spark.placement import default_parallelism
-from windrow.spark.reader import read_plan
+from windrow.spark.reading.reader import read_plan
 
 __all__ = [
     "ReadError",

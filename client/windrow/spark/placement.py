@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.spark.descriptors import Descriptor
 from windrow.spark.errors import SparkConnectError
+from windrow.spark.reading.descriptors import Descriptor
 
 
 def require_classic(spark: SparkSession) -> None:

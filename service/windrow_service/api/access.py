@@ -9,7 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_service.api.problems import problem_answer
-from windrow_service.usecases.access import Authenticate, Principal
+from windrow_service.usecases.access.access import Authenticate, Principal
 from windrow_service.usecases.errors import StoreUnavailableError, UnauthenticatedError
 
 # Probes have no token, and the contract is no secret.

@@ -11,26 +11,26 @@ from fastapi import Depends, Header, Path, Query, Request
 from windrow.models import TABLE_NAME_PATTERN, ServiceConfig
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.tokens import PageTokens
-from windrow_service.pool.plan_runs import PlanRuns
-from windrow_service.pool.refreshes import Refreshes
-from windrow_service.usecases.access import Authenticate
-from windrow_service.usecases.advice import AdviseTable
-from windrow_service.usecases.cache_ports import CacheMap, Heartbeats
-from windrow_service.usecases.cache_rule_ports import CacheRuleStore
-from windrow_service.usecases.cache_rules import DefineCacheRule
-from windrow_service.usecases.compaction import PlanCompaction
-from windrow_service.usecases.explain import ExplainPlan
-from windrow_service.usecases.gained_files import FindGainedFiles
-from windrow_service.usecases.plan_ports import PlanStore
-from windrow_service.usecases.plans import MakePlan
+from windrow_service.runs.plan_runs import PlanRuns
+from windrow_service.runs.refreshes import Refreshes
+from windrow_service.usecases.access.access import Authenticate
+from windrow_service.usecases.caches.ports import CacheMap, Heartbeats
+from windrow_service.usecases.caches.rule_ports import CacheRuleStore
+from windrow_service.usecases.caches.rules import DefineCacheRule
+from windrow_service.usecases.caches.show import ShowCache
+from windrow_service.usecases.caches.workers import ReportCachedFiles
+from windrow_service.usecases.plans.explain import ExplainPlan
+from windrow_service.usecases.plans.plans import MakePlan
+from windrow_service.usecases.plans.ports import PlanStore
 from windrow_service.usecases.ports import Clock, OnceStore, Runner, SnapshotStore, TableStore
-from windrow_service.usecases.publish import PublishInventory
-from windrow_service.usecases.show_cache import ShowCache
-from windrow_service.usecases.snapshots import ExpireSnapshots
-from windrow_service.usecases.tables import RegisterTable
-from windrow_service.usecases.workers import ReportCachedFiles
-from windrow_service.usecases.write_plans import PlanWrite
-from windrow_service.usecases.write_ports import WriteStore
+from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
+from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
+from windrow_service.usecases.snapshots.publish import PublishInventory
+from windrow_service.usecases.tables.tables import RegisterTable
+from windrow_service.usecases.upkeep.advice import AdviseTable
+from windrow_service.usecases.upkeep.compaction import PlanCompaction
+from windrow_service.usecases.writes.plans import PlanWrite
+from windrow_service.usecases.writes.ports import WriteStore
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 

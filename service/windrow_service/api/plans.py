@@ -26,10 +26,10 @@ from windrow_service.api.deps import (
 from windrow_service.api.once import REPLAYED, Answer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.tokens import PageTokens
-from windrow_service.pool.plan_runs import LEASE
+from windrow_service.runs.plan_runs import LEASE
 from windrow_service.usecases.errors import RepeatedRequestError
-from windrow_service.usecases.plan_ports import PlanRecord
-from windrow_service.usecases.plans import PageOfGroups
+from windrow_service.usecases.plans.plans import PageOfGroups
+from windrow_service.usecases.plans.ports import PlanRecord
 
 router = APIRouter(tags=["plans"])
 _ASK_AGAIN_S = "1"

@@ -18,12 +18,12 @@ from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
 from windrow_service.planner.writes import errors as writes
-from windrow_service.usecases import cache_rule_errors as caching
-from windrow_service.usecases import compaction_errors as compaction
 from windrow_service.usecases import errors as usecases
-from windrow_service.usecases import publish_errors as publishing
-from windrow_service.usecases import refresh_errors as refresh
-from windrow_service.usecases import write_errors as writing
+from windrow_service.usecases.caches import errors as caching
+from windrow_service.usecases.snapshots import publish_errors as publishing
+from windrow_service.usecases.snapshots import refresh_errors as refresh
+from windrow_service.usecases.upkeep import errors as compaction
+from windrow_service.usecases.writes import errors as writing
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:windrow:problem:"

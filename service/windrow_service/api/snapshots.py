@@ -33,7 +33,7 @@ from windrow_service.api.deps import (
 from windrow_service.api.once import Answer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.usecases.publish import Published, SentInventory
+from windrow_service.usecases.snapshots.publish import Published, SentInventory
 
 _NO_SNAPSHOT_YET = 2**31 - 1
 

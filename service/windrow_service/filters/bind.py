@@ -15,7 +15,7 @@ from windrow_service.filters.limits import MAX_DEPTH, MAX_NODES, check_size, too
 from windrow_service.filters.names import ColumnNames
 from windrow_service.filters.parsed import ParsedFilter, Place, Value
 from windrow_service.filters.values import Fitted, checked_text, fit, is_text
-from windrow_service.planner.expressions import (
+from windrow_service.planner.pruning.expressions import (
     And,
     Comparison,
     Expression,

@@ -15,7 +15,7 @@ from windrow.files.types import MAX_DECIMAL_PRECISION
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.parsed import Value
 from windrow_service.filters.values import NUMBER, shown
-from windrow_service.planner.expressions import Operator
+from windrow_service.planner.pruning.expressions import Operator
 
 _PLAIN = re.compile(r"0|-?[1-9][0-9]*")
 # How many digits Spark counts for an integer: those of its type's decimal.

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from windrow_service.planner.expressions import (
+from windrow_service.planner.pruning.expressions import (
     And,
     Comparison,
     Expression,

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from windrow.files.types import MAX_DECIMAL_PRECISION
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.parsed import Value
-from windrow_service.planner.expressions import Scalar
+from windrow_service.planner.pruning.expressions import Scalar
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -22,18 +22,22 @@ from windrow.files.schema import (
     check_declared,
     merge_schemas,
 )
-from windrow_service.inventory.blooms import (
+from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
+from windrow_service.inventory.footers.blooms import (
     build_missing,
     carried_filters,
     chosen_columns,
     filter_struct,
 )
-from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
-from windrow_service.inventory.footers import read_with
-from windrow_service.inventory.partitions import Partitions, bucket_numbers, partition_columns
+from windrow_service.inventory.footers.footers import read_with
+from windrow_service.inventory.listing.partitions import (
+    Partitions,
+    bucket_numbers,
+    partition_columns,
+)
+from windrow_service.inventory.listing.relisting import KnownListing, list_again
+from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
-from windrow_service.inventory.relisting import KnownListing, list_again
-from windrow_service.inventory.row_changes import differing
 from windrow_service.planner.columns import inventory_schema
 
 _NO_COLUMNS = pa.schema([])

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from windrow_service.planner.cached import HELD
+from windrow_service.planner.caching.cached import HELD
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import Bools, Ints
 

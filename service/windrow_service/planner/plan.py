@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.planner.cached import Cached, at_workers, pack_cached
-from windrow_service.planner.cut import cut
+from windrow_service.planner.caching.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
-from windrow_service.planner.expressions import Expression
-from windrow_service.planner.place import preferred_hosts
+from windrow_service.planner.packing.cut import cut
+from windrow_service.planner.packing.preferred_hosts import preferred_hosts
+from windrow_service.planner.packing.strategies import STRATEGIES, Strategy
 from windrow_service.planner.policy import MAX_SPLITS, Policy
-from windrow_service.planner.prune import NOTHING, Pruned, Pruning, prune, residuals
+from windrow_service.planner.pruning.expressions import Expression
+from windrow_service.planner.pruning.prune import NOTHING, Pruned, Pruning, prune, residuals
 from windrow_service.planner.splits import NO_HOST, Groups, Ints, Splits
-from windrow_service.planner.strategies import STRATEGIES, Strategy
 
 _MANY_GROUPS = 2**16
 

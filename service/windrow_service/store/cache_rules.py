@@ -16,12 +16,12 @@ from windrow_service.store.committing import lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
 from windrow_service.store.tables import new_version, require_row
-from windrow_service.usecases.cache_rule_errors import (
+from windrow_service.usecases.caches.errors import (
     CacheRuleChangedError,
     CacheRuleNotFoundError,
     TooManyCacheRulesError,
 )
-from windrow_service.usecases.cache_rule_ports import MAX_CACHE_RULES, StoredCacheRule
+from windrow_service.usecases.caches.rule_ports import MAX_CACHE_RULES, StoredCacheRule
 from windrow_service.usecases.ports import Clock, Once
 
 # So long one can look up what an expired rule was, and make it last longer.

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_service.store import schema
 from windrow_service.store.database import utc
 from windrow_service.store.names import no_table
-from windrow_service.usecases.write_errors import (
+from windrow_service.usecases.writes.errors import (
     WriteInProgressError,
     WriteNotFoundError,
     WriteStateError,

@@ -18,7 +18,7 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
 from windrow_service.usecases.errors import PlanCancelledError, PlanNotFoundError, PlansFullError
-from windrow_service.usecases.plan_ports import PlanBody, PlanChunk, PlanRecord
+from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Clock, Once
 
 _plans, _bodies, _chunks = schema.plans, schema.plan_bodies, schema.plan_chunks

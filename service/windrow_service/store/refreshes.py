@@ -14,8 +14,11 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.names import no_table
 from windrow_service.usecases.errors import TableNotFoundError
-from windrow_service.usecases.refresh_errors import RefreshNotFoundError, RefreshNotRunningError
-from windrow_service.usecases.refresh_ports import RefreshRecord, Standing
+from windrow_service.usecases.snapshots.refresh_errors import (
+    RefreshNotFoundError,
+    RefreshNotRunningError,
+)
+from windrow_service.usecases.snapshots.refresh_ports import RefreshRecord, Standing
 
 _refreshes, _tables = schema.refreshes, schema.tables
 

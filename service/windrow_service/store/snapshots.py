@@ -32,7 +32,7 @@ from windrow_service.usecases.ports import (
     StoredTable,
     TakenInventory,
 )
-from windrow_service.usecases.types import wire_columns
+from windrow_service.usecases.tables.types import wire_columns
 
 _BODIES_PER_QUERY = 500
 # Snapshots never change; those of 256 tables are at hand.

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
-from windrow_service.usecases.access_ports import Token
+from windrow_service.usecases.access.ports import Token
 from windrow_service.usecases.errors import TokenNotFoundError
 
 

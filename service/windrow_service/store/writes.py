@@ -17,12 +17,12 @@ from windrow_service.store.committing import committing_write, in_progress, lock
 from windrow_service.store.database import Database, utc
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.usecases.ports import Clock
-from windrow_service.usecases.write_errors import (
+from windrow_service.usecases.writes.errors import (
     WriteNotFoundError,
     WriteStateError,
     WriteTakenError,
 )
-from windrow_service.usecases.write_ports import MAX_KEY_REPORTS, StoredWrite
+from windrow_service.usecases.writes.ports import MAX_KEY_REPORTS, StoredWrite
 
 # So many of a table's newest writes are remembered.
 _KEPT = 1_000

@@ -14,7 +14,7 @@
   + PageTokenError
   + TableChangedError
   + TableNotRefreshedError
-  + TableContendedError, BloomColumnsChangedError: `windrow_service.usecases.publish_errors`
+  + TableContendedError, BloomColumnsChangedError: `windrow_service.usecases.snapshots.publish_errors`
   + FormatNotRefreshableError
   + LocationNotAllowedError
   + InvalidTableError

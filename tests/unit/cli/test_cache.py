@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.unit.cli.conftest import Command, Said
-from windrow.cli.render import DASH, size_text
+from windrow.terminal.render import DASH, size_text
 
 TABLE = "cached.events"
 RECENT = "ds >= '2026-11-02'"

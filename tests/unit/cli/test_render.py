@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tests.support.laws import examples
-from windrow.cli.histogram import SizeBin, file_sizes, size_bins
-from windrow.cli.render import (
+from windrow.models import RefreshProgress, RefreshStatus, SnapshotInfo
+from windrow.terminal.histogram import SizeBin, file_sizes, size_bins
+from windrow.terminal.render import (
     bar_text,
     bin_label,
     histogram,
@@ -21,7 +22,6 @@ from windrow.cli.render import (
     seconds_text,
     size_text,
 )
-from windrow.models import RefreshProgress, RefreshStatus, SnapshotInfo
 
 KIB, MIB = 2**10, 2**20
 

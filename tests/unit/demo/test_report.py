@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from windrow.calls.split_plans import SplitPlan
 from windrow.demo.measuring import Fingerprint, Query, Side, Timing
 from windrow.demo.report import comparison_as_json, comparison_report, ratio_text
 from windrow.demo.run import DemoOutcome
 from windrow.models import Plan, PlanOptions, PlanSummary, RefreshProgress, RefreshStatus
-from windrow.plans import SplitPlan
 
 NOW = datetime(2026, 11, 20, tzinfo=timezone.utc)
 SECONDS = {

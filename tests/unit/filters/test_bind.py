@@ -15,7 +15,7 @@ from windrow_service.filters.bind import bind
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
-from windrow_service.planner.expressions import (
+from windrow_service.planner.pruning.expressions import (
     And,
     Comparison,
     Expression,

@@ -12,10 +12,10 @@ from tests.unit.inventory.files import as_previous, take_inline, touch, write
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
 from windrow_service.inventory import Inventory, take_inventory
-from windrow_service.inventory.blooms import build_missing, carried_filters
 from windrow_service.inventory.errors import BloomColumnError, FileChangedError
+from windrow_service.inventory.footers.blooms import build_missing, carried_filters
 from windrow_service.inventory.progress import ProgressMeter
-from windrow_service.planner.prune import prune
+from windrow_service.planner.pruning.prune import prune
 
 
 def surviving(inventory: Inventory, text: str) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, touch, write
 from windrow_service.inventory import Inventory
-from windrow_service.inventory.folders import (
+from windrow_service.inventory.listing.folders import (
     Stamp,
     decode_folders,
     encode_folders,

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from windrow_service.inventory.isolation import IsolatedExecutor, LostProcessError
+from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
 
 def test_results_and_errors_come_back() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from windrow.files.remote import is_remote
 from windrow_service.inventory import InvalidLocationError
-from windrow_service.inventory.locations import canonical_location, lies_under
+from windrow_service.inventory.listing.locations import canonical_location, lies_under
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pytest
 
 from tests.support.inventories import inventory
-from windrow_service.inventory.deltas import (
+from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.manifests.deltas import (
     Delta,
     DeltaPlan,
     apply_delta,
     plan_delta,
     replace_files,
 )
-from windrow_service.inventory.errors import InvalidInventoryError
-from windrow_service.inventory.live_files import merge_files
-from windrow_service.inventory.manifests import Manifest, cut_files, decode_manifest
+from windrow_service.inventory.manifests.live_files import merge_files
+from windrow_service.inventory.manifests.manifests import Manifest, cut_files, decode_manifest
 from windrow_service.planner.columns import inventory_schema
 
 

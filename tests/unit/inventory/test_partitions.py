@@ -18,7 +18,7 @@ from windrow_service.inventory import (
     UnknownTypeError,
     arrow_type,
 )
-from windrow_service.inventory.partitions import bucket_numbers, partition_columns
+from windrow_service.inventory.listing.partitions import bucket_numbers, partition_columns
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.inventories import inventory
-from windrow_service.planner.compaction import (
+from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
+from windrow_service.planner.upkeep.compaction import (
     CHOSEN,
     VERDICTS,
     Candidates,
@@ -17,7 +18,6 @@ from windrow_service.planner.compaction import (
     find_candidates,
     page_of,
 )
-from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 
 KIB = 2**10
 MIB = 2**20

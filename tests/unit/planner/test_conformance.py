@@ -27,11 +27,11 @@ import pytest
 from tests.support.conformance import CASES, Case
 from tests.support.inventories import inventory
 from windrow.models import PlanOptions
+from windrow_service.planner.packing.strategies.iceberg import first_fit
+from windrow_service.planner.packing.strategies.tez import by_rounds
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.splits import Hosts
-from windrow_service.planner.strategies.iceberg import first_fit
-from windrow_service.planner.strategies.tez import by_rounds
-from windrow_service.usecases.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.drafts import policy_of, with_defaults
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.strategy}: {case.name}")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.support.inventories import inventory
-from windrow_service.planner.cut import cut
 from windrow_service.planner.errors import PlanTooLargeError
+from windrow_service.planner.packing.cut import cut
 
 
 def pieces(

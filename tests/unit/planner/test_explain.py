@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.support.inventories import inventory, marked
 from windrow_service.planner.explain import Tally, fill_histogram, tally_reasons
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.strategies import STRATEGIES
 
 NONE = Tally(0, 0, 0)
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
-from windrow_service.planner.cut import cut
+from windrow_service.planner.packing.cut import cut
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import predict
 from windrow_service.planner.splits import MAX_COST
-from windrow_service.planner.strategies import STRATEGIES
 
 DELETES = st.tuples(
     st.sampled_from([0, 1, 2**20, 2**31 - 1]), st.sampled_from([0, 1, 2**40, 2**63 - 1])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.support.inventories import MIB
+from windrow_service.planner.packing.strategies.iceberg import cut_size, first_fit
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.strategies.iceberg import cut_size, first_fit
 
 
 @pytest.mark.parametrize(

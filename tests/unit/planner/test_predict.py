@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.inventories import MIB, inventory
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import READ_BYTES_PER_SECOND, TASK_COST, Policy
 from windrow_service.planner.predict import fewest_groups, predict
 from windrow_service.planner.slots import slowest_slot
-from windrow_service.planner.strategies import STRATEGIES
 
 
 def as_simulated(tasks: Sequence[int], slots: int) -> int:

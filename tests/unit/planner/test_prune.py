@@ -13,8 +13,8 @@ import pytest
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
 from windrow_service.planner.columns import inventory_schema
-from windrow_service.planner.expressions import And, Comparison, Expression
-from windrow_service.planner.prune import Pruning, prune, residuals
+from windrow_service.planner.pruning.expressions import And, Comparison, Expression
+from windrow_service.planner.pruning.prune import Pruning, prune, residuals
 
 TYPES: dict[str, pa.DataType] = {
     "i": pa.int32(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.support.inventories import inventory
+from windrow_service.planner.packing.strategies.tez import by_rounds
 from windrow_service.planner.splits import Hosts
-from windrow_service.planner.strategies.tez import by_rounds
 
 
 def groups(hosts: list[list[str]], length: int, most: int | None = None) -> list[list[int]]:

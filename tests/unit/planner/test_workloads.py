@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.benchmarks import load_benchmark
 from windrow.models import PlanOptions
+from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import Prediction, predict
-from windrow_service.planner.strategies import STRATEGIES
-from windrow_service.usecases.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.drafts import policy_of, with_defaults
 
 # So few tasks at a time that parallelism asks for no more groups than the limits do.
 PARALLELISM = 4

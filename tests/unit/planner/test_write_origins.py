@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tests.support.inventories import inventory
 from windrow_service.planner.folders import Places
-from windrow_service.planner.grain import Grain, find_grain
-from windrow_service.planner.write_origins import NO_TASKS, TROUBLES, Writes, find_writes
+from windrow_service.planner.upkeep.grain import Grain, find_grain
+from windrow_service.planner.upkeep.origins import NO_TASKS, TROUBLES, Writes, find_writes
 
 KIB, MIB = 2**10, 2**20
 SECOND_NS = 10**9

@@ -15,11 +15,11 @@ from pyspark import cloudpickle
 
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import group_of, splits_of, splits_type
-from windrow.spark.descriptors import descriptors_of
 from windrow.spark.executor.errors import StaleFileError
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec
-from windrow.spark.reader import shipped_reader
+from windrow.spark.reading.descriptors import descriptors_of
+from windrow.spark.reading.reader import shipped_reader
 
 FILES = 5
 

@@ -16,7 +16,6 @@ import pytest
 from pyspark import cloudpickle
 
 from tests.support.plans import group_of, plan_of
-from windrow.spark.descriptors import descriptors_of
 from windrow.spark.executor.errors import (
     AmbiguousColumnError,
     ColumnTypeError,
@@ -26,7 +25,8 @@ from windrow.spark.executor.errors import (
 )
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
-from windrow.spark.reader import shipped_reader
+from windrow.spark.reading.descriptors import descriptors_of
+from windrow.spark.reading.reader import shipped_reader
 
 ROOT = Path(__file__).parents[3]
 

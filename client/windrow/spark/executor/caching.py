@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from windrow.files.beneath import home_of
+from windrow.host_cache.cache import CacheTroubleError, FileKey
+from windrow.host_cache.folders import UnusableFolderError
+from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
+from windrow.host_cache.uses import CacheUse
 from windrow.spark.executor.files import (
     copy_whole,
     open_kept,
@@ -19,12 +23,8 @@ from windrow.spark.executor.files import (
     read_whole,
 )
 from windrow.spark.executor.spec import ReadSpec, Split
-from windrow.worker.cache import CacheTroubleError, FileKey
-from windrow.worker.folders import UnusableFolderError
-from windrow.worker.opening import FOLDER_VARIABLE, open_cache
-from windrow.worker.uses import CacheUse
 
-_log = logging.getLogger("windrow.worker")
+_log = logging.getLogger("windrow.host_cache")
 
 
 class Files:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from windrow.commits.inventories import list_local
 from windrow.files.chunks import rows_in
 from windrow.models import Column, KeyReport, Scalar, WritePlan, WriteReport
 from windrow.spark.writing.counting import RowSums, sum_rows, unhashed_columns
 from windrow.spark.writing.values import folder_texts, wire_values
-from windrow.writing.inventories import list_local
 
 _READING_THREADS = 8
 _SMALL = 0.5

@@ -1,6 +1,6 @@
 """Errors of writing a DataFrame, as the driver sees them before anything is moved.
 
-* WriteError                    see `windrow.writing.errors`
+* WriteError                    see `windrow.commits.errors`
   + UnfitRowsError              columns or partition values do not fit the table
   + UnstableColumnError         a column that places rows may have another value at a second attempt
   + NoSaltError                 no column can divide the rows of a key
@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
+from windrow.commits.errors import WriteError
 from windrow.models import MAX_WRITE_KEYS
-from windrow.writing.errors import WriteError
 
 _MATERIALISE = (
     "write the rows to files first and read them again, or use `df.checkpoint()`, so that every "

@@ -13,8 +13,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 
-from windrow.arguments import checked
+from windrow.calls.arguments import checked
 from windrow.client import Client
+from windrow.commits import begin
 from windrow.errors import ProblemError
 from windrow.models import (
     Column,
@@ -43,7 +44,6 @@ from windrow.spark.writing.sampling import sampled_row_bytes
 from windrow.spark.writing.schemas import fitted, partition_columns_of
 from windrow.spark.writing.staging import stage
 from windrow.spark.writing.values import UnfitValueError
-from windrow.writing import begin
 
 # Where the rows per key come from: a pass over the data, the table's files, or its last write.
 Counts: TypeAlias = Literal["count", "files", "history"]

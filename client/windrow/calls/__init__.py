@@ -1,0 +1,1 @@
+"""What a client asks of a coordinator: one module for each resource, and what carries requests."""

@@ -1,0 +1,160 @@
+"""What is cached of tables, and by whom: rules that mark files cacheable, and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Literal
+from urllib.parse import quote
+
+from windrow.calls.arguments import checked
+from windrow.calls.rule_names import plain, rule_name
+from windrow.calls.transport import Transport, read_answer, table_path
+from windrow.errors import CacheSqlError, NotFoundError
+from windrow.models import (
+    CacheRule,
+    CacheRuleDefinition,
+    CacheRules,
+    TableCache,
+    TablePage,
+    WorkerInfo,
+    WorkerPage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSqlResult:
+    """What a statement did.
+
+    Attributes:
+        action: `cache`, `drop` or `show`.
+        table: Which it named; None for all.
+        rules: Those that it made, dropped or found.
+    """
+
+    action: Literal["cache", "drop", "show"]
+    table: str | None
+    rules: list[CacheRule]
+
+
+class CacheCalls:
+    """The part of a client that is about caches."""
+
+    _transport: Transport
+
+    def cache_table(
+        self,
+        table: str,
+        filter: str | Mapping[str, Any],
+        *,
+        rule: str | None = None,
+        expires_at: datetime | None = None,
+        max_bytes: int | str | None = None,
+    ) -> CacheRule:
+        """Mark files of a table as cacheable: workers keep them once they have read them.
+
+        Args:
+            table: Its name.
+            filter: On partition columns alone, such as `"ds >= '2026-11-01'"`, or a JSON tree.
+            rule: Name of the rule. By default it has one for its filter, so that to say the
+                same twice makes one rule.
+            expires_at: When the rule ends by itself, with a time zone.
+            max_bytes: Most bytes that it makes cacheable, also as text such as `"500GB"`; the
+                files last in the order of their paths come first.
+        """
+        definition = checked(
+            CacheRuleDefinition,
+            {"filter": filter, "expires_at": expires_at, "max_bytes": max_bytes},
+        )
+        path = _rule_path(table, rule_name(definition.filter) if rule is None else rule)
+        answer = self._transport.call("PUT", path, body=definition.model_dump_json())
+        return read_answer(CacheRule, answer)
+
+    def cache_rules(self, table: str | None = None) -> list[CacheRule]:
+        """Return the cache rules of a table, or of all tables, by name."""
+        if table is not None:
+            answer = self._transport.call("GET", f"{table_path(table)}/cache-rules")
+            return read_answer(CacheRules, answer).rules
+        found: list[CacheRule] = []
+        for page in self._transport.pages(TablePage, "/tables"):
+            for info in page.tables:
+                # It may have been deleted since it was listed.
+                with suppress(NotFoundError):
+                    found += self.cache_rules(info.name)
+        return found
+
+    def cache_rule(self, table: str, rule: str) -> CacheRule:
+        """Return one cache rule of a table."""
+        return read_answer(CacheRule, self._transport.call("GET", _rule_path(table, rule)))
+
+    def drop_cache(self, table: str, rule: str) -> None:
+        """End a cache rule; what workers hold by it stays until it makes room for others."""
+        self._transport.call("DELETE", _rule_path(table, rule))
+
+    def cache(self, table: str) -> TableCache:
+        """Return what of a table is cacheable, and where it is cached."""
+        return read_answer(TableCache, self._transport.call("GET", f"{table_path(table)}/cache"))
+
+    def cache_sql(self, text: str) -> CacheSqlResult:
+        """Run `CACHE TABLE name WHERE …`, `DROP CACHE name [WHERE …]` or `SHOW CACHE [name]`.
+
+        `CACHE TABLE` leaves a rule of that filter as it is, with its end and its limit of bytes.
+        `DROP CACHE` ends all rules of the table, or with WHERE those of exactly that filter.
+
+        Raises:
+            CacheSqlError: The statement is not supported, or no rule has its filter.
+        """
+        # Reading SQL is rare, and getting ready for it takes a while.
+        from windrow.calls.cache_sql import parse_cache_sql
+
+        statement = parse_cache_sql(text)
+        table, filter = statement.table, statement.filter
+        if table is None or statement.action == "show":
+            rules = self.cache_rules(table)
+        elif filter is not None and statement.action == "cache":
+            rules = self._lasting(table, filter) or [self.cache_table(table, filter)]
+        else:
+            rules = self._drop(table, filter)
+        return CacheSqlResult(statement.action, table, rules)
+
+    def _of_filter(self, table: str, filter: str) -> list[CacheRule]:
+        return [one for one in self.cache_rules(table) if plain(one.filter) == plain(filter)]
+
+    def _lasting(self, table: str, filter: str) -> list[CacheRule]:
+        """Return the rules of a filter that have not ended."""
+        now = datetime.now(timezone.utc)
+        rules = self._of_filter(table, filter)
+        return [one for one in rules if one.expires_at is None or one.expires_at > now]
+
+    def _drop(self, table: str, filter: str | None) -> list[CacheRule]:
+        if filter is None:
+            rules = self.cache_rules(table)
+        else:
+            rules = self._of_filter(table, filter)
+            if not rules:
+                raise CacheSqlError(
+                    f"no cache rule of {table} has exactly this filter: SHOW CACHE {table} lists "
+                    "those it has"
+                )
+        for one in rules:
+            # Somebody else may have been faster.
+            with suppress(NotFoundError):
+                self.drop_cache(table, one.rule)
+        return rules
+
+    # --- workers --------------------------------------------------------------
+
+    def workers(self) -> Iterator[WorkerInfo]:
+        """Yield the workers that live by id, a page at a time."""
+        for page in self._transport.pages(WorkerPage, "/workers"):
+            yield from page.workers
+
+    def forget_worker(self, worker_id: str) -> None:
+        """Forget a worker and what it holds, until it beats again."""
+        self._transport.call("DELETE", f"/workers/{quote(worker_id, safe='')}")
+
+
+def _rule_path(table: str, rule: str) -> str:
+    return f"{table_path(table)}/cache-rules/{quote(rule, safe='')}"

@@ -1,0 +1,190 @@
+"""Snapshots of tables: publish inventories and their changes, look back, drop old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.calls.arguments import checked
+from windrow.calls.transport import Transport, read_answer, table_path
+from windrow.models import (
+    ExpiredSnapshots,
+    PublishedSnapshot,
+    SnapshotExpiry,
+    SnapshotInfo,
+    SnapshotPage,
+)
+
+_ARROW_STREAM = "application/vnd.apache.arrow.stream"
+# Inventory rows: an Arrow table; or, for few files, one mapping of column names for each.
+Files: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+_STRINGS = pa.schema([("path", pa.string()), ("change", pa.string())])
+
+
+class SnapshotCalls:
+    """The part of a client that is about snapshots."""
+
+    _transport: Transport
+
+    def snapshots(self, name: str) -> Iterator[SnapshotInfo]:
+        """Yield a table's snapshots, newest first, a page at a time."""
+        for page in self._transport.pages(SnapshotPage, f"{table_path(name)}/snapshots"):
+            yield from page.snapshots
+
+    def publish(
+        self,
+        name: str,
+        files: Files,
+        *,
+        if_match: str | None = None,
+        listed_at: datetime | None = None,
+        write_id: str | None = None,
+    ) -> PublishedSnapshot:
+        """Make an inventory that was taken elsewhere the table's current snapshot.
+
+        This is how a table's hosts become known. What is not sent of files that the current
+        snapshot has unchanged is kept.
+
+        Args:
+            name: The table.
+            files: All of its files: `path` (relative to the location), `size_bytes`,
+                `mtime_ns`, `row_count`, and where known `hosts` (lists of names), `bucket`,
+                `row_group_offsets`, `stats` and more; a table, or for few files one mapping
+                for each.
+            if_match: The table's ETag, or `snapshot-7` for its current snapshot, if nobody may
+                have changed it since.
+            listed_at: When the look at the files began, with a time zone.
+            write_id: The write that has moved the files in.
+        """
+        return self._publish(name, inventory_stream(files), "full", if_match, listed_at, write_id)
+
+    def publish_delta(
+        self,
+        name: str,
+        *,
+        added: Files = (),
+        removed: Sequence[str] | pa.Array = (),
+        if_match: str | None = None,
+        listed_at: datetime | None = None,
+        write_id: str | None = None,
+    ) -> PublishedSnapshot:
+        """Add files to a table's current snapshot, and take others away.
+
+        Without `if_match`, the change is applied to whatever is current when it gets there.
+
+        Args:
+            name: The table.
+            added: New files, as for `publish`; one takes the place of that of the same path.
+            removed: Paths of files that are gone.
+            if_match: As for `publish`.
+            listed_at: As for `publish`; everything that changed until then must be in.
+            write_id: As for `publish`; files that it removed need not be known.
+        """
+        stream = change_stream(added, removed)
+        return self._publish(name, stream, "delta", if_match, listed_at, write_id)
+
+    def _publish(
+        self,
+        name: str,
+        stream: bytes,
+        mode: str,
+        if_match: str | None,
+        listed_at: datetime | None,
+        write_id: str | None,
+    ) -> PublishedSnapshot:
+        headers = {"Content-Type": _ARROW_STREAM}
+        if if_match is not None:
+            headers["If-Match"] = if_match
+        params: dict[str, str | int] = {"mode": mode}
+        if listed_at is not None:
+            params["listed_at"] = listed_at.isoformat()
+        if write_id is not None:
+            params["write_id"] = write_id
+        answer = self._transport.call(
+            "POST", f"{table_path(name)}/snapshots", body=stream, params=params, headers=headers
+        )
+        return read_answer(PublishedSnapshot, answer)
+
+    def expire_snapshots(
+        self, name: str, *, keep_last: int | None = None, max_age: timedelta | None = None
+    ) -> list[int]:
+        """Drop a table's snapshots that are neither among the last ones nor young.
+
+        The current one stays, and those that plans are pinned to; return the ids of the others.
+
+        Args:
+            name: The table.
+            keep_last: So many of the newest stay; as the coordinator is set up by default.
+            max_age: Younger ones stay; as the coordinator is set up by default.
+        """
+        max_age_seconds = None if max_age is None else int(max_age.total_seconds())
+        expiry = checked(
+            SnapshotExpiry, {"keep_last": keep_last, "max_age_seconds": max_age_seconds}
+        )
+        path = f"{table_path(name)}/snapshots/expire"
+        answer = self._transport.call("POST", path, body=expiry.model_dump_json())
+        return read_answer(ExpiredSnapshots, answer).snapshot_ids
+
+
+def inventory_stream(files: Files) -> bytes:
+    """Return all files of a table as an Arrow IPC stream."""
+    return _stream(_table(files))
+
+
+def change_stream(added: Files, removed: Sequence[str] | pa.Array) -> bytes:
+    """Return a change of a table's files as an Arrow IPC stream.
+
+    Args:
+        added: Files that are new, or take the place of those of the same paths.
+        removed: Paths of files that are gone.
+    """
+    new, gone = _table(added), pa.array(removed, pa.string())
+    changes = [
+        new.append_column("change", pa.array(["added"] * len(new), pa.string())),
+        pa.table([gone, pa.array(["removed"] * len(gone), pa.string())], schema=_STRINGS),
+    ]
+    return _stream(pa.concat_tables(changes, promote_options="default"))
+
+
+def _table(files: Files) -> pa.Table:
+    if isinstance(files, pa.Table):
+        return files
+    names = dict.fromkeys(name for row in files for name in row)
+    if not names:
+        return _STRINGS.empty_table().select(["path"])
+    return pa.table({name: [row.get(name) for row in files] for name in names})
+
+
+def _stream(files: pa.Table) -> bytes:
+    files = files.cast(pa.schema([_plain(field) for field in files.schema], files.schema.metadata))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, files.schema, options=_OPTIONS) as stream:
+        stream.write_table(files)
+    return bytes(sink.getvalue())
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """Return a column as coordinators take it: without dictionaries, views and extensions."""
+    return field.with_type(_plain_type(field.type))
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _plain_type(type_.storage_type)
+    if pt.is_dictionary(type_):
+        return _plain_type(type_.value_type)
+    if pt.is_struct(type_):
+        return pa.struct([_plain(field) for field in type_])
+    if pt.is_list(type_) or pt.is_fixed_size_list(type_):
+        return pa.list_(_plain(type_.value_field))
+    if pt.is_large_list(type_):
+        return pa.large_list(_plain(type_.value_field))
+    if pt.is_string_view(type_):
+        return pa.large_string()
+    return pa.large_binary() if pt.is_binary_view(type_) else type_

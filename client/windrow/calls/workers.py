@@ -1,0 +1,38 @@
+"""What the agent of a worker says to the coordinator."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from windrow.calls.transport import Transport, read_answer
+from windrow.models import CachedFilesCount, CachedFilesReport, Heartbeat, WorkerInfo
+
+
+class WorkerCalls:
+    """The part of a client that the agent of a worker uses."""
+
+    _transport: Transport
+
+    def beat(self, worker_id: str, heartbeat: Heartbeat) -> WorkerInfo:
+        """Say that a worker lives; repeat it well within `heartbeat.ttl_seconds`.
+
+        Returns:
+            The worker, with its session: if that differs from the one before, the worker had been
+            forgotten, and should report all that it holds.
+        """
+        answer = self._transport.call("PUT", _path_of(worker_id), body=heartbeat.model_dump_json())
+        return read_answer(WorkerInfo, answer)
+
+    def report_cached_files(self, worker_id: str, report: CachedFilesReport) -> CachedFilesCount:
+        """Say which files of a table a worker holds, or no longer holds.
+
+        Raises:
+            NotFoundError: There is no such table, or the worker is in another session.
+        """
+        path = f"{_path_of(worker_id)}/cached-files"
+        answer = self._transport.call("POST", path, body=report.model_dump_json())
+        return read_answer(CachedFilesCount, answer)
+
+
+def _path_of(worker_id: str) -> str:
+    return f"/workers/{quote(worker_id, safe='')}"

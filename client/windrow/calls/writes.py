@@ -1,0 +1,55 @@
+"""Writes to tables: who writes now, and what became of those that are over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from windrow.calls.transport import Transport, read_answer, table_path
+from windrow.models import GainedFiles, WritePage, WriteRecord, WriteUpdate
+
+
+class WriteCalls:
+    """The part of a client that is about writes."""
+
+    _transport: Transport
+
+    def writes(self, table: str, *, open_only: bool = False) -> Iterator[WriteRecord]:
+        """Yield a table's writes, newest first, a page at a time.
+
+        Args:
+            table: Its name.
+            open_only: Leave out those that are over.
+        """
+        params: dict[str, str | int] = {"open": "true"} if open_only else {}
+        for page in self._transport.pages(WritePage, f"{table_path(table)}/writes", params):
+            yield from page.writes
+
+    def write_record(self, table: str, write_id: str) -> WriteRecord:
+        """Return one write with its report, and what became of each key where that is kept."""
+        return read_answer(WriteRecord, self._transport.call("GET", _path(table, write_id)))
+
+    def gained_files(self, table: str, since: int | None) -> GainedFiles:
+        """Tell in which folders a table has files that it had not in an older snapshot.
+
+        Args:
+            table: Its name.
+            since: The older snapshot; None is before the first.
+        """
+        path = f"{table_path(table)}/gained-files"
+        answer = self._transport.call("GET", path, params={"since": since or 0})
+        return read_answer(GainedFiles, answer)
+
+    def put_write(self, table: str, write_id: str, update: WriteUpdate) -> WriteRecord:
+        """Begin a write, keep its lease, or note its next state.
+
+        Raises:
+            WriteInProgressError: Another write is moving files into the table.
+            WriteLostError: The write is over, or in the hands of another process.
+        """
+        body = update.model_dump_json()
+        answer = self._transport.call("PUT", _path(table, write_id), body=body)
+        return read_answer(WriteRecord, answer)
+
+
+def _path(table: str, write_id: str) -> str:
+    return f"{table_path(table)}/writes/{write_id}"

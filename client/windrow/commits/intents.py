@@ -1,0 +1,149 @@
+"""Intents: what a commit is about to move, recorded so that anybody can finish it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow.commits.errors import UnreadableIntentError
+from windrow.commits.folders import write_atomically
+from windrow.files.entries import is_hidden
+from windrow.models import WriteKind, WriteMode, WriteReport
+
+_FILE = "intent.json"
+# Bump when an intent is to be understood otherwise.
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """What becomes of one folder of data files.
+
+    Attributes:
+        folder: Relative to the location; empty is the location itself, whose files are moved
+            one by one.
+        inode: Number of the staged folder that takes its place; None if it goes, or is the
+            location itself.
+        added: Names of new files.
+        kept: Names of files, hidden ones too, that have a second name in the staged folder.
+        gone: Size in bytes and time of change of each file that goes, by name.
+    """
+
+    folder: str
+    inode: int | None
+    added: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    gone: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def loses_data(self) -> bool:
+        """Whether a data file goes."""
+        return any(not is_hidden(name) for name in self.gone)
+
+    def path(self, name: str) -> str:
+        """Return the path of one of its files, relative to the location."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One commit.
+
+    Attributes:
+        write_id: The write.
+        table: The table's name.
+        kind: Of the write.
+        mode: Of the write.
+        whole: Whether all files of the table are published, not only what changed.
+        partitions: What becomes of each; all others stay.
+        report: What the write made.
+    """
+
+    write_id: str
+    table: str
+    kind: WriteKind
+    mode: WriteMode
+    whole: bool
+    partitions: tuple[PartitionChange, ...]
+    report: WriteReport
+
+    def added(self) -> list[str]:
+        """Return the paths of all new data files."""
+        return [one.path(name) for one in self.partitions for name in one.added]
+
+    def gone(self) -> list[str]:
+        """Return the paths of all data files that go and are not replaced by one of that name."""
+        return [
+            one.path(name)
+            for one in self.partitions
+            for name in one.gone.keys() - set(one.added)
+            if not is_hidden(name)
+        ]
+
+
+def record(staging: str, intent: Intent) -> None:
+    """Write an intent into a staging folder, so that it is there as a whole and lasts.
+
+    Raises:
+        OSError: It failed.
+    """
+    document = {
+        "version": _VERSION,
+        "write_id": intent.write_id,
+        "table": intent.table,
+        "kind": intent.kind,
+        "mode": intent.mode,
+        "whole": intent.whole,
+        "partitions": [
+            {
+                "folder": one.folder,
+                "inode": one.inode,
+                "added": one.added,
+                "kept": one.kept,
+                "gone": one.gone,
+            }
+            for one in intent.partitions
+        ],
+        "report": intent.report.model_dump(mode="json"),
+    }
+    write_atomically(os.path.join(staging, _FILE), json.dumps(document).encode())
+
+
+def recorded(staging: str) -> Intent | None:
+    """Return the intent in a staging folder; None if there is none, so that nothing was moved.
+
+    Raises:
+        UnreadableIntentError: It is of another version, or damaged.
+        OSError: It cannot be read.
+    """
+    try:
+        with open(os.path.join(staging, _FILE), "rb") as file:
+            document = json.load(file)
+        if document["version"] != _VERSION:
+            raise UnreadableIntentError(staging, f"it is of version {document['version']}")
+        return Intent(
+            write_id=document["write_id"],
+            table=document["table"],
+            kind=document["kind"],
+            mode=document["mode"],
+            whole=document["whole"],
+            partitions=tuple(map(_change, document["partitions"])),
+            report=WriteReport.model_validate(document["report"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableIntentError(staging, str(error)) from error
+
+
+def _change(document: Mapping[str, Any]) -> PartitionChange:
+    return PartitionChange(
+        folder=document["folder"],
+        inode=document["inode"],
+        added=tuple(document["added"]),
+        kept=tuple(document["kept"]),
+        gone={name: (size, mtime) for name, (size, mtime) in document["gone"].items()},
+    )

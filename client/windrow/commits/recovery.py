@@ -1,0 +1,183 @@
+"""What writes that died have left: commits are finished, all else is undone."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from windrow.commits import intents
+from windrow.commits.committing import Commit
+from windrow.commits.errors import CommitInterruptedError, UnknownCommitError
+from windrow.commits.folders import FolderLock
+from windrow.commits.leases import Lease
+from windrow.commits.staging import Staging, all_staging, local_location
+from windrow.errors import NotFoundError, WriteLostError
+from windrow.models import TableInfo, WriteRecord
+
+if TYPE_CHECKING:
+    from windrow.client import Client
+
+# `published`: its commit was finished. `undone`: what it had staged was removed. `tidied`: only a
+# folder was left. `left`: its driver lives, or may.
+Outcome: TypeAlias = Literal["published", "undone", "tidied", "left"]
+
+_LEASE_S = 30
+# A folder without an intent, of a write that the coordinator does not know.
+_FORGOTTEN_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What became of one write.
+
+    Attributes:
+        write_id: The write.
+        outcome: What was done.
+        reason: Why.
+    """
+
+    write_id: str
+    outcome: Outcome
+    reason: str
+
+
+def recover(client: Client, table: str, *, force: bool = False) -> list[Recovered]:
+    """Finish the commits of writes that died, and undo what else they have left.
+
+    A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
+    the lock was made on this machine.
+
+    Args:
+        client: Of the coordinator.
+        table: The table's name.
+        force: Also finish commits that the coordinator does not know, remove the staging folders
+            of unknown writes whatever their age, and give up commits whose folder is gone.
+
+    Raises:
+        UnfitLocationError: The table does not lie on a local path.
+        UnknownCommitError: A commit was interrupted that the coordinator does not know.
+        CommitInterruptedError: An interrupted commit cannot be finished.
+        ProblemError: The coordinator refuses.
+    """
+    info = client.table(table)
+    location = local_location(info)
+    waiting = {record.write_id for record in client.writes(table, open_only=True)}
+    waiting |= {staging.write_id for staging in all_staging(location)}
+    recovery = _Recovery(client, info, force)
+    return [recovery.of(Staging(location, write_id)) for write_id in sorted(waiting)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Recovery:
+    client: Client
+    table: TableInfo
+    force: bool
+
+    def of(self, staging: Staging) -> Recovered:
+        lock = None
+        try:
+            lock = FolderLock.take(staging.path)
+            if lock is None:
+                return _left(staging, "its driver runs")
+            return self._of_nobody(staging, same_machine=lock.same_machine)
+        except PermissionError as error:
+            return _left(staging, f"this user may not recover it ({error})")
+        except FileNotFoundError:
+            # A folder gets its lock before the coordinator hears of the write.
+            there = os.path.isdir(staging.path)
+            return self._unknown(staging) if there else self._without_folder(staging)
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _of_nobody(self, staging: Staging, *, same_machine: bool) -> Recovered:
+        """Recover a write whose lock is held here."""
+        record = self._record(staging)
+        if record is None:
+            return self._unknown(staging)
+        if record.state in ("published", "undone"):
+            staging.remove()
+            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it was over")
+        if record.alive and not same_machine:
+            return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
+        lease = self._lease(staging, record)
+        try:
+            lease.tell(record.state, takes_over=True)
+        except WriteLostError as error:
+            return _left(staging, str(error))
+        intent = intents.recorded(staging.path) if record.state == "committing" else None
+        if intent is None:
+            lease.tell("undone")
+            staging.remove()
+            return _undone(staging)
+        return self._finish(staging, intent, lease)
+
+    def _finish(self, staging: Staging, intent: intents.Intent, lease: Lease) -> Recovered:
+        lease.keep()
+        try:
+            # Read here, since a commit that has just ended may have changed it.
+            table = self.client.table(self.table.name)
+            Commit(self.client, table, staging, intent, lease).finish()
+        finally:
+            lease.end()
+        reason = "its driver had died while it committed"
+        return Recovered(write_id=staging.write_id, outcome="published", reason=reason)
+
+    def _unknown(self, staging: Staging) -> Recovered:
+        intent = intents.recorded(staging.path)
+        if intent is not None:
+            if not self.force:
+                raise UnknownCommitError(self.table.name, staging.path)
+            lease = Lease(
+                self.client, self.table.name, staging.write_id, intent.kind, intent.mode, _LEASE_S
+            )
+            lease.tell("staging")
+            lease.tell("committing")
+            return self._finish(staging, intent, lease)
+        age_s = time.time() - os.stat(staging.path).st_mtime
+        if not self.force and age_s < _FORGOTTEN_S:
+            return _left(staging, "the coordinator does not know it, and it is less than a day old")
+        staging.remove()
+        reason = "the coordinator did not know it"
+        return Recovered(write_id=staging.write_id, outcome="tidied", reason=reason)
+
+    def _without_folder(self, staging: Staging) -> Recovered:
+        record = self._record(staging)
+        if record is None or record.state in ("published", "undone"):
+            return Recovered(write_id=staging.write_id, outcome="tidied", reason="it was over")
+        if record.alive:
+            return _left(staging, f"its lease runs until {record.expires_at:%H:%M:%S} UTC")
+        if record.state == "committing" and not self.force:
+            raise CommitInterruptedError(
+                self.table.name,
+                staging.write_id,
+                0,
+                0,
+                f"its staging folder {staging.path!r} is gone: if it cannot be brought back, "
+                "--force gives it up, and a refresh finds what was moved in",
+            )
+        lease = self._lease(staging, record)
+        lease.tell("undone", takes_over=True)
+        return _undone(staging)
+
+    def _record(self, staging: Staging) -> WriteRecord | None:
+        try:
+            return self.client.write_record(self.table.name, staging.write_id)
+        except NotFoundError:
+            return None
+
+    def _lease(self, staging: Staging, record: WriteRecord) -> Lease:
+        return Lease(
+            self.client, self.table.name, staging.write_id, record.kind, record.mode, _LEASE_S
+        )
+
+
+def _left(staging: Staging, reason: str) -> Recovered:
+    return Recovered(write_id=staging.write_id, outcome="left", reason=reason)
+
+
+def _undone(staging: Staging) -> Recovered:
+    reason = "its driver had died before it committed"
+    return Recovered(write_id=staging.write_id, outcome="undone", reason=reason)

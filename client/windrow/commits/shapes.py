@@ -1,0 +1,126 @@
+"""How a table's files lie and what they hold, and whether new files go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from windrow.commits.errors import StagedFilesError
+from windrow.commits.inventories import LocalInventory
+from windrow.files.arrays import make_struct
+from windrow.files.entries import HIVE_DEFAULT_PARTITION, unescape
+from windrow.files.partition_values import (
+    InvalidValueError,
+    convert,
+    describe_type,
+    partition_type,
+)
+from windrow.models import TableInfo, WriteMode
+
+
+def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> list[str]:
+    """Return the names of a table's partition columns.
+
+    Args:
+        table: The table.
+        mode: Of a write to it.
+        paths: Files that tell, where nothing else does.
+    """
+    snapshot = table.current_snapshot
+    if table.definition.partition_columns is not None:
+        return [column.name for column in table.definition.partition_columns]
+    if snapshot is not None and snapshot.file_count and mode != "overwrite":
+        return [column.name for column in snapshot.partition_columns]
+    return _keys(paths[0]) if paths else []
+
+
+def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
+    """Make sure that staged files lie in folders as the table's do.
+
+    Args:
+        table: The table.
+        paths: Of the staged files.
+        partitions: Names of the table's partition columns.
+
+    Raises:
+        StagedFilesError: One does not.
+    """
+    wanted = [name.lower() for name in partitions]
+    for path in paths:
+        if [key.lower() for key in _keys(path)] != wanted:
+            folder = "".join(f"{name}=…/" for name in partitions) or "no folder"
+            reason = f"the table's files lie in {folder}: partition the data alike"
+            raise StagedFilesError(table.name, path, reason)
+
+
+def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
+    """Make sure that a refresh will read the partition values of staged files.
+
+    Args:
+        table: The table; columns that it declares no type for take whatever there is.
+        paths: Of the staged files, in folders as the table's are.
+        partitions: Names of the table's partition columns.
+
+    Raises:
+        StagedFilesError: A folder's value is none of its column's declared type.
+    """
+    declared = table.definition.partition_columns or []
+    types = {column.name.lower(): partition_type(column.type) for column in declared}
+    first = {path.rpartition("/")[0]: path for path in reversed(paths)}
+    levels = zip(*(folder.split("/") for folder in first), strict=True) if partitions else ()
+    for name, level in zip(partitions, levels, strict=False):
+        type_ = types.get(name.lower())
+        if type_ is None:
+            continue
+        texts = [folder.partition("=")[2] for folder in level]
+        values = [None if text == HIVE_DEFAULT_PARTITION else text for text in texts]
+        try:
+            convert(pa.array(values, pa.string()), type_)
+        except InvalidValueError as error:
+            raise StagedFilesError(
+                table.name,
+                list(first.values())[error.index],
+                f"{unescape(texts[error.index])!r} is no value of partition column {name!r}, "
+                f"which is {describe_type(type_)}",
+            ) from error
+
+
+def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> bool:
+    """Tell whether new files can be added to a table's snapshot, whose columns stay.
+
+    Args:
+        table: The table.
+        mode: Of the write.
+        added: The new files.
+    """
+    snapshot = table.current_snapshot
+    if snapshot is None or mode == "overwrite":
+        return False
+    if table.definition.partition_columns is None and not snapshot.file_count:
+        return False
+    if table.definition.columns is not None or not len(added.files):
+        return True
+    known = {column.name.lower(): column.type for column in snapshot.columns}
+    return all(known.get(name.lower()) == type_ for name, type_ in added.columns.items())
+
+
+def with_known_stats(table: TableInfo, added: LocalInventory) -> pa.Table:
+    """Return new files with the statistics of those columns that the snapshot has in that type."""
+    assert table.current_snapshot is not None
+    held = {name.lower(): (name, type_) for name, type_ in added.columns.items()}
+    stats = added.files["stats"].combine_chunks()
+    fields, columns = [], []
+    for column in table.current_snapshot.columns:
+        name, type_ = held.get(column.name.lower(), ("", ""))
+        at = stats.type.get_field_index(name)
+        if at >= 0 and type_ == column.type:
+            fields.append(pa.field(column.name, stats.type.field(at).type))
+            columns.append(stats.field(at))
+    at = added.files.schema.get_field_index("stats")
+    known = make_struct(columns, fields, len(stats))
+    return added.files.set_column(at, "stats", known).replace_schema_metadata(None)
+
+
+def _keys(path: str) -> list[str]:
+    return [unescape(part.partition("=")[0]) for part in path.split("/")[:-1]]

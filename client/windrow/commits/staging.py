@@ -1,0 +1,148 @@
+"""Staging folders: where the files of a write lie until they are moved in."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from windrow.commits import folders
+from windrow.commits.errors import UnfitLocationError
+from windrow.files.errors import LocationError
+from windrow.files.remote import names_in
+from windrow.files.signs import SINK_LOG, refuse_folder, refuse_hidden
+from windrow.files.surroundings import refuse_part_of_table
+from windrow.models import WRITE_ID_PATTERN, TableInfo
+
+# Spark, Hive, Arrow and Windrow's own listing pass over names that begin with an underscore.
+_ROOT = os.path.join("_windrow", "writes")
+_DATA = "data"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The staging folder of one write.
+
+    Attributes:
+        location: Absolute path of the table.
+        write_id: The write.
+    """
+
+    location: str
+    write_id: str
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the folder."""
+        return os.path.join(self.location, _ROOT, self.write_id)
+
+    @property
+    def data(self) -> str:
+        """Absolute path of the folder that new files are written below."""
+        return os.path.join(self.path, _DATA)
+
+    def make(self, table: str) -> folders.FolderLock:
+        """Make the folder, and hold its lock.
+
+        Raises:
+            UnfitLocationError: It cannot be made, or the file system lacks what a commit needs.
+        """
+        try:
+            while True:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                try:
+                    os.mkdir(self.path)
+                    break
+                except FileNotFoundError:
+                    # The end of another write has just removed the folder above.
+                    continue
+            lock = folders.FolderLock.make(self.path)
+        except OSError as error:
+            self.remove()
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            remedy = "make room on its disk" if full else "let this user write and lock files there"
+            reason = f"{error.strerror or error}: {remedy}"
+            raise UnfitLocationError(table, self.location, reason) from error
+        try:
+            os.mkdir(self.data)
+            folders.link(os.path.join(self.path, "lock"), os.path.join(self.path, "linked"))
+        except OSError as error:
+            lock.release()
+            self.remove()
+            reason = (
+                f"its file system gives no file a second name ({error.strerror or error}), which "
+                "commits need: write with Spark, then refresh the table"
+            )
+            raise UnfitLocationError(table, self.location, reason) from error
+        return lock
+
+    def remove(self) -> None:
+        """Remove the folder and all that is in it, as far as that can be done now."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        above = os.path.dirname(self.path)
+        for folder in (above, os.path.dirname(above)):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return
+
+
+def all_staging(location: str) -> Iterator[Staging]:
+    """Yield the staging folders below a location."""
+    try:
+        names = sorted(os.listdir(os.path.join(location, _ROOT)))
+    except FileNotFoundError:
+        return
+    for name in names:
+        if re.fullmatch(WRITE_ID_PATTERN, name):
+            yield Staging(location, name)
+
+
+def local_location(table: TableInfo) -> str:
+    """Return the absolute path of a table that can be written here.
+
+    Raises:
+        UnfitLocationError: It is not Parquet on a local path.
+    """
+    location = table.definition.location
+    if table.definition.format != "parquet":
+        reason = f"its format is {table.definition.format}, and only Parquet is written"
+        raise UnfitLocationError(table.name, location, reason)
+    if location.startswith("file:"):
+        location = unquote(re.sub("^file:(//[^/]*)?", "", location))
+    if _SCHEME.match(location) or not location.startswith("/"):
+        raise UnfitLocationError(
+            table.name,
+            location,
+            "files are moved in at once on local paths alone: write with Spark, then refresh the "
+            "table",
+        )
+    return os.path.realpath(location)
+
+
+def require_plain(table: str, location: str) -> None:
+    """Make sure that files which are put into a table's folder are part of it.
+
+    Raises:
+        UnfitLocationError: The folder is one of another format, or a streaming query's.
+    """
+    try:
+        refuse_part_of_table(location)
+        names = names_in(location) or ()
+        for name in names:
+            refuse_hidden(location, name, is_location=True)
+            refuse_folder(location, name)
+    except LocationError as error:
+        raise UnfitLocationError(table, location, error.reason) from error
+    if SINK_LOG in names:
+        raise UnfitLocationError(
+            table,
+            location,
+            f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which says what files "
+            "count: write through that query, or to a table of its own",
+        )

@@ -1,0 +1,326 @@
+"""One write to a table: stage files, then commit them or undo all."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, get_args
+
+import pyarrow as pa
+
+from windrow.commits import folders, intents
+from windrow.commits.committing import Commit
+from windrow.commits.errors import (
+    CommitBlockedError,
+    DefinitionChangedError,
+    StagedFilesError,
+    UnfitLocationError,
+    WriteConflictError,
+)
+from windrow.commits.intents import Intent, PartitionChange
+from windrow.commits.inventories import LocalInventory, list_local, take_local
+from windrow.commits.leases import Lease
+from windrow.commits.preparing import Preparation, Replaced, replaced_files
+from windrow.commits.recovery import recover
+from windrow.commits.shapes import check_layout, check_values, is_a_change, partition_names
+from windrow.commits.staging import Staging, local_location, require_plain
+from windrow.errors import NotFoundError, WindrowError, WriteInProgressError
+from windrow.files.errors import InventoryError
+from windrow.files.schema import merge_schemas
+from windrow.models import (
+    PublishedSnapshot,
+    TableInfo,
+    WriteConflict,
+    WriteKind,
+    WriteMode,
+    WriteReport,
+)
+
+if TYPE_CHECKING:
+    from windrow.client import Client
+
+_LEASE_S = 30
+_WAIT_S = 60.0
+_POLL_S = (0.1, 0.5)
+
+
+def begin(
+    client: Client,
+    table: str,
+    mode: WriteMode = "append",
+    kind: WriteKind = "write",
+    *,
+    conflict: WriteConflict = "fail",
+    lease_seconds: int = _LEASE_S,
+    wait_seconds: float = _WAIT_S,
+) -> TableWrite:
+    """Begin a write to a table; what writes that died have left is finished or undone first.
+
+    Args:
+        client: Of the coordinator that knows the table.
+        table: Its name.
+        mode: `append`; `overwrite`: all that is there goes; `overwrite_partitions`: what is there
+            goes in partitions that get new rows.
+        kind: What the write is for.
+        conflict: What becomes of files that others publish after this call, where the mode would
+            remove them: `fail`, the commit is refused; `overwrite`, they go.
+        lease_seconds: Without a word in this time the coordinator takes this process for dead.
+        wait_seconds: So long the commit waits for another's.
+
+    Raises:
+        UnfitLocationError: The table does not lie on a local path, or cannot be written there.
+        UnknownCommitError: A commit was interrupted that the coordinator does not know.
+        CommitInterruptedError: An interrupted commit cannot be finished.
+        ProblemError: The coordinator refuses.
+    """
+    if conflict not in get_args(WriteConflict):
+        raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
+    location = local_location(client.table(table))
+    require_plain(table, location)
+    recover(client, table)
+    # Only now, as what a recovery publishes was there before this write.
+    info = client.table(table)
+    staging = Staging(location, uuid.uuid4().hex)
+    lock = staging.make(table)
+    lease = Lease(client, table, staging.write_id, kind, mode, lease_seconds)
+    try:
+        lease.tell("staging")
+    except BaseException:
+        staging.remove()
+        lock.release()
+        raise
+    lease.keep()
+    return TableWrite(client, info, staging, lock, lease, mode, kind, conflict, wait_seconds)
+
+
+class TableWrite:
+    """A write to a table. Use it as a context manager: what is not committed is undone.
+
+    Made by `begin`.
+
+    Attributes:
+        write_id: Its name at the coordinator.
+        table: The table as it was at the beginning.
+        folder: Absolute path that data files are written below, in partition folders as in the
+            table.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        table: TableInfo,
+        staging: Staging,
+        lock: folders.FolderLock,
+        lease: Lease,
+        mode: WriteMode,
+        kind: WriteKind,
+        conflict: WriteConflict,
+        wait_s: float,
+    ) -> None:
+        self.write_id = staging.write_id
+        self.table = table
+        self.folder = staging.data
+        self._client = client
+        self._staging = staging
+        self._lock = lock
+        self._lease = lease
+        self._mode = mode
+        self._kind = kind
+        self._conflict = conflict
+        self._wait_s = wait_s
+        self._phase: Literal["staging", "moving", "over"] = "staging"
+
+    def __enter__(self) -> TableWrite:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.undo()
+
+    def check(self) -> None:
+        """Make sure that the write has not been lost, as far as is known.
+
+        Raises:
+            WriteLostError: The coordinator took this process for dead, and another process
+                finished or undid the write.
+            NotFoundError: The table has been deleted.
+        """
+        self._lease.check()
+
+    def undo(self) -> None:
+        """Remove what was staged. Of a write that is over, or is being moved in, nothing changes."""
+        self._lease.end()
+        if self._phase == "staging":
+            self._phase = "over"
+            # If the coordinator cannot be told now, it is told by whoever writes next.
+            with suppress(WindrowError):
+                self._lease.tell("undone")
+            self._staging.remove()
+        self._lock.release()
+
+    def commit(
+        self,
+        report: WriteReport,
+        replaces: Replaced | None = None,
+        on_moved: Callable[[int, int], None] | None = None,
+    ) -> PublishedSnapshot:
+        """Move the staged files in and publish them; of what fails before that, nothing is left.
+
+        Args:
+            report: What the write was to make, and what it made. How long the commit takes is
+                filled in.
+            replaces: Files that the new ones take the place of: paths relative to the location;
+                or a table of `path`, `size_bytes` and `mtime_ns`, as they were when they were
+                read. They must still be that. Only of mode `append`.
+            on_moved: Called with how many partitions are moved in, and how many there are.
+
+        Raises:
+            StagedFilesError: What was staged does not fit the table.
+            PartitionChangedError: A file of `replaces` has changed.
+            WriteConflictError: Others have published files since `begin` that would go.
+            DefinitionChangedError: The table is defined otherwise by now.
+            UnfitLocationError: A partition's folder cannot be exchanged.
+            CommitBlockedError: Another commit takes too long.
+            CommitInterruptedError: It came to a halt with some partitions moved in.
+            UnpublishedError: The coordinator refuses the inventory of what was moved in.
+            WriteLostError: See `check`.
+            ProblemError: The coordinator refuses.
+        """
+        began_s = time.monotonic()
+        try:
+            table, intent, added = self._prepare(report, replaced_files(replaces))
+            intents.record(self._staging.path, intent)
+        except OSError as error:
+            self.undo()
+            reason = f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+            raise UnfitLocationError(self.table.name, self._staging.location, reason) from error
+        except BaseException:
+            self.undo()
+            raise
+        self._phase = "moving"
+        try:
+            commit = Commit(self._client, table, self._staging, intent, self._lease, began_s)
+            snapshot = commit.finish(added, on_moved)
+            self._phase = "over"
+        finally:
+            # What is halfway is left to whoever comes next, who finds the lock free.
+            self.undo()
+        assert snapshot is not None
+        return snapshot
+
+    def _prepare(
+        self, report: WriteReport, replaced: Mapping[str, tuple[int, int] | None]
+    ) -> tuple[TableInfo, Intent, LocalInventory]:
+        """Do all that can fail, until no other write moves files in, and say what is to move."""
+        if replaced and self._mode != "append":
+            raise ValueError(f"mode {self._mode} replaces files already: give no others")
+        listed = self._list()
+        staged = listed["path"].to_pylist()
+        added = self._footers(self._staging.data, listed, staged)
+        folders.sync(os.path.join(self._staging.data, path) for path in staged)
+        self._admit()
+        table = self._client.table(self.table.name)
+        if table.definition != self.table.definition:
+            raise DefinitionChangedError(table.name)
+        whole = not is_a_change(table, self._mode, added)
+        if whole and self._mode != "overwrite":
+            self._check_goes_with(added, staged)
+        preparation = Preparation(table, self._staging.location, self._staging.data, self._mode)
+        changes = preparation.changes(staged, replaced)
+        if self._mode != "append" and self._conflict == "fail":
+            self._refuse_conflicts(table, changes)
+        folders.sync(_folders_above(self._staging.path, changes))
+        intent = Intent(
+            write_id=self.write_id,
+            table=table.name,
+            kind=self._kind,
+            mode=self._mode,
+            whole=whole,
+            partitions=tuple(changes),
+            report=report,
+        )
+        return table, intent, added
+
+    def _list(self) -> pa.Table:
+        try:
+            return list_local(self._staging.data)
+        except InventoryError as error:
+            raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
+
+    def _footers(self, folder: str, listed: pa.Table, staged: Sequence[str]) -> LocalInventory:
+        partitions = partition_names(self.table, self._mode, staged)
+        paths = listed["path"].to_pylist()
+        check_layout(self.table, paths, partitions)
+        check_values(self.table, paths, partitions)
+        try:
+            return take_local(folder, listed, partitions)
+        except InventoryError as error:
+            raise StagedFilesError(self.table.name, folder, str(error)) from error
+
+    def _check_goes_with(self, added: LocalInventory, staged: Sequence[str]) -> None:
+        """Make sure that the table is one that can be read, with the new files in it."""
+        listed = list_local(self._staging.location)
+        there = self._footers(self._staging.location, listed, staged)
+        partitions = partition_names(self.table, self._mode, staged)
+        try:
+            merge_schemas([there.data, added.data], partitions)
+        except InventoryError as error:
+            raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
+
+    def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
+        """Make sure that nothing goes which others have published since the write began."""
+        since, now = self.table.current_snapshot, table.current_snapshot
+        if now is None or (since is not None and since.snapshot_id == now.snapshot_id):
+            return
+        going = {change.folder for change in changes if change.loses_data}
+        if not going:
+            return
+        reason = "others published"
+        try:
+            gained = self._client.gained_files(
+                table.name, None if since is None else since.snapshot_id
+            )
+            found = going & set(gained.folders)
+            if not (gained.complete or found):
+                found, reason = going, "others may have published"
+        except NotFoundError:
+            # So many others have published meanwhile that the snapshot is no longer kept.
+            found, reason = going, "others may have published"
+        if found:
+            raise WriteConflictError(table.name, self._mode, tuple(sorted(found)), reason)
+
+    def _admit(self) -> None:
+        """Wait until no other write moves files in, and let none do so."""
+        began_s = time.monotonic()
+        while True:
+            try:
+                self._lease.tell("committing")
+                return
+            except WriteInProgressError as error:
+                waited_s = time.monotonic() - began_s
+                if waited_s > self._wait_s:
+                    raise CommitBlockedError(self.table.name, waited_s, str(error)) from error
+                time.sleep(random.uniform(*_POLL_S))
+                # It may be one that has died.
+                recover(self._client, self.table.name)
+
+
+def _folders_above(staging: str, changes: Sequence[PartitionChange]) -> list[str]:
+    """Return the folders whose names make up the staged partitions."""
+    found = {staging, os.path.join(staging, "data")}
+    for change in changes:
+        if change.inode is not None:
+            folder = os.path.join(staging, "data", change.folder)
+            while folder not in found:
+                found.add(folder)
+                folder = os.path.dirname(folder)
+    return sorted(found)

@@ -1,0 +1,1 @@
+"""Grouped reads on the driver: a plan in, a DataFrame out."""

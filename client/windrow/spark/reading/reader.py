@@ -1,0 +1,162 @@
+"""The grouped reader: a plan becomes a DataFrame of one task per split group."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from windrow import files
+from windrow import host_cache as worker
+from windrow.models import Plan, SortColumn
+from windrow.spark import executor
+from windrow.spark.errors import (
+    CaseSensitiveNamesError,
+    UnsupportedDeletesError,
+    UnsupportedFormatError,
+)
+from windrow.spark.executor.calendars import Calendars, has_calendar
+from windrow.spark.executor.filters import columns_of
+from windrow.spark.executor.reading import task_of
+from windrow.spark.executor.shipping import Task, shipped
+from windrow.spark.executor.sorting import is_sortable
+from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
+from windrow.spark.placement import placed, require_classic
+from windrow.spark.reading.calendars import calendars_of
+from windrow.spark.reading.descriptors import descriptors_of
+from windrow.spark.reading.types import arrow_schema, spark_schema
+
+_BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
+
+# The reader travels with each task, so that executors need NumPy and pyarrow but not Windrow.
+cloudpickle.register_pickle_by_value(executor)
+cloudpickle.register_pickle_by_value(files)
+cloudpickle.register_pickle_by_value(worker)
+
+
+def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
+    """Return the rows of a plan; nothing is read before the DataFrame is used.
+
+    Each group is one task, which prefers the hosts of the group. Where the table has sort
+    columns, the rows of each partition are sorted by them.
+
+    Args:
+        spark: A classic session, which runs the tasks.
+        plan: What the coordinator answered.
+        groups: Its groups, as the coordinator streams them.
+
+    Returns:
+        The plan's columns, in its order and with its types, all nullable. Its `count()` decodes
+        only what residual filters compare.
+
+    Raises:
+        UnsupportedFormatError: The table's files are not Parquet.
+        UnsupportedDeletesError: Delete files apply to them.
+        SparkConnectError: The session is one of Spark Connect.
+        CaseSensitiveNamesError: The session tells names apart by case.
+        UnsupportedTypeError: A column has a type that cannot be read.
+    """
+    if plan.format != "parquet":
+        raise UnsupportedFormatError(plan.table, plan.format)
+    if plan.summary.delete_files:
+        raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
+    require_classic(spark)
+    if spark.conf.get("spark.sql.caseSensitive") == "true":
+        raise CaseSensitiveNamesError
+    schema = spark_schema(plan.columns)
+    if not len(groups):
+        return spark.createDataFrame([], schema)
+    tasks = placed(spark, descriptors_of(groups))
+    rows = (
+        tasks.mapInArrow(shipped_reader(read_spec(spark, plan)), schema) if plan.columns else None
+    )
+
+    def bare_rows() -> DataFrame:
+        spec = read_spec(spark, _without_columns(plan, groups))
+        return tasks.mapInArrow(shipped_reader(spec), _BARE_ROWS).select()
+
+    if rows is None:
+        return bare_rows()
+
+    def count() -> int:
+        # Whoever caches rows counts them to have them cached.
+        is_cached = rows.storageLevel != StorageLevel.NONE
+        return int(type(rows).count(rows) if is_cached else bare_rows().count())
+
+    # Spark cannot take columns away from this reader, so that counting would decode them all.
+    vars(rows)["count"] = count
+    return rows
+
+
+def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
+    """Return the plan of the same rows with only the columns that residual filters compare."""
+    residuals = pc.drop_null(pc.unique(groups["residual_filter"])).to_pylist()
+    compared = {name for residual in residuals for name in columns_of(json.loads(residual))}
+    held = [*plan.columns, *plan.hidden_columns]
+    hidden = [column for column in held if column.name in compared]
+    return plan.model_copy(update={"columns": [], "hidden_columns": hidden, "sort_columns": []})
+
+
+@lru_cache(maxsize=64)
+def shipped_reader(spec: ReadSpec) -> Task:
+    """Return what `mapInArrow` runs on descriptors; executors need not have Windrow to run it."""
+    packed = zlib.compress(cloudpickle.dumps(task_of(spec)))
+    return shipped(packed, hashlib.sha256(packed).hexdigest())
+
+
+def read_spec(spark: SparkSession, plan: Plan) -> ReadSpec:
+    """Return what the tasks of a plan have in common.
+
+    Args:
+        spark: A classic session, whose settings say how old dates and times are read.
+        plan: What the coordinator answered.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that cannot be read.
+    """
+    partition = arrow_schema(spark_schema(plan.partition_columns))
+    asked = arrow_schema(spark_schema(plan.columns))
+    hidden = arrow_schema(spark_schema(plan.hidden_columns))
+    data = pa.schema([field for field in asked if field.name not in partition.names])
+    stored = {*partition.names, *data.names}
+    hidden = pa.schema([field for field in hidden if field.name not in stored])
+    has_old = any(has_calendar(field.type) for field in (*data, *hidden))
+    known = {field.name: field.type for schema in (partition, data, hidden) for field in schema}
+    return ReadSpec(
+        table=plan.table,
+        location=plan.location,
+        data=data,
+        hidden=hidden,
+        partition=partition,
+        output=tuple(asked.names),
+        sort=_sort_keys(plan.sort_columns, known),
+        calendars=calendars_of(spark) if has_old else Calendars(),
+    )
+
+
+def _sort_keys(columns: Sequence[SortColumn], known: dict[str, pa.DataType]) -> tuple[SortKey, ...]:
+    """Return the keys to merge by, up to the first column that the plan does not give a type for.
+
+    Such a column is not among those asked for: past it, the order cannot be seen in the rows.
+    """
+    keys: list[SortKey] = []
+    for column in columns:
+        if column.name not in known or not is_sortable(known[column.name]):
+            break
+        nulls_first = column.nulls_first
+        keys.append(
+            SortKey(
+                name=column.name,
+                descending=column.descending,
+                nulls_first=not column.descending if nulls_first is None else nulls_first,
+            )
+        )
+    return tuple(keys)

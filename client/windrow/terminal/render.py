@@ -1,0 +1,294 @@
+"""Values as things that rich can print; nothing here writes or asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from windrow.calls.split_plans import SplitPlan
+    from windrow.models import (
+        Column,
+        Plan,
+        PlanSummary,
+        PublishedSnapshot,
+        RefreshStatus,
+        SnapshotInfo,
+        SortColumn,
+        TableInfo,
+    )
+    from windrow.terminal.histogram import SizeBin
+
+BAR_CELLS = 40
+DASH = "\N{EN DASH}"
+_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+_PRUNING_STEPS = ("manifest", "partition", "statistics", "bloom", "limit")
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def size_text(size_bytes: float) -> str:
+    """Write bytes as people do: `11.2 KB`, units of 1024."""
+    unit = 0
+    while size_bytes >= 1023.95 and unit < len(_UNITS) - 1:
+        size_bytes, unit = size_bytes / 1024, unit + 1
+    digits = 0 if unit == 0 or size_bytes >= 99.95 else 1
+    number = f"{size_bytes:,.{digits}f}"
+    return f"{number.removesuffix('.0')} {_UNITS[unit]}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Write seconds with three digits that count: `0.012 s`, `1.23 s`, `12.3 s`."""
+    for limit, digits in ((0.9995, 3), (9.995, 2), (99.95, 1)):
+        if seconds < limit:
+            return f"{seconds:.{digits}f} s"
+    return f"{seconds:,.0f} s"
+
+
+def bar_text(value: float, largest: float, cells: int = BAR_CELLS) -> str:
+    """Draw a bar of at most `cells`, to an eighth of a cell; a value above 0 always shows."""
+    eighths = max(round(value / largest * cells * 8), 1) if value > 0 and largest > 0 else 0
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def bin_label(entry: SizeBin) -> str:
+    """Name a bin: from 8 to 16 KB, or from 512 B to 1 KB, with a dash."""
+    low, high = size_text(entry.low_bytes), size_text(entry.low_bytes * 2)
+    number, unit = low.split(" ")
+    return DASH.join((number if high.endswith(f" {unit}") else low, high))
+
+
+def histogram(bins: Sequence[SizeBin], style: str = "cyan") -> Table:
+    """Draw one bar per bin."""
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    largest = max((entry.count for entry in bins), default=0)
+    for entry in bins:
+        bar = Text("│ ").append(bar_text(entry.count, largest), style)
+        table.add_row(bin_label(entry), bar.append(f" {entry.count:,}"))
+    return table
+
+
+def plan_picture(plan: SplitPlan) -> RenderableType:
+    """Draw the sizes of a plan's files, and of the groups that they became."""
+    # Commands that show no sizes start in half the time without these.
+    from windrow.terminal.histogram import file_sizes
+
+    files, groups = file_sizes(plan.groups), plan.groups["size_bytes"]
+    return Group(
+        picture("Files before", "file", files, "red"),
+        picture("Groups after", "group", groups, "green"),
+    )
+
+
+def picture(title: str, noun: str, sizes: pa.Array | pa.ChunkedArray, style: str) -> RenderableType:
+    """Draw how many of these sizes, in bytes, there are of each power of two."""
+    import pyarrow.compute as pc
+
+    from windrow.terminal.histogram import size_bins
+
+    if len(sizes) == 0:
+        return Text(f"{title}: none", "bold")
+    plural = noun if len(sizes) == 1 else f"{noun}s"
+    head = Text(f"{title}: ", "bold").append(
+        f"{len(sizes):,} {plural}, {size_text(pc.mean(sizes).as_py())} on average", "not bold"
+    )
+    return Group(head, histogram(size_bins(sizes), style))
+
+
+def _cacheable(summary: PlanSummary) -> str:
+    fetched = summary.primary_placements + summary.secondary_placements
+    parts = {
+        "cached": summary.cached_files,
+        "to be cached once they are read": fetched,
+        "without a worker that has room": summary.fallback_placements,
+    }
+    said = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+    return f"{summary.cacheable_files:,} files: {said}"
+
+
+def plan_figures(info: Plan) -> Table:
+    """Show a plan in figures."""
+    summary = info.summary
+    counts = {step: getattr(summary, f"files_pruned_by_{step}") for step in _PRUNING_STEPS}
+    pruned = ", ".join(f"{count:,} by {step}" for step, count in counts.items() if count)
+    table = _facts()
+    table.add_row("table", Text(f"{info.table}, snapshot {info.snapshot_id}"))
+    table.add_row(
+        "files",
+        f"{summary.files_planned:,} of {summary.files_total:,}"
+        + (f" (pruned: {pruned})" if pruned else ""),
+    )
+    table.add_row("rows", f"{summary.row_count:,} at most")
+    table.add_row("size", size_text(summary.size_bytes))
+    table.add_row("splits", f"{summary.split_count:,}")
+    table.add_row("groups", f"{summary.group_count:,}, packed by {summary.strategy}")
+    if summary.group_count:
+        table.add_row(
+            "a group",
+            f"{size_text(summary.smallest_group_bytes)} to "
+            f"{size_text(summary.largest_group_bytes)}, "
+            f"at most {summary.largest_group_splits:,} splits",
+        )
+    if summary.cacheable_files:
+        table.add_row("cacheable", _cacheable(summary))
+    table.add_row("with hosts", f"{summary.groups_with_hosts:,} groups")
+    table.add_row("columns", Text(", ".join(column.name for column in info.columns)))
+    table.add_row("planned in", seconds_text(summary.planning_seconds))
+    table.add_row("plan", Text(info.plan_id))
+    return table
+
+
+def table_list(tables: Sequence[TableInfo]) -> RenderableType:
+    """List tables with the size of their current snapshots."""
+    if not tables:
+        return message("no tables yet", "`windrow table register NAME LOCATION` adds one")
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("table", no_wrap=True)
+    for name in ("files", "rows", "size", "snapshot"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("location", overflow="fold")
+    for info in tables:
+        snapshot = info.current_snapshot
+        figures = (
+            (DASH, DASH, DASH, "not refreshed")
+            if snapshot is None
+            else (
+                f"{snapshot.file_count:,}",
+                f"{snapshot.row_count:,}",
+                size_text(snapshot.size_bytes),
+                str(snapshot.snapshot_id),
+            )
+        )
+        shown.add_row(Text(info.name), *figures, Text(info.definition.location))
+    return shown
+
+
+def table_details(info: TableInfo) -> RenderableType:
+    """Show one table."""
+    definition, snapshot = info.definition, info.current_snapshot
+    table = _facts()
+    table.add_row("table", Text(info.name, "bold"))
+    table.add_row("location", Text(definition.location))
+    table.add_row("format", definition.format)
+    if definition.bucket_spec is not None:
+        spec = definition.bucket_spec
+        table.add_row("buckets", Text(f"{spec.count:,} by {', '.join(spec.columns)}"))
+    if definition.sort_columns:
+        table.add_row("sorted by", Text(", ".join(map(_sort_text, definition.sort_columns))))
+    table.add_row("changed", f"{info.updated_at:%Y-%m-%d %H:%M:%S %Z}")
+    if snapshot is None:
+        table.add_row("snapshot", Text(f"none yet: `windrow table refresh {info.name}` makes one"))
+        return table
+    table.add_row("snapshot", _snapshot_text(snapshot))
+    table.add_row("partitioned", _columns_text(snapshot.partition_columns) or Text("no"))
+    table.add_row("columns", _columns_text(snapshot.columns))
+    return table
+
+
+def refresh_outcome(status: RefreshStatus) -> RenderableType:
+    """Say what a refresh found."""
+    if status.snapshot is None:
+        return message(f"{status.table}: nothing was published")
+    if not status.changed:
+        said = f"{status.table}: nothing new in {seconds_text(status.seconds)}"
+    else:
+        said = (
+            f"{status.table}: {status.files_added:,} files added, {status.files_removed:,} removed "
+            f"in {seconds_text(status.seconds)}"
+        )
+    folders = status.progress.folders_listed + status.progress.folders_unchanged
+    said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
+    if status.progress.files_empty:
+        said += f"; {status.progress.files_empty:,} files of 0 bytes passed over"
+    if status.progress.files_uncommitted:
+        said += f"; {status.progress.files_uncommitted:,} files passed over as not committed"
+    return message(said, str(_snapshot_text(status.snapshot)))
+
+
+def publish_outcome(table: str, published: PublishedSnapshot) -> RenderableType:
+    """Say what a published inventory changed."""
+    said = (
+        f"{table}: {published.files_added:,} files added, {published.files_removed:,} removed; "
+        f"{published.manifests_written:,} manifests written, {published.manifests_reused:,} kept, "
+        f"{size_text(published.bytes_written)}"
+    )
+    return message(said, str(_snapshot_text(published)))
+
+
+def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableType:
+    """List a table's snapshots."""
+    if not snapshots:
+        return message(f"{name} has no snapshot yet", f"`windrow table refresh {name}` makes one")
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("snapshot", justify="right", no_wrap=True)
+    shown.add_column("made at", no_wrap=True)
+    for title in ("files", "rows", "size", "manifests"):
+        shown.add_column(title, justify="right", no_wrap=True)
+    for one in snapshots:
+        shown.add_row(
+            str(one.snapshot_id),
+            f"{one.created_at:%Y-%m-%d %H:%M:%S %Z}",
+            f"{one.file_count:,}",
+            f"{one.row_count:,}",
+            size_text(one.size_bytes),
+            f"{one.manifest_count:,}",
+        )
+    return shown
+
+
+def serving(url: str, state_dir: str, allowed: Sequence[str]) -> RenderableType:
+    """Say where a coordinator listens and what it may read."""
+    table = _facts()
+    table.add_row("listening", Text(url, "bold", overflow="fold"))
+    table.add_row("try it", Text(f"{url}/docs", overflow="fold"))
+    table.add_row("state", Text(state_dir, overflow="fold"))
+    table.add_row("tables under", Text(", ".join(allowed), overflow="fold"))
+    return table
+
+
+def message(text: str, more: str | None = None) -> RenderableType:
+    """Show a line, and under it a remark."""
+    lines = [Text(text, overflow="fold")]
+    if more:
+        lines.append(Text(more, "dim", overflow="fold"))
+    return Group(*lines)
+
+
+def titled(title: str, *body: RenderableType) -> RenderableType:
+    """Put a title over renderables."""
+    return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2)) for part in body))
+
+
+def _facts() -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _snapshot_text(snapshot: SnapshotInfo) -> Text:
+    return Text(
+        f"snapshot {snapshot.snapshot_id}: {snapshot.file_count:,} files, "
+        f"{snapshot.row_count:,} rows, {size_text(snapshot.size_bytes)}, "
+        f"{snapshot.manifest_count:,} manifests"
+    )
+
+
+def _columns_text(columns: Sequence[Column]) -> Text:
+    return Text(", ".join(f"{column.name} {column.type}" for column in columns))
+
+
+def _sort_text(column: SortColumn) -> str:
+    words = [column.name, "desc" if column.descending else "asc"]
+    if column.nulls_first is not None:
+        words.append("nulls first" if column.nulls_first else "nulls last")
+    return " ".join(words)

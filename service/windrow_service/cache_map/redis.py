@@ -1,0 +1,232 @@
+"""The cache map in Redis, shared by all replicas.
+
+| key | type | holds |
+|---|---|---|
+| `workers` | sorted set | ids of workers by when they expire |
+| `worker:{id}` | string | a worker, as JSON |
+| `tables:{session}` | hash | table id to how many of its files the session's worker holds |
+| `cached:{session}:{table id}` | hash | first byte of file keys to all such keys, ascending |
+
+Every key carries a prefix with the version of this layout, and expires with its worker. Changes
+are made by optimistic locking: of two replicas that change one worker at once, one tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from windrow.models import Heartbeat, WorkerInfo
+from windrow_service.cache_map.keys import changed, cut_shards, shards_of
+from windrow_service.cache_map.server import RedisServer
+from windrow_service.planner.caching.file_keys import Holding
+from windrow_service.planner.splits import Hashes
+from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
+from windrow_service.usecases.errors import (
+    CacheFullError,
+    TooManyWorkersError,
+    WorkerNotFoundError,
+)
+
+T = TypeVar("T")
+# Of the answers, redis says that they may be text or bytes; here they are bytes.
+Redis: TypeAlias = Any
+Pipeline: TypeAlias = Any
+
+_PREFIX = "windrow:1:"
+_WORKERS = f"{_PREFIX}workers"
+_KEY_TYPE = np.dtype("<u8")
+_INDEX_TTL = timedelta(hours=2)
+
+
+class RedisCacheMap:
+    """`Heartbeats` and `CacheMap` in Redis.
+
+    Args:
+        server: Where they are.
+        max_files: Most files that one worker may hold.
+        max_workers: Most workers that may live; a few more where several come at once.
+    """
+
+    def __init__(
+        self,
+        server: RedisServer,
+        *,
+        max_files: int = MAX_CACHED_FILES,
+        max_workers: int = MAX_WORKERS,
+    ) -> None:
+        self._server = server
+        self._max_files = max_files
+        self._max_workers = max_workers
+
+    async def beat(self, worker_id: str, heartbeat: Heartbeat, now: datetime) -> WorkerInfo:
+        """See `Heartbeats.beat`."""
+        ttl = timedelta(seconds=heartbeat.ttl_seconds)
+
+        async def change(pipe: Pipeline) -> WorkerInfo:
+            known = await _find(pipe, worker_id, now)
+            keys: list[str] = []
+            if known is not None:
+                await pipe.watch(_tables(known.session))
+                keys = _keys_of(known.session, await pipe.hkeys(_tables(known.session)))
+            elif await pipe.zcount(_WORKERS, f"({now.timestamp()}", "+inf") >= self._max_workers:
+                raise TooManyWorkersError(self._max_workers)
+            worker = WorkerInfo(
+                worker_id=worker_id,
+                session=known.session if known else secrets.token_hex(8),
+                expires_at=now + ttl,
+                **heartbeat.model_dump(),
+            )
+            pipe.multi()
+            pipe.zremrangebyscore(_WORKERS, "-inf", now.timestamp())
+            pipe.zadd(_WORKERS, {worker_id: worker.expires_at.timestamp()})
+            pipe.pexpire(_WORKERS, _INDEX_TTL)
+            pipe.set(_worker(worker_id), worker.model_dump_json(), px=ttl)
+            for key in keys:
+                pipe.pexpire(key, ttl)
+            return worker
+
+        return await self._change(worker_id, change)
+
+    async def live(self, now: datetime) -> Sequence[WorkerInfo]:
+        """See `Heartbeats.live`."""
+        return await self._server.ask(lambda redis: _live(redis, now))
+
+    async def forget(self, worker_id: str, now: datetime) -> None:
+        """See `Heartbeats.forget`."""
+
+        async def change(pipe: Pipeline) -> None:
+            known = await _find(pipe, worker_id, now)
+            if known is None:
+                raise WorkerNotFoundError(worker_id)
+            await pipe.watch(_tables(known.session))
+            keys = _keys_of(known.session, await pipe.hkeys(_tables(known.session)))
+            pipe.multi()
+            pipe.zrem(_WORKERS, worker_id)
+            pipe.delete(_worker(worker_id), *keys)
+
+        await self._change(worker_id, change)
+
+    async def report(self, report: CacheReport, now: datetime) -> int:
+        """See `CacheMap.report`."""
+        index, key = _tables(report.session), _cached(report.session, report.table_id)
+        shards = shards_of(np.concatenate((report.added, report.removed)))
+
+        async def change(pipe: Pipeline) -> int:
+            worker = await _find(pipe, report.worker_id, now)
+            if worker is None or worker.session != report.session:
+                raise WorkerNotFoundError(report.worker_id)
+            # Every report changes the index, so that to watch it is to watch all of them.
+            await pipe.watch(index)
+            counts = {int(k): int(v) for k, v in (await pipe.hgetall(index)).items()}
+            reuses = shards and not report.replace
+            held = _joined(await pipe.hmget(key, map(_field, shards)) if reuses else ())
+            before = len(held) if not report.replace else counts.get(report.table_id, 0)
+            # Off the event loop, as there may be millions.
+            after, pieces = await asyncio.to_thread(_change_shards, held, report, shards)
+            counts[report.table_id] = counts.get(report.table_id, 0) - before + len(after)
+            if sum(counts.values()) > self._max_files:
+                raise CacheFullError(report.worker_id, sum(counts.values()), self._max_files)
+            pipe.multi()
+            if report.replace:
+                pipe.delete(key)
+            if full := {name: piece for name, piece in pieces.items() if piece}:
+                pipe.hset(key, mapping=full)
+            if empty := pieces.keys() - full.keys():
+                pipe.hdel(key, *empty)
+            pipe.hset(index, str(report.table_id), counts[report.table_id])
+            for changed_key in (index, key):
+                pipe.expire(changed_key, worker.ttl_seconds)
+            return counts[report.table_id]
+
+        return await self._change(report.worker_id, change)
+
+    async def holdings(self, table_id: int, now: datetime) -> Sequence[Holding]:
+        """See `CacheMap.holdings`."""
+
+        async def read(redis: Redis) -> Sequence[Holding]:
+            workers = await _live(redis, now)
+            if not workers:
+                return ()
+            async with redis.pipeline(transaction=False) as pipe:
+                for worker in workers:
+                    pipe.hgetall(_cached(worker.session, table_id))
+                found = await pipe.execute()
+            return [
+                Holding(
+                    worker.host,
+                    worker.capacity_bytes,
+                    _joined(shards[name] for name in sorted(shards)),
+                )
+                for worker, shards in zip(workers, found, strict=True)
+            ]
+
+        return await self._server.ask(read)
+
+    async def ping(self) -> None:
+        """See `CacheMap.ping`."""
+        await self._server.ask(lambda redis: redis.ping())
+
+    async def _change(self, worker_id: str, change: Callable[[Pipeline], Awaitable[T]]) -> T:
+        """Apply a change of one worker, again if another change of it came in between."""
+
+        async def apply(redis: Redis) -> T:
+            answer: T = await redis.transaction(
+                change, _worker(worker_id), value_from_callable=True
+            )
+            return answer
+
+        return await self._server.ask(apply)
+
+
+async def _find(pipe: Pipeline, worker_id: str, now: datetime) -> WorkerInfo | None:
+    stored = await pipe.get(_worker(worker_id))
+    worker = WorkerInfo.model_validate_json(stored) if stored is not None else None
+    return worker if worker is not None and worker.expires_at > now else None
+
+
+async def _live(redis: Redis, now: datetime) -> Sequence[WorkerInfo]:
+    stored = await redis.sort(_WORKERS, by="nosort", get=[_worker("*")])
+    workers = [WorkerInfo.model_validate_json(each) for each in stored if each is not None]
+    alive = (worker for worker in workers if worker.expires_at > now)
+    return sorted(alive, key=lambda worker: worker.worker_id)
+
+
+def _change_shards(
+    held: Hashes, report: CacheReport, shards: Sequence[int]
+) -> tuple[Hashes, dict[bytes, bytes]]:
+    """Return what a worker holds after a report, as far as the report speaks of it."""
+    after = changed(held, report.added, report.removed)
+    pieces = cut_shards(after, shards)
+    encoded = (piece.astype(_KEY_TYPE, copy=False).tobytes() for piece in pieces)
+    return after, dict(zip(map(_field, shards), encoded, strict=True))
+
+
+def _joined(shards: Iterable[bytes | None]) -> Hashes:
+    keys = np.frombuffer(b"".join(shard for shard in shards if shard is not None), _KEY_TYPE)
+    return keys.astype(np.uint64, copy=False)
+
+
+def _field(shard: int) -> bytes:
+    return bytes([shard])
+
+
+def _worker(worker_id: str) -> str:
+    return f"{_PREFIX}worker:{worker_id}"
+
+
+def _tables(session: str) -> str:
+    return f"{_PREFIX}tables:{session}"
+
+
+def _cached(session: str, table_id: int) -> str:
+    return f"{_PREFIX}cached:{session}:{table_id}"
+
+
+def _keys_of(session: str, table_ids: Iterable[bytes]) -> list[str]:
+    return [_tables(session), *(_cached(session, int(table_id)) for table_id in table_ids)]

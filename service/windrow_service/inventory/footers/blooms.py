@@ -1,0 +1,233 @@
+"""Bloom filters of chosen columns of a table's files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from windrow.files.beneath import home_of, open_beneath
+from windrow.files.calendars import has_calendar, is_certain, is_settled
+from windrow.files.remote import is_remote, open_remote_file
+from windrow.files.schema import ColumnNames
+from windrow_service.inventory.errors import BloomColumnError
+from windrow_service.inventory.footers.chunked import in_chunks
+from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.planner.columns import bloom_columns
+from windrow_service.planner.pruning.bloom import MAX_VALUES, bloom_filter, can_filter
+
+# A remote file of up to so many bytes takes one request rather than one for each part.
+_READ_WHOLE_BYTES = 8 * 2**20
+
+
+@dataclass(slots=True)
+class ChunkFilters:
+    """Bloom filters of a few files: for each file, one for each column."""
+
+    filters: list[list[bytes]] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+
+def chosen_columns(asked: Sequence[str], data: pa.Schema) -> list[str]:
+    """Return the data columns that Bloom filters are asked for, as the table spells them.
+
+    Raises:
+        BloomColumnError: A name is none of a data column, or there is no filter for its type.
+    """
+    names = ColumnNames(data)
+    chosen: dict[str, None] = {}
+    for name in asked:
+        at = names.find(name)
+        if at is None:
+            raise BloomColumnError(name, "is not among the columns that the files hold")
+        if not can_filter(data.field(at).type):
+            raise BloomColumnError(name, f"is {data.field(at).type}, which has no order")
+        chosen[data.field(at).name] = None
+    return list(chosen)
+
+
+def carried_filters(columns: Sequence[str], kept: pa.Array, previous: pa.Table | None) -> pa.Table:
+    """Return the filters that a previous inventory has of n files; null where it has none.
+
+    Args:
+        columns: What filters are wanted of.
+        kept: For each file its row in `previous`, or null.
+        previous: The files of the previous inventory.
+    """
+    known = {name: at for at, name in enumerate(bloom_columns(previous.schema) if previous else ())}
+    folded = {name.lower(): at for name, at in known.items()}
+    found = {}
+    for name in columns:
+        at = folded.get(name.lower())
+        found[name] = (
+            pc.struct_field(previous["bloom"], [at]).take(kept)
+            if previous is not None and at is not None
+            else pa.chunked_array([pa.nulls(len(kept), pa.large_binary())])
+        )
+    return pa.table(found)
+
+
+def build_missing(
+    filters: pa.Table,
+    location: str,
+    files: pa.Table,
+    meter: ProgressMeter,
+    executor: Executor | None,
+) -> pa.Table:
+    """Return the filters of n files, those that were null built from the files.
+
+    Args:
+        filters: n rows of `carried_filters`.
+        location: Absolute path of the table's folder, or its URI.
+        files: n rows of a `Listing`.
+        meter: Stops the work when the caller asks for that.
+        executor: Where files are read; see `in_chunks`.
+
+    Raises:
+        InventoryError: As `read_footers` does.
+    """
+    lacks = np.zeros(len(files), np.bool_)
+    for column in filters.columns:
+        lacks |= column.is_null().to_numpy()
+    rows = np.flatnonzero(lacks)
+    if not len(rows):
+        return filters
+    names = filters.column_names
+    chunks = in_chunks(
+        files.take(pa.array(rows)),
+        partial(read_filters, location, names),
+        lambda unreadable: ChunkFilters(unreadable=unreadable),
+        lambda _: meter.add(),
+        executor,
+        meter.check_cancelled,
+    )
+    # Where each file's filters lie among those carried over and, behind them, those just built.
+    source = np.arange(len(files))
+    source[rows] = len(files) + np.arange(len(rows))
+    built = {}
+    for at, name in enumerate(names):
+        new = [
+            pa.array([filters_of[at] for filters_of in chunk.filters], pa.large_binary())
+            for chunk in chunks
+        ]
+        built[name] = pa.chunked_array([*filters[name].chunks, *new]).take(pa.array(source))
+    return pa.table(built)
+
+
+def filter_struct(filters: pa.Table) -> pa.ChunkedArray:
+    """Return filters as the column `bloom` of an inventory, which has no nulls of its own."""
+    return pa.chunked_array(
+        [
+            pa.StructArray.from_arrays(batch.columns, names=batch.schema.names)
+            for batch in filters.to_batches()
+        ],
+        pa.struct(list(filters.schema)),
+    )
+
+
+def read_filters(
+    location: str,
+    columns: Sequence[str],
+    first_row: int,
+    paths: Sequence[str],
+    sizes_bytes: Sequence[int],
+    mtimes_ns: Sequence[int],
+) -> ChunkFilters:
+    """Read columns of n files and make Bloom filters of their values.
+
+    Arrow ends the process on some damaged files: run it where that is no harm.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        columns: Names of columns; of one that a file lacks, all is null.
+        first_row: Number of the first file; it does not matter.
+        paths: n paths, relative to the location.
+        sizes_bytes: n sizes, as listed.
+        mtimes_ns: n times of the last change, as listed.
+    """
+    chunk = ChunkFilters()
+    for path, size_bytes, mtime_ns in zip(paths, sizes_bytes, mtimes_ns, strict=True):
+        try:
+            with _opened(location, path) as (file, found):
+                if found != (size_bytes, mtime_ns):
+                    chunk.changed.append(path)
+                    continue
+                # In nanoseconds, years before 1678 and after 2261 would wrap round.
+                parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+                chunk.filters.append(_filters(parquet, columns))
+        except FileNotFoundError:
+            chunk.changed.append(path)
+        except MemoryError:
+            # Arrow's is one of its own errors too.
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            chunk.unreadable.append((path, str(error)))
+    return chunk
+
+
+@contextmanager
+def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+    """Open a file; tell its size and the time of its last change."""
+    if is_remote(location):
+        with open_remote_file(location, path) as remote:
+            size_bytes = remote.size_bytes
+            whole = size_bytes <= _READ_WHOLE_BYTES
+            content = pa.BufferReader(remote.read(0, size_bytes)) if whole else remote.file
+            yield content, (size_bytes, remote.mtime_ns)
+        return
+    home = home_of(location)
+    with os.fdopen(open_beneath(home, home + path), "rb") as file:
+        status = os.fstat(file.fileno())
+        yield file, (status.st_size, status.st_mtime_ns)
+
+
+def _filters(file: pq.ParquetFile, columns: Sequence[str]) -> list[bytes]:
+    names = ColumnNames(file.schema_arrow)
+    found = []
+    for column in columns:
+        at = names.find(column)
+        found.append(
+            bloom_filter(pa.array([], pa.int64()))
+            if at is None
+            else _filter(file, file.schema_arrow.names[at])
+        )
+    return found
+
+
+def _filter(file: pq.ParquetFile, column: str) -> bytes:
+    distinct = _distinct(file, column)
+    if has_calendar(distinct.type) or pt.is_timestamp(distinct.type):
+        leaves = (file.schema.column(leaf) for leaf in range(len(file.schema)))
+        is_int96 = any(leaf.path == column and leaf.physical_type == "INT96" for leaf in leaves)
+        # Its readers may see other values than these.
+        if (is_int96 or not is_certain(file.metadata.metadata)) and not is_settled(distinct):
+            return b""
+    return bloom_filter(distinct)
+
+
+def _distinct(file: pq.ParquetFile, column: str) -> pa.ChunkedArray:
+    """Return the distinct values of a column; more than a filter can hold once they are so many."""
+    distinct = pa.chunked_array([], file.schema_arrow.field(column).type)
+    for group in range(file.num_row_groups):
+        values = file.read_row_group(group, columns=[column], use_threads=False)[column]
+        if isinstance(values.type, pa.BaseExtensionType):
+            values = pa.chunked_array([part.storage for part in values.chunks])
+        if group == 0:
+            distinct = pa.chunked_array([values.unique()])
+        else:
+            distinct = pa.chunked_array([*distinct.chunks, values.unique()]).unique()
+            distinct = pa.chunked_array([distinct])
+        if len(distinct) > 2 * MAX_VALUES:
+            break
+    return distinct

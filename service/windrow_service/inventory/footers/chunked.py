@@ -1,0 +1,123 @@
+"""Work on listed files, a few at a time, in processes that may be lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from windrow_service.inventory.errors import FileChangedError, UnreadableFileError
+from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
+
+# More are not worth showing in an error.
+MAX_SHOWN_FILES = 10
+
+_FILES_PER_CHUNK = 256
+# Chunks handed out at a time, so that cancelling, or a table of broken files, ends soon.
+_MAX_CHUNKS_IN_FLIGHT = 32
+_CHECK_EVERY_S = 0.2
+
+
+class Chunk(Protocol):
+    """What was found out of a few files.
+
+    Attributes:
+        unreadable: Paths and reasons of files of which nothing was found out.
+        changed: Paths of files that are no longer what was listed.
+    """
+
+    unreadable: list[tuple[str, str]]
+    changed: list[str]
+
+
+Found = TypeVar("Found", bound=Chunk)
+
+
+def in_chunks(
+    files: pa.Table,
+    read: Callable[[int, Sequence[str], Sequence[int], Sequence[int]], Found],
+    nothing: Callable[[list[tuple[str, str]]], Found],
+    on_read: Callable[[int], None],
+    executor: Executor | None,
+    check: Callable[[], None] = lambda: None,
+) -> list[Found]:
+    """Read n files and return what was found out, in their order.
+
+    Args:
+        files: n rows of a `Listing`.
+        read: Told the number of the first file, paths, sizes and times of change. It is
+            pickled, and may end its process.
+        nothing: Makes what `read` returns for files that are all unreadable.
+        on_read: Told how many more files are done.
+        executor: Where `read` runs; it stays open. A new `IsolatedExecutor` where None, whose
+            tasks are lost if this ends by an error.
+        check: Called while files are waited for; raises to stop.
+
+    Raises:
+        UnreadableFileError: Files cannot be read.
+        FileChangedError: Files are no longer what the listing says.
+    """
+    chunks: dict[int, Found] = {}
+    unread = deque(
+        (start, min(_FILES_PER_CHUNK, files.num_rows - start))
+        for start in range(0, files.num_rows, _FILES_PER_CHUNK)
+    )
+    pending: dict[Future[Found], tuple[int, int]] = {}
+    with _opened(executor) as pool:
+        try:
+            while unread or pending:
+                while unread and len(pending) < _MAX_CHUNKS_IN_FLIGHT:
+                    start, count = unread.popleft()
+                    rows = files.slice(start, count)
+                    columns = [
+                        rows[name].to_pylist() for name in ("path", "size_bytes", "mtime_ns")
+                    ]
+                    pending[pool.submit(read, start, *columns)] = (start, count)
+                # Wide files take long, and whoever cancels does not wait for them.
+                done, _ = wait(pending, _CHECK_EVERY_S, FIRST_COMPLETED)
+                check()
+                for future in done:
+                    start, count = pending.pop(future)
+                    try:
+                        chunks[start] = future.result()
+                    except LostProcessError as error:
+                        if count > 1:
+                            # One of the files did that: halve until it is found.
+                            half = count // 2
+                            unread.extendleft([(start + half, count - half), (start, half)])
+                            continue
+                        reason = f"its footer is damaged ({error.last_words})"
+                        chunks[start] = nothing([(files["path"][start].as_py(), reason)])
+                    on_read(count)
+                if sum(len(c.unreadable) for c in chunks.values()) >= MAX_SHOWN_FILES:
+                    unread.clear()
+        finally:
+            for future in pending:
+                future.cancel()
+    in_order = [chunks[start] for start in sorted(chunks)]
+    _raise_failures(in_order)
+    return in_order
+
+
+@contextmanager
+def _opened(executor: Executor | None) -> Iterator[Executor]:
+    if executor is not None:
+        yield executor
+        return
+    with IsolatedExecutor() as isolated:
+        try:
+            yield isolated
+        except BaseException:
+            isolated.kill()
+            raise
+
+
+def _raise_failures(chunks: Sequence[Chunk]) -> None:
+    if unreadable := sorted(entry for chunk in chunks for entry in chunk.unreadable):
+        raise UnreadableFileError(tuple(unreadable[:MAX_SHOWN_FILES]))
+    if changed := sorted(path for chunk in chunks for path in chunk.changed):
+        raise FileChangedError(tuple(changed[:MAX_SHOWN_FILES]))

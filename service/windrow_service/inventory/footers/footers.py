@@ -1,0 +1,66 @@
+"""What the footers of a table's files say, read in parallel."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Executor
+from functools import partial
+
+import pyarrow as pa
+
+from windrow.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
+from windrow.files.limits import MAX_FOOTER_BYTES
+from windrow_service.inventory.footers.chunked import in_chunks
+from windrow_service.inventory.progress import OnProgress, ProgressMeter
+
+
+def read_footers(
+    location: str,
+    files: pa.Table,
+    on_progress: OnProgress | None = None,
+    *,
+    cancelled: threading.Event | None = None,
+    executor: Executor | None = None,
+) -> list[FooterGroup]:
+    """Read the footers of n files, each with one read of the file's end.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        files: n rows of a `Listing`.
+        on_progress: Told about the progress, at a bounded rate.
+        cancelled: Set it to stop.
+        executor: Where the footers are parsed; it stays open. An `IsolatedExecutor` that is
+            kept saves the start of processes. Threads parse one footer at a time, and some
+            damaged footers would end the process. A new `IsolatedExecutor` where None.
+
+    Returns:
+        One group for each distinct schema, by the path of its first file; each file is in
+        exactly one. None for no files.
+
+    Raises:
+        UnreadableFileError: Files are not Parquet, or may not be read.
+        FileChangedError: Files are no longer what the listing says.
+        InventoryCancelledError: `cancelled` was set.
+    """
+    return read_with(location, files, ProgressMeter(on_progress, cancelled), executor)
+
+
+def read_with(
+    location: str,
+    files: pa.Table,
+    meter: ProgressMeter,
+    executor: Executor | None,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
+) -> list[FooterGroup]:
+    """Do what `read_footers` does, and report to a meter that the caller shares."""
+    meter.enter(phase="reading footers", footers_total=files.num_rows)
+    chunks = in_chunks(
+        files,
+        partial(read_chunk, location, max_footer_bytes=max_footer_bytes),
+        lambda unreadable: ChunkFooters(unreadable=unreadable),
+        lambda count: meter.add(footers_read=count),
+        executor,
+        meter.check_cancelled,
+    )
+    meter.report()
+    return joined(group for chunk in chunks for group in chunk.groups)

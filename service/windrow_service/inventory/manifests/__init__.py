@@ -1,0 +1,1 @@
+"""Inventories cut into immutable manifests, and changes applied to them."""

@@ -1,0 +1,311 @@
+"""A change of a table's files, applied to its manifests: what is not touched stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.manifests.live_files import merge_files
+from windrow_service.inventory.manifests.manifests import MANIFEST_FILES, Manifest, cut_files
+from windrow_service.inventory.manifests.merging import is_worn, worth_merging
+from windrow_service.inventory.manifests.row_changes import differing
+from windrow_service.planner.pruning.bounds import Bools, Ints, mask
+
+# Returns the decoded rows of a manifest, with the columns named and perhaps more; None is all.
+Decode: TypeAlias = Callable[[Manifest, Sequence[str] | None], pa.Table]
+
+# What is asked of the rows that a delta replaces or removes.
+_LOOKED_UP = ("path", "size_bytes", "mtime_ns", "row_count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """Files that a table gains and loses.
+
+    Attributes:
+        added: An inventory, sorted by path; a file of the same path is replaced.
+        removed: `path` of files to forget, none of them in `added`; `row`, which an error names.
+        carried: Columns of `added` of which nothing is known: a file that keeps its size and
+            time of change keeps them.
+    """
+
+    added: pa.Table
+    removed: pa.Table
+    carried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPlan:
+    """Which manifests a delta needs to read, by their positions.
+
+    Attributes:
+        looked_up: They may hold files that the delta names.
+        merged: They are written anew, since there are too many such.
+    """
+
+    looked_up: tuple[int, ...]
+    merged: tuple[int, ...]
+
+    @property
+    def read(self) -> list[int]:
+        """All of them, ascending."""
+        return sorted({*self.looked_up, *self.merged})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What a table holds after a delta.
+
+    Attributes:
+        manifests: By first path; without data where they are stored already.
+        files_added: New and changed files.
+        files_removed: Files that are gone or have changed.
+        rows_gained: Rows in the files added, less those in the files removed.
+    """
+
+    manifests: tuple[Manifest, ...]
+    files_added: int
+    files_removed: int
+    rows_gained: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """Rows of one manifest that go, and bytes and rows of their files."""
+
+    positions: Ints
+    size_bytes: int
+    row_count: int
+
+    @classmethod
+    def of(cls, files: pa.Table, positions: Ints) -> _Gone:
+        return cls(positions, _sum(files["size_bytes"]), _sum(files["row_count"]))
+
+
+def plan_delta(
+    manifests: Sequence[Manifest], delta: Delta, *, manifest_files: int = MANIFEST_FILES
+) -> DeltaPlan:
+    """Tell which manifests must be read to apply a delta.
+
+    Args:
+        manifests: Those of the snapshot that the delta changes.
+        delta: Which files change.
+        manifest_files: How many files a manifest may hold.
+    """
+    paths = _paths(delta)
+    looked_up = [at for at, one in enumerate(manifests) if _within(one, paths).any()]
+    return DeltaPlan(tuple(looked_up), tuple(worth_merging(manifests, manifest_files)))
+
+
+def apply_delta(
+    manifests: Sequence[Manifest],
+    delta: Delta,
+    plan: DeltaPlan,
+    decode: Decode,
+    *,
+    manifest_files: int = MANIFEST_FILES,
+    may_miss: bool = False,
+) -> Applied:
+    """Return the manifests of the snapshot that follows.
+
+    What a delta adds makes a new manifest; what it removes is noted beside the manifest that
+    holds it. A delta that changes nothing gives the same manifests.
+
+    Args:
+        manifests: Those of the snapshot that the delta changes.
+        delta: Which files change, under the schema of the manifests.
+        plan: What `plan_delta` returned for the same arguments.
+        decode: Asked for manifests of `plan.read` alone.
+        manifest_files: How many files a manifest may hold.
+        may_miss: Whether files to remove need not be there.
+
+    Raises:
+        InvalidInventoryError: A file to remove is not there.
+    """
+    paths = _paths(delta)
+    added_count = len(delta.added)
+    missing = np.arange(len(paths)) >= added_count
+    wanted = np.ones(added_count, np.bool_)
+    carried: list[pa.Table] = []
+    gone: dict[int, _Gone] = {}
+    for at in plan.looked_up:
+        files = decode(manifests[at], _LOOKED_UP)
+        positions, named = _find(manifests[at], files, paths)
+        missing[named] = False
+        goes = np.ones(len(named), np.bool_)
+        same = np.flatnonzero(named < added_count)
+        same = same[_same_file(_take(files, positions[same]), _take(delta.added, named[same]))]
+        if len(same):
+            before = _take(decode(manifests[at], None), positions[same])
+            after = _carry(_take(delta.added, named[same]), before, delta.carried)
+            goes[same] = differing(before, after)
+            wanted[named[same]] = False
+            carried.append(after.filter(pa.array(goes[same])))
+        if goes.any():
+            gone[at] = _Gone.of(_take(files, positions[goes]), positions[goes])
+    if missing.any() and not may_miss:
+        row = int(np.argmax(missing)) - added_count
+        raise InvalidInventoryError(
+            f"column 'path', row {delta.removed['row'][row]}: "
+            f"{delta.removed['path'][row].as_py()!r} is to be removed, but the table has no such "
+            "file: leave it out"
+        )
+    added = pa.concat_tables([delta.added.filter(pa.array(wanted)), *carried]).combine_chunks()
+    added = added.take(pc.sort_indices(added["path"]))
+    return Applied(
+        manifests=_rebuild(manifests, gone, added, plan.merged, decode, manifest_files),
+        files_added=len(added),
+        files_removed=sum(len(rows.positions) for rows in gone.values()),
+        rows_gained=_sum(added["row_count"]) - sum(rows.row_count for rows in gone.values()),
+    )
+
+
+def replace_files(
+    manifests: Sequence[Manifest],
+    tables: Sequence[pa.Table],
+    files: pa.Table,
+    *,
+    manifest_files: int = MANIFEST_FILES,
+    check: Callable[[], None] = lambda: None,
+) -> tuple[Manifest, ...]:
+    """Return the manifests of a whole inventory, by what differs from the one before.
+
+    All is cut anew where the columns are others, or more than a quarter of the files goes.
+
+    Args:
+        manifests: Those of the snapshot before; none for a table's first inventory.
+        tables: Their decoded rows.
+        files: All files there are now, sorted by path.
+        manifest_files: How many files a manifest may hold.
+        check: Called between columns of manifests that are cut anew; raises to stop.
+    """
+    if not tables or any(not table.schema.equals(files.schema) for table in tables):
+        return tuple(cut_files(files, manifest_files, check))
+    ends = np.cumsum([len(table) for table in tables])
+    numbered = [
+        table.append_column("row", pa.array(np.arange(end - len(table), end)))
+        for table, end in zip(tables, ends, strict=True)
+    ]
+    before = merge_files(numbered, [manifest.removed for manifest in manifests])
+    goes, comes = _difference(before.drop(["row"]), files)
+    lost_count = int(np.count_nonzero(goes))
+    if is_worn(len(before) - lost_count, lost_count):
+        return tuple(cut_files(files, manifest_files, check))
+    lost = before.select(["row", "size_bytes", "row_count"]).filter(pa.array(goes))
+    lost_rows = lost["row"].to_numpy()
+    owner = np.searchsorted(ends, lost_rows, "right")
+    gone = {}
+    for at in np.unique(owner).tolist():
+        mine = owner == at
+        positions = lost_rows[mine] - (ends[at] - len(tables[at]))
+        gone[at] = _Gone.of(lost.filter(pa.array(mine)), positions)
+    decoded = {
+        manifest.manifest_id: table for manifest, table in zip(manifests, tables, strict=True)
+    }
+    return _rebuild(
+        manifests,
+        gone,
+        files.filter(pa.array(comes)),
+        worth_merging(manifests, manifest_files),
+        lambda manifest, _: decoded[manifest.manifest_id],
+        manifest_files,
+    )
+
+
+def _rebuild(
+    manifests: Sequence[Manifest],
+    gone: Mapping[int, _Gone],
+    added: pa.Table,
+    merged: Sequence[int],
+    decode: Decode,
+    manifest_files: int,
+) -> tuple[Manifest, ...]:
+    if not gone and not len(added):
+        return tuple(manifests)
+    left: dict[int, Manifest] = {}
+    for at, manifest in enumerate(manifests):
+        rows = gone.get(at)
+        kept = manifest.without(rows.positions, rows.size_bytes) if rows else manifest
+        if kept is not None:
+            left[at] = kept
+    new = cut_files(added, manifest_files)
+    old = [left.pop(at) for at in merged if at in left]
+    if old:
+        tables = [decode(manifest, None) for manifest in old]
+        new += cut_files(merge_files(tables, [m.removed for m in old]), manifest_files)
+    return tuple(
+        sorted(
+            (*left.values(), *new),
+            key=lambda manifest: (manifest.first_path, manifest.last_path, manifest.manifest_id),
+        )
+    )
+
+
+def _difference(before: pa.Table, after: pa.Table) -> tuple[Bools, Bools]:
+    """Tell which rows of one inventory, and which of the next, are not in the other as well."""
+    found = pc.index_in(after["path"], value_set=before["path"].combine_chunks())
+    comes = mask(found.is_null())
+    goes = np.ones(len(before), np.bool_)
+    goes[found.drop_null().to_numpy()] = False
+    both_before, both_after = np.flatnonzero(~goes), np.flatnonzero(~comes)
+    # Both are sorted by path, so the rows of paths that both have go together.
+    changed = np.zeros(len(both_before), np.bool_)
+    for name in after.schema.names:
+        # Column by column, since what is filtered is copied.
+        columns = (_only(before.select([name]), ~goes), _only(after.select([name]), ~comes))
+        changed |= differing(*columns)
+    goes[both_before[changed]] = True
+    comes[both_after[changed]] = True
+    return goes, comes
+
+
+def _find(manifest: Manifest, files: pa.Table, paths: pa.Array) -> tuple[Ints, Ints]:
+    """Return where paths stand in a manifest, among rows that are not gone, and which these are."""
+    near = np.flatnonzero(_within(manifest, paths))
+    found = pc.index_in(files["path"], value_set=paths.take(pa.array(near)))
+    positions = pc.indices_nonzero(found.is_valid()).to_numpy().astype(np.int64)
+    positions = positions[~np.isin(positions, manifest.removed)]
+    return positions, near[found.take(pa.array(positions)).to_numpy()]
+
+
+def _within(manifest: Manifest, paths: pa.Array) -> Bools:
+    above = pc.greater_equal(paths, manifest.first_path)
+    return mask(pc.and_(above, pc.less_equal(paths, manifest.last_path)))
+
+
+def _same_file(one: pa.Table, other: pa.Table) -> Bools:
+    same = np.ones(len(one), np.bool_)
+    for name in ("size_bytes", "mtime_ns"):
+        same &= one[name].to_numpy() == other[name].to_numpy()
+    return same
+
+
+def _carry(after: pa.Table, before: pa.Table, names: Sequence[str]) -> pa.Table:
+    for name in names:
+        at = after.schema.get_field_index(name)
+        if at >= 0:
+            after = after.set_column(at, after.schema.field(at), before[name])
+    return after
+
+
+def _paths(delta: Delta) -> pa.Array:
+    chunks = [*delta.added["path"].chunks, *delta.removed["path"].chunks]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
+
+
+def _take(table: pa.Table, rows: Ints) -> pa.Table:
+    return table.take(pa.array(rows))
+
+
+def _only(table: pa.Table, rows: Bools) -> pa.Table:
+    return table if rows.all() else table.filter(pa.array(rows))
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    return int(column.to_numpy().sum())

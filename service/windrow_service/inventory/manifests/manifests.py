@@ -1,0 +1,193 @@
+"""An inventory cut into immutable manifests, named by their content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow.files.arrays import flat
+from windrow_service.inventory.errors import CorruptManifestError
+from windrow_service.planner.pruning.ranges import range_of
+
+MANIFEST_FILES = 50_000
+
+_WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
+    metadata_version=pa.ipc.MetadataVersion.V5, compression=pa.Codec("zstd", compression_level=3)
+)
+
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Manifest:
+    """A manifest as one snapshot sees it: rows that never change, less those that are gone.
+
+    Attributes:
+        manifest_id: SHA-256 of the encoded rows, 64 lower-case hexadecimal digits.
+        first_path: Least path of its rows, gone ones too.
+        last_path: Greatest path of its rows, gone ones too. Other manifests may hold paths
+            between the two.
+        file_count: Rows that are not gone, at least 1.
+        range: One row as `planner.ranges` says. Its counts are those of rows that are not
+            gone; its bounds hold for all.
+        removed: Positions of the rows that are gone; ascending.
+        data: The rows as an Arrow IPC stream; None where they are stored already.
+    """
+
+    manifest_id: str
+    first_path: str
+    last_path: str
+    file_count: int
+    range: pa.Table
+    removed: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    data: bytes | None = None
+
+    def without(self, positions: npt.NDArray[np.int64], size_bytes: int) -> Manifest | None:
+        """Return the manifest less some more of its rows; None if that leaves none.
+
+        Args:
+            positions: Rows that are not gone yet, each once.
+            size_bytes: Of the files in those rows.
+        """
+        file_count = self.file_count - len(positions)
+        if not file_count:
+            return None
+        left_bytes = self.range["size_bytes"][0].as_py() - size_bytes
+        counts = {"file_count": file_count, "size_bytes": left_bytes}
+        range_ = self.range
+        for name, count in counts.items():
+            at = range_.schema.get_field_index(name)
+            range_ = range_.set_column(at, name, pa.array([count], pa.int64()))
+        removed = np.union1d(self.removed, positions).astype(np.int32)
+        return replace(self, file_count=file_count, range=range_, removed=removed)
+
+
+def cut_files(
+    files: pa.Table,
+    manifest_files: int = MANIFEST_FILES,
+    check: Callable[[], None] = lambda: None,
+) -> list[Manifest]:
+    """Cut files into new manifests of even size, in the order of paths.
+
+    Args:
+        files: n files, sorted by path.
+        manifest_files: How many files a manifest may hold.
+        check: Called between manifests and between columns; raises to stop.
+    """
+    pieces = -(-len(files) // manifest_files)
+    edges = [len(files) * piece // pieces for piece in range(pieces + 1)] if pieces else []
+    manifests = []
+    for first, last in pairwise(edges):
+        rows = files.slice(first, last - first)
+        data = encode_manifest(rows, check)
+        manifests.append(
+            Manifest(
+                manifest_id=hashlib.sha256(data).hexdigest(),
+                first_path=rows["path"][0].as_py(),
+                last_path=rows["path"][-1].as_py(),
+                file_count=len(rows),
+                range=range_of(rows, check),
+                data=data,
+            )
+        )
+    return manifests
+
+
+def encode_manifest(files: pa.Table, check: Callable[[], None] = lambda: None) -> bytes:
+    """Return the rows as bytes that depend on their values and types alone."""
+    table = _canonical(files, check)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as writer:
+        for batch in table.to_batches():
+            writer.write_batch(batch)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
+
+
+def decode_manifest(
+    data: bytes, *, columns: Collection[str] | None = None, bloom: bool = True
+) -> pa.Table:
+    """Return the rows of a manifest.
+
+    Args:
+        data: What `encode_manifest` returned.
+        columns: Which columns are wanted; the others cost nothing. None is all.
+        bloom: Whether Bloom filters are wanted; they are most of the bytes where there are any.
+
+    Raises:
+        CorruptManifestError: The bytes are no manifest.
+    """
+    if not data.endswith(_END_OF_STREAM):
+        # Arrow takes a stream that stops between two messages for a complete one.
+        raise CorruptManifestError("its end is missing")
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            names = reader.schema.names
+            wanted = [
+                at
+                for at, name in enumerate(names)
+                if (columns is None or name in columns) and (bloom or name != "bloom")
+            ]
+            if len(wanted) == len(names):
+                return reader.read_all()
+        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        with pa.ipc.open_stream(data, options=options) as reader:
+            return reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptManifestError(str(error)) from error
+
+
+def _canonical(table: pa.Table, check: Callable[[], None]) -> pa.Table:
+    columns = [_canonical_array(flat(column), check) for column in table.columns]
+    fields = [pa.field(one.name, one.type, one.nullable) for one in table.schema]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _canonical_array(array: pa.Array, check: Callable[[], None]) -> pa.Array:
+    """Return an equal array whose bytes hold nothing but its values.
+
+    What lies beneath a null, or before and behind a slice, is left to chance elsewhere.
+    """
+    check()
+    if pt.is_struct(array.type):
+        children = [_canonical_array(child, check) for child in array.flatten()]
+        validity = _validity(array)
+        return pa.Array.from_buffers(
+            array.type, len(array), [validity], array.null_count, children=children
+        )
+    if pt.is_list(array.type):
+        lengths = pc.fill_null(pc.list_value_length(array), 0)
+        offsets = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False))])
+        buffers = [_validity(array), pa.py_buffer(offsets.astype(np.int32).tobytes())]
+        values = _canonical_array(array.flatten(), check)
+        return pa.Array.from_buffers(
+            array.type, len(array), buffers, array.null_count, children=[values]
+        )
+    if array.null_count == 0 or pt.is_null(array.type):
+        return array
+    filled = pc.fill_null(array, _zero(array.type)).buffers()
+    return pa.Array.from_buffers(array.type, len(array), [_validity(array), *filled[1:]])
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    if array.null_count == 0:
+        return None
+    mask = pc.is_valid(array).to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(mask, bitorder="little").tobytes())
+
+
+def _zero(type_: pa.DataType) -> pa.Scalar:
+    if pt.is_string(type_) or pt.is_binary(type_) or pt.is_large_binary(type_):
+        return pa.scalar(b"", pa.binary()).cast(type_)
+    if pt.is_decimal(type_):
+        return pa.scalar(Decimal(0), type_)
+    return pa.scalar(0, pa.int32() if pt.is_date(type_) else pa.int64()).cast(type_)

@@ -1,0 +1,1 @@
+"""Inventories that callers publish, checked before they are believed."""

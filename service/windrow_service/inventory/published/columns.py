@@ -1,0 +1,212 @@
+"""The columns of a published inventory, checked one by one; errors name row and column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow.files.arrays import flat, make_struct
+from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.planner.columns import FIXED_FIELDS
+from windrow_service.planner.pruning.bloom import MAX_FILTER_BYTES
+
+REQUIRED = ("path", "size_bytes", "mtime_ns", "row_count")
+_OPTIONAL = (
+    "bucket",
+    "hosts",
+    "row_group_offsets",
+    "delete_count",
+    "delete_bytes",
+    "stats_see_nan",
+    "stats",
+    "bloom",
+)
+# What makes a path climb out of the table's folder, or stand for another path.
+_NOT_CANONICAL = r"^/|/$|//|\x00|(^|/)\.{1,2}(/|$)"
+# What the filters of `planner.bloom` consist of.
+_BLOCK_BYTES = 32
+_MAX_SHOWN_CHARACTERS = 100
+
+
+class Rows:
+    """Rows of what was published, which errors number as they were sent.
+
+    Args:
+        table: As it was sent.
+        numbers: Which of the rows; None is all.
+    """
+
+    def __init__(self, table: pa.Table, numbers: npt.NDArray[np.int64] | None = None) -> None:
+        self.numbers = np.arange(len(table)) if numbers is None else numbers
+        self.table = table if numbers is None else table.take(pa.array(numbers))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column in the type that inventories have for it.
+
+        Raises:
+            InvalidInventoryError: It is missing, does not fit, or a value cannot be.
+        """
+        field = _FIELDS[name]
+        if name not in self.table.column_names:
+            raise InvalidInventoryError(f"column {name!r} is missing")
+        column = cast_column(name, self.table[name], field.type)
+        if not field.nullable:
+            self.refuse(name, column.is_null(), column, "is null")
+        if pt.is_list(field.type):
+            nulls = pc.is_null(pc.list_flatten(column))
+            flags = np.zeros(len(column), np.bool_)
+            flags[pc.list_parent_indices(column).filter(nulls).to_numpy()] = True
+            self.refuse(name, pa.array(flags), column, "holds null")
+        elif pt.is_integer(field.type) and name != "mtime_ns":
+            self.refuse(name, pc.less(column, 0), column, "is negative")
+        return column
+
+    def paths(self) -> pa.ChunkedArray:
+        """Return the column `path`, whose every path is canonical and stands once.
+
+        Raises:
+            InvalidInventoryError: A path cannot be.
+        """
+        paths = self.column("path")
+        self.refuse("path", pc.equal(paths, ""), paths, "is empty")
+        climbs = pc.match_substring_regex(paths, _NOT_CANONICAL)
+        self.refuse("path", climbs, paths, "is not canonical")
+        order = pc.sort_indices(paths)
+        ordered = paths.take(order)
+        again = pc.indices_nonzero(pc.equal(ordered[1:], ordered[:-1]))
+        if len(again):
+            flags = np.zeros(len(paths), np.bool_)
+            flags[order.to_numpy()[again.to_numpy() + 1]] = True
+            self.refuse("path", pa.array(flags), paths, "appears twice")
+        return paths
+
+    def stats(self, row_count: pa.ChunkedArray, type_: pa.StructType) -> pa.StructArray:
+        """Return the column `stats`; what was not sent is not known.
+
+        Args:
+            row_count: Of each file.
+            type_: As inventories of the table have it.
+
+        Raises:
+            InvalidInventoryError: It is of another type, or bounds contradict each other.
+        """
+        sent = self._fields("stats", [field.name for field in type_])
+        columns = []
+        for field in type_:
+            name = f"stats.{field.name}"
+            ends = {end.name: pa.nulls(len(self.table), end.type) for end in field.type}
+            if field.name in sent:
+                parts = _parts(name, sent[field.name], list(ends))
+                for end, column in parts.items():
+                    ends[end] = flat(cast_column(f"{name}.{end}", column, ends[end].type))
+                self._refuse_contradictions(name, ends, row_count)
+            columns.append(pa.StructArray.from_arrays(list(ends.values()), fields=list(field.type)))
+        return make_struct(columns, list(type_), len(self.table))
+
+    def _refuse_contradictions(
+        self, name: str, ends: dict[str, pa.Array], row_count: pa.ChunkedArray
+    ) -> None:
+        low, high, nulls = ends["min"], ends["max"], ends["null_count"]
+        self.refuse(f"{name}.min", pc.greater(low, high), low, "is greater than max")
+        self.refuse(f"{name}.null_count", pc.less(nulls, 0), nulls, "is negative")
+        more = pc.greater(nulls, row_count)
+        self.refuse(f"{name}.null_count", more, nulls, "is greater than row_count")
+
+    def bloom(self, names: Sequence[str]) -> pa.Table:
+        """Return the Bloom filters of the columns named; what was not sent is null.
+
+        Raises:
+            InvalidInventoryError: There are others, or one is no filter.
+        """
+        sent = self._fields("bloom", list(names))
+        filters = {}
+        for name in names:
+            column = sent.get(name, pa.chunked_array([pa.nulls(len(self.table), pa.binary())]))
+            column = cast_column(f"bloom.{name}", column, pa.large_binary())
+            length = pc.binary_length(column).fill_null(0).to_numpy()
+            wrong = (length % _BLOCK_BYTES != 0) | (length > MAX_FILTER_BYTES)
+            reason = f"is no filter of whole blocks of {_BLOCK_BYTES} bytes, {MAX_FILTER_BYTES:,} at most"
+            self.refuse(f"bloom.{name}", pa.array(wrong), column, reason)
+            filters[name] = column
+        return pa.table(filters)
+
+    def _fields(self, name: str, known: list[str]) -> dict[str, pa.ChunkedArray]:
+        if name not in self.table.column_names:
+            return {}
+        return _parts(name, self.table[name], known)
+
+    def refuse(
+        self, name: str, wrong: pa.Array, values: pa.Array | pa.ChunkedArray, what: str
+    ) -> None:
+        """Raise an error for the first row that is wrong, if one is; null is not."""
+        rows = pc.indices_nonzero(wrong)
+        if len(rows):
+            row = rows[0].as_py()
+            raise InvalidInventoryError(
+                f"column {name!r}, row {self.numbers[row]}: {_shown(values[row])} {what}"
+            )
+
+
+_FIELDS = {field.name: field for field in FIXED_FIELDS}
+
+
+def check_names(published: pa.Table, *more: str) -> None:
+    """Check that every column is one that an inventory may have, and none is there twice.
+
+    Raises:
+        InvalidInventoryError: One is not.
+    """
+    known = (*more, *REQUIRED, *_OPTIONAL)
+    for name in published.column_names:
+        if name not in known:
+            raise InvalidInventoryError(f"column {name!r} is not known; send {', '.join(known)}")
+        if published.column_names.count(name) > 1:
+            raise InvalidInventoryError(f"column {name!r} is there twice")
+
+
+def _parts(name: str, column: pa.ChunkedArray, known: list[str]) -> dict[str, pa.ChunkedArray]:
+    """Return the fields of a struct by name."""
+    if not pt.is_struct(column.type):
+        raise InvalidInventoryError(f"column {name!r} is {column.type}; send a struct")
+    parts: dict[str, pa.ChunkedArray] = {}
+    names = frozenset(known)
+    # All at once, as each by itself takes as long.
+    for field, part in zip(column.type, column.flatten(), strict=True):
+        if field.name not in names:
+            raise InvalidInventoryError(
+                f"column {f'{name}.{field.name}'!r} is not known; send {', '.join(known) or 'none'}"
+            )
+        if field.name in parts:
+            raise InvalidInventoryError(f"column {f'{name}.{field.name}'!r} is there twice")
+        parts[field.name] = part
+    return parts
+
+
+def cast_column(name: str, column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """Return a column in another type.
+
+    Raises:
+        InvalidInventoryError: A value does not fit.
+    """
+    try:
+        return column.cast(type_)
+    except pa.ArrowException as error:
+        raise InvalidInventoryError(
+            f"column {name!r} is {column.type}, and not all of it fits {type_}: {error}"
+        ) from error
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        text = repr(value.as_py())
+    except (ValueError, OverflowError):
+        # Arrow has years for which Python has none.
+        text = str(value.cast(pa.int64()))
+    if len(text) <= _MAX_SHOWN_CHARACTERS:
+        return text
+    return f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."

@@ -1,0 +1,244 @@
+"""An inventory, or a change of one, that a caller publishes: what was listed elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow.files.arrays import flat, make_struct
+from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
+from windrow_service.inventory.errors import (
+    BucketNumberError,
+    InvalidInventoryError,
+    PartitionLayoutError,
+    PartitionValueError,
+)
+from windrow_service.inventory.footers.blooms import carried_filters, chosen_columns, filter_struct
+from windrow_service.inventory.listing.partitions import Partitions, bucket_numbers
+from windrow_service.inventory.manifests.deltas import Delta
+from windrow_service.inventory.manifests.totals import check_files
+from windrow_service.inventory.published.columns import (
+    REQUIRED,
+    Rows,
+    cast_column,
+    check_names,
+)
+from windrow_service.inventory.published.size import refuse_beyond, stats_bytes
+from windrow_service.planner.columns import FIXED_FIELDS, bloom_columns, inventory_schema
+from windrow_service.planner.pruning.bounds import Bools, mask
+
+_CHANGES = ("added", "removed")
+
+
+def accept_inventory(
+    published: pa.Table,
+    *,
+    columns: pa.Schema,
+    partition_types: pa.Schema | None,
+    bucket_count: int | None,
+    previous: PreviousInventory | None,
+    bloom: Sequence[str] = (),
+    max_bytes: int,
+) -> Inventory:
+    """Check a published inventory and give it the form of one taken here.
+
+    Statistics and Bloom filters that are not published are carried over of files that the
+    previous inventory has, unchanged, and are unknown of others. A file of 0 bytes is passed
+    over, but the partition values of its folders count where their types are inferred.
+
+    Args:
+        published: `path`, `size_bytes`, `mtime_ns`, `row_count`, and where known the other
+            columns that `planner.columns` lists, but for `partition`; in any order.
+        columns: The table's columns; those that are partition columns are left out.
+        partition_types: The table's declared partition columns; read off the paths where None.
+        bucket_count: Of the table's bucket spec; None where it has none.
+        previous: Of the same table, under the same definition.
+        bloom: Columns to keep Bloom filters for.
+        max_bytes: Most bytes that the statistics of these files may take, known or not.
+
+    Raises:
+        InvalidInventoryError: A column is missing or of another type, a row cannot be, or there
+            are too many files for so many columns.
+        InventoryError: The paths do not form partitions, or name buckets that cannot be.
+    """
+    check_names(published)
+    refuse_beyond(stats_bytes(len(published), columns), max_bytes)
+    paths = Rows(published).paths()
+    partitions = partitions_of(pa.table({"path": paths}), None, partition_types, previous)
+    rows = Rows(published, _filled(Rows(published)))
+    if len(rows.numbers) < len(published):
+        filled = pa.array(rows.numbers)
+        paths = paths.take(filled)
+        partitions = replace(partitions, values=partitions.values.take(filled))
+    folders = {name.lower() for name in partitions.schema.names}
+    data_schema = pa.schema([field for field in columns if field.name.lower() not in folders])
+    schema = inventory_schema(data_schema, partitions.schema, chosen_columns(bloom, data_schema))
+    files = _files(rows, paths, partitions, schema, bucket_count)
+    kept = unchanged(files, previous)
+    if previous is not None and len(previous.files):
+        files = _carry_over(files, previous.files, kept, _not_published(published))
+    kept_count = len(kept) - kept.null_count
+    return Inventory(
+        files=_by_path(files),
+        data_schema=data_schema,
+        partition_schema=partitions.schema,
+        added_count=len(files) - kept_count,
+        removed_count=(len(previous.files) if previous else 0) - kept_count,
+        folder_count=0,
+        footers_read=0,
+    )
+
+
+def accept_delta(
+    published: pa.Table,
+    *,
+    schema: pa.Schema,
+    bucket_count: int | None,
+    max_bytes: int,
+) -> Delta:
+    """Check a published change of a table's files.
+
+    Args:
+        published: As for `accept_inventory`, and `change`: `added`, or `removed`, of which
+            only the path is looked at. A file added again takes the place of the one before.
+        schema: Of the table's current inventory.
+        bucket_count: Of the table's bucket spec; None where it has none.
+        max_bytes: As for `accept_inventory`, of the files that are added.
+
+    Raises:
+        InvalidInventoryError: As for `accept_inventory`.
+    """
+    check_names(published, "change")
+    is_added = _is_added(published)
+    ends = [(field.name, field.type.field("min").type) for field in schema.field("stats").type]
+    refuse_beyond(stats_bytes(int(is_added.sum()), pa.schema(ends)), max_bytes)
+    paths = Rows(published).paths()
+    gone = np.flatnonzero(~is_added)
+    removed = pa.table({"path": paths.take(pa.array(gone)), "row": gone})
+    rows = Rows(published, np.flatnonzero(is_added))
+    carried = _not_published(published)
+    if not len(rows.numbers):
+        return Delta(added=schema.empty_table(), removed=removed, carried=carried)
+    paths = paths.take(pa.array(rows.numbers))
+    known = pa.schema(list(schema.field("partition").type))
+    folders = "".join(f"{name}=…/" for name in known.names)
+    unlike = pc.not_equal(pc.count_substring(paths, "/"), len(known))
+    rows.refuse("path", unlike, paths, f"does not lie as the table's files do: {folders}name")
+    try:
+        partitions = partitions_of(pa.table({"path": paths}), None, known, None)
+        if partitions.schema != known:
+            reason = f"the table's files lie in {folders}"
+            raise PartitionLayoutError(paths[0].as_py(), "", reason)
+        added = _files(rows, paths, partitions, schema, bucket_count)
+    except (PartitionLayoutError, PartitionValueError, BucketNumberError) as error:
+        where = error.folder if isinstance(error, PartitionValueError) else error.path
+        row = rows.numbers[pc.index(pc.starts_with(paths, where), True).as_py()]
+        raise InvalidInventoryError(f"column 'path', row {row}: {error}") from error
+    # Before anything adds them up: what there was before comes on top, and fits as well.
+    check_files(added)
+    return Delta(added=_by_path(added), removed=removed, carried=carried)
+
+
+def _filled(rows: Rows) -> npt.NDArray[np.int64]:
+    """Return which rows are of files that hold something: Spark passes over the others."""
+    sizes_bytes, row_counts = (rows.column(name) for name in ("size_bytes", "row_count"))
+    return np.flatnonzero(sizes_bytes.to_numpy() | row_counts.to_numpy())
+
+
+def _is_added(published: pa.Table) -> Bools:
+    if "change" not in published.column_names:
+        raise InvalidInventoryError(f"column 'change' is missing; send {' or '.join(_CHANGES)}")
+    change = cast_column("change", published["change"], pa.string())
+    unknown = pc.invert(pc.is_in(change, value_set=pa.array(_CHANGES)))
+    Rows(published).refuse("change", unknown, change, f"is not {' or '.join(_CHANGES)}")
+    return mask(pc.equal(change, "added"))
+
+
+def _not_published(published: pa.Table) -> tuple[str, ...]:
+    """Return the columns that unchanged files keep."""
+    carried = () if "stats" in published.column_names else ("stats_see_nan", "stats")
+    return carried if "bloom" in published.column_names else (*carried, "bloom")
+
+
+def _files(
+    rows: Rows,
+    paths: pa.ChunkedArray,
+    partitions: Partitions,
+    schema: pa.Schema,
+    bucket_count: int | None,
+) -> pa.Table:
+    """Return the files in the form of an inventory, in the order in which they were sent."""
+    sent = rows.table.column_names
+    found = {
+        field.name: rows.column(field.name)
+        if field.name in sent or field.name in REQUIRED
+        else _unknown(field, len(paths))
+        for field in FIXED_FIELDS
+    }
+    if "bucket" not in sent:
+        found["bucket"] = bucket_numbers(paths, bucket_count)
+    found["partition"] = partitions.values
+    found["stats"] = rows.stats(found["row_count"], schema.field("stats").type)
+    found["bloom"] = filter_struct(rows.bloom(bloom_columns(schema)))
+    return pa.table([found[name] for name in schema.names], schema=schema)
+
+
+def _unknown(field: pa.Field, count: int) -> pa.Array:
+    """Return what stands for a column that was not published."""
+    if pt.is_list(field.type):
+        empty = pa.array([], field.type.value_type)
+        return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), empty)
+    return pa.array(np.zeros(count, np.int64)).cast(field.type)
+
+
+def _carry_over(
+    files: pa.Table, previous: pa.Table, kept: pa.Array, names: Sequence[str]
+) -> pa.Table:
+    """Return files with those columns that unchanged ones have in the previous inventory.
+
+    Args:
+        files: n files; nothing is known of these columns.
+        previous: The files of the previous inventory.
+        kept: For each file its row in `previous`, or null.
+        names: Of columns.
+    """
+    for name in names:
+        at = files.schema.get_field_index(name)
+        if at < 0:
+            continue
+        type_ = files.schema.field(at).type
+        if name == "bloom":
+            carried = filter_struct(carried_filters(type_.names, kept, previous))
+        elif name == "stats":
+            carried = _carried_stats(previous["stats"], kept, type_)
+        else:
+            carried = previous[name].take(kept).fill_null(False)
+        files = files.set_column(at, files.schema.field(at), carried)
+    return files
+
+
+def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType) -> pa.Array:
+    columns = []
+    known = stats.flatten()
+    for field in type_:
+        at = stats.type.get_field_index(field.name)
+        if at >= 0 and known[at].type == field.type:
+            ends = [flat(end.take(kept)) for end in known[at].flatten()]
+        else:
+            # The files' columns are others now, as the caller says.
+            ends = [pa.nulls(len(kept), end.type) for end in field.type]
+        columns.append(pa.StructArray.from_arrays(ends, fields=list(field.type)))
+    return make_struct(columns, list(type_), len(kept))
+
+
+def _by_path(files: pa.Table) -> pa.Table:
+    order = pc.sort_indices(files["path"])
+    if np.array_equal(order.to_numpy(), np.arange(len(files))):
+        return files
+    return files.combine_chunks().take(order)

@@ -1,0 +1,1 @@
+"""Which files are cacheable, and which workers read them."""

@@ -1,0 +1,114 @@
+"""How much of what is cacheable workers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow_service.planner.caching.cacheable import MarkingRule
+from windrow_service.planner.caching.file_keys import Holding, file_keys
+from windrow_service.planner.splits import Bools, Hashes, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How many files, and their bytes."""
+
+    files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostFigures:
+    """What one host holds of a table.
+
+    Attributes:
+        host: Its name.
+        cacheable: Of the files that are cacheable.
+        other_files: How many other files, or files as they were before.
+    """
+
+    host: str
+    cacheable: Amount
+    other_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFigures:
+    """What is cacheable of a table, and what of it is cached.
+
+    Attributes:
+        cacheable: Files that some rule marks, each once.
+        cached: Those that some host holds.
+        rules: For each rule, what it marks, and what of that is cached.
+        hosts: By name.
+    """
+
+    cacheable: Amount
+    cached: Amount
+    rules: tuple[tuple[Amount, Amount], ...]
+    hosts: tuple[HostFigures, ...]
+
+
+def cache_figures(
+    files: pa.Table, rules: Sequence[MarkingRule | None], holdings: Sequence[Holding]
+) -> CacheFigures:
+    """Count what is cacheable and cached.
+
+    Args:
+        files: An inventory that has every file that some rule marks.
+        rules: What makes files cacheable; None marks nothing.
+        holdings: What each worker holds of the table.
+
+    Complexity: O(n log n) for n files, and O(n) for each rule; O(n) memory.
+    """
+    sizes: Ints = files["size_bytes"].to_numpy()
+    keys = file_keys(files)
+    order = np.argsort(keys)
+    keys = keys[order]
+    held = {host: (len(of), order[_positions(keys, of)]) for host, of in _by_host(holdings)}
+    cached = np.zeros(len(files), np.bool_)
+    for _, rows in held.values():
+        cached[rows] = True
+    cacheable = np.zeros(len(files), np.bool_)
+    by_rule = []
+    for rule in rules:
+        marked = np.zeros(len(files), np.bool_) if rule is None else rule.marks(files)
+        by_rule.append((_amount(sizes, marked), _amount(sizes, marked & cached)))
+        cacheable |= marked
+    by_host = []
+    for host, (count, rows) in held.items():
+        here = rows[cacheable[rows]]
+        by_host.append(HostFigures(host, _amount(sizes, here), count - len(here)))
+    return CacheFigures(
+        cacheable=_amount(sizes, cacheable),
+        cached=_amount(sizes, cacheable & cached),
+        rules=tuple(by_rule),
+        hosts=tuple(by_host),
+    )
+
+
+def _by_host(holdings: Sequence[Holding]) -> list[tuple[str, Hashes]]:
+    found: dict[str, Hashes] = {}
+    for holding in holdings:
+        # Several workers may run on one host.
+        before = found.get(holding.host)
+        found[holding.host] = holding.keys if before is None else np.union1d(before, holding.keys)
+    return sorted(found.items())
+
+
+def _positions(keys: Hashes, held: Hashes) -> Ints:
+    """Return where in `keys`, which ascend, those are that are held, too."""
+    at = np.searchsorted(keys, held)
+    inside = at < len(keys)
+    at, held = at[inside], held[inside]
+    found: Ints = at[keys[at] == held]
+    return found
+
+
+def _amount(sizes: Ints, which: Bools | Ints) -> Amount:
+    chosen = sizes[which]
+    return Amount(len(chosen), int(chosen.sum()))

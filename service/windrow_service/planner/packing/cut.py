@@ -1,0 +1,249 @@
+"""Cut large files into splits, where their format allows it.
+
+A piece is at most as large as the limit, unless its row group alone is larger. The pieces of
+a file but the last two are as large as they can be; if the last two are to be level, what is
+left once it fits into two pieces is cut in the middle, or at the boundary nearest to it: 250
+bytes at a limit of 100 are 100, 75 and 75, as in Hadoop's CombineFileInputFormat.
+
+Parquet and ORC files are cut where their inventory says that a row group or stripe begins,
+and stay whole where it says nothing, or what cannot be. Files of lines, plain or in bzip2,
+are cut at any byte if no blocks are known: their readers begin at the next line. A file
+compressed as a whole stays whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow_service.planner.errors import PlanTooLargeError
+from windrow_service.planner.fingerprints import fingerprints
+from windrow_service.planner.packing.formats import is_lines, is_stream
+from windrow_service.planner.splits import (
+    MAX_COST,
+    NO_BUCKET,
+    Bools,
+    Deletes,
+    Hosts,
+    Ints,
+    Splits,
+    run_offsets,
+    walk,
+)
+
+# What splits take over from their files.
+_COLUMNS = [
+    "size_bytes",
+    "mtime_ns",
+    "row_count",
+    "bucket",
+    "hosts",
+    "delete_count",
+    "delete_bytes",
+]
+
+
+def cut(
+    files: pa.Table,
+    rows: Ints,
+    max_size: int,
+    *,
+    initial_size: int | None = None,
+    initial_count: int = 0,
+    level_tail: bool = True,
+    table_format: str = "parquet",
+    max_splits: int | None = None,
+) -> Splits:
+    """Turn files into splits, which cover every byte once.
+
+    Args:
+        files: An inventory, in the order of its paths.
+        rows: Which files to cut, ascending.
+        max_size: Bytes that a piece may hold.
+        initial_size: Bytes that a piece of the first splits may hold; as others by default.
+        initial_count: How many splits are first, in the order of paths; whole files count.
+        level_tail: Whether the last two pieces of a file are made about equal.
+        table_format: What files are whose suffix does not say.
+        max_splits: Most pieces of files that are cut at any byte; found out before they are made.
+
+    Raises:
+        PlanTooLargeError: There would be more than `max_splits`.
+    """
+    size = _ints(files["size_bytes"])[rows]
+    cutter = _Cutter(files, rows, size, level_tail, table_format, max_splits)
+    file, start = np.empty(0, np.int64), np.empty(0, np.int64)
+    next_file, next_start = 0, 0
+    if initial_count:
+        # Each file takes at least one of the first splits.
+        first = np.arange(min(initial_count, len(rows)))
+        file, start = cutter.of(
+            first, np.zeros_like(first), min(initial_size or max_size, max_size)
+        )
+        next_file = len(first)
+        if len(file) > initial_count:
+            next_file, next_start = int(file[initial_count]), int(start[initial_count])
+        file, start = file[:initial_count], start[:initial_count]
+    rest = np.arange(next_file, len(rows))
+    begin = np.zeros_like(rest)
+    begin[:1] = next_start
+    rest_file, rest_start = cutter.of(rest, begin, max_size)
+    file, start = np.concatenate((file, rest_file)), np.concatenate((start, rest_start))
+
+    last = np.append(file[1:] != file[:-1], True) if len(file) else np.empty(0, np.bool_)
+    end = np.where(last, size[file], np.append(start[1:], 0))
+    row = at = rows[file]
+    if len(rows) < len(files) // 2:
+        # Few are left: the others' hosts need not be looked at.
+        hashes = np.zeros(len(files), np.uint64)
+        files, at = files.select(_COLUMNS).take(pa.array(rows)), file
+        hashes[rows] = fingerprints(files)
+    else:
+        hashes = fingerprints(files)
+    return Splits(
+        file=row,
+        start=start,
+        length=end - start,
+        bucket=_ints(files["bucket"].fill_null(NO_BUCKET))[at],
+        hosts=Hosts.of(files["hosts"]).take(at),
+        deletes=_deletes(files, at),
+        fingerprints=hashes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Cuts what is left of files; files are numbered by their place in `rows`."""
+
+    files: pa.Table
+    rows: Ints
+    size: Ints
+    level_tail: bool
+    table_format: str
+    max_splits: int | None
+
+    def of(self, file: Ints, begin: Ints, limit: int) -> tuple[Ints, Ints]:
+        """Return the file and the start of every piece of `begin` to the file's end."""
+        large = np.flatnonzero(self.size[file] - begin > limit)
+        if not len(large):
+            return file, begin
+        end = self.size[file]
+        count = np.ones(len(file), np.int64)
+        offsets, blocks, anywhere = self._boundaries(file[large])
+        in_blocks, by_bytes = large[blocks], large[anywhere]
+
+        block_count, block_start = _by_blocks(
+            offsets, begin[in_blocks], end[in_blocks], limit, self.level_tail
+        )
+        count[in_blocks] = block_count
+        pieces = int(-(-(end[by_bytes] - begin[by_bytes]) // limit).sum())
+        if self.max_splits is not None and pieces > self.max_splits:
+            raise PlanTooLargeError(pieces, self.max_splits, "splits")
+        byte_count, byte_start = _by_bytes(begin[by_bytes], end[by_bytes], limit, self.level_tail)
+        count[by_bytes] = byte_count
+
+        source = np.repeat(np.arange(len(file)), count)
+        start = begin[source]
+        for cut_files, cut_start in ((in_blocks, block_start), (by_bytes, byte_start)):
+            chosen = np.zeros(len(file), np.bool_)
+            chosen[cut_files] = True
+            start[chosen[source]] = cut_start
+        return file[source], start
+
+    def _boundaries(self, file: Ints) -> tuple[pa.ListArray, Bools, Bools]:
+        """Tell which files are cut at offsets, and at which, and which at any byte."""
+        row = pa.array(self.rows[file])
+        paths = self.files["path"].take(row)
+        lists = self.files["row_group_offsets"].take(row).combine_chunks()
+        may_cut = ~is_stream(paths)
+        blocks = may_cut & _are_boundaries(lists, self.size[file])
+        anywhere = may_cut & ~blocks & is_lines(paths, self.table_format)
+        return lists.filter(pa.array(blocks)), blocks, anywhere
+
+
+def _are_boundaries(lists: pa.ListArray, size: Ints) -> Bools:
+    """Tell which lists name at least two places inside their file, in ascending order."""
+    counts = _counts(lists)
+    offset = _ints(pc.list_flatten(lists))
+    source = np.repeat(np.arange(len(size)), counts)
+    wrong = (offset < 0) | (offset >= size[source])
+    wrong[1:] |= (offset[1:] <= offset[:-1]) & (source[1:] == source[:-1])
+    right = np.ones(len(size), np.bool_)
+    right[source[wrong]] = False
+    return right & (counts > 1)
+
+
+def _by_bytes(begin: Ints, end: Ints, limit: int, level_tail: bool) -> tuple[Ints, Ints]:
+    """Return the number of pieces of each range, all longer than `limit`, and their starts."""
+    count = -(-(end - begin) // limit)
+    source = np.repeat(np.arange(len(begin)), count)
+    nth = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
+    start = begin[source] + nth * limit
+    if level_tail:
+        tail = begin + (count - 2) * limit
+        start[np.cumsum(count) - 1] = tail + (end - tail + 1) // 2
+    return count, start
+
+
+def _by_blocks(
+    lists: pa.ListArray, begin: Ints, end: Ints, limit: int, level_tail: bool
+) -> tuple[Ints, Ints]:
+    """Return the number of pieces of each range, and the starts of all, each at an offset."""
+    if not len(begin):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    source = np.repeat(np.arange(len(begin)), _counts(lists))
+    offset = _ints(pc.list_flatten(lists))
+    first = run_offsets(source)[:-1]
+    # What comes before the first row group belongs to it.
+    offset[first] = begin
+    kept = offset > begin[source]
+    kept[first] = True
+    source, offset = source[kept], offset[kept]
+    runs = run_offsets(source)
+    # Ranges laid end to end, so that one search serves all of them.
+    base = np.cumsum(end - begin) - end
+    position, stop = offset + base[source], (end + base)[source]
+    line = np.append(position, stop[-1:])
+    after = runs[1:][source]
+
+    furthest = np.searchsorted(line, position + limit, side="right") - 1
+    following = np.clip(furthest, np.arange(len(position)) + 1, after)
+    if level_tail:
+        middle = position + (stop - position) // 2
+        upper = np.clip(np.searchsorted(line, middle), 0, after)
+        lower = np.maximum(upper - 1, 0)
+        stops_at = np.where(upper == after, stop, line[upper])
+        nearest = np.where(middle - line[lower] < stops_at - middle, lower, upper)
+        level = (
+            (stop - position > limit)
+            & (line[nearest] - position <= limit)
+            & (stop - line[nearest] <= limit)
+            & (nearest > np.arange(len(position)))
+            & (nearest < after)
+        )
+        following = np.where(level, nearest, following)
+    visited = walk(following)
+    return np.bincount(source[visited], minlength=len(begin)), offset[visited]
+
+
+def _deletes(files: pa.Table, file: Ints) -> Deletes | None:
+    count = _ints(files["delete_count"])
+    if not count.any():
+        return None
+    # Each split of a file counts all of the file's, whatever that comes to.
+    size_bytes = np.minimum(_ints(files["delete_bytes"]), MAX_COST // max(len(file), 1))
+    return Deletes(count, size_bytes).take(file)
+
+
+def _counts(lists: pa.ListArray) -> Ints:
+    return _ints(pc.list_value_length(lists).fill_null(0))
+
+
+def _ints(column: pa.Array | pa.ChunkedArray) -> Ints:
+    if isinstance(column, pa.Array):
+        values: Ints = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    else:
+        values = column.to_numpy().astype(np.int64, copy=False)
+    return values

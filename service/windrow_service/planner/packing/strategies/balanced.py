@@ -1,0 +1,158 @@
+"""Windrow's own packing: few groups, of equal work, read where their files are.
+
+The work of a split is its bytes, those of its delete files, and the cost of opening all of
+them. Packing aims first at the time of the slowest slot, then at the cost of all tasks:
+
+1. *Share.* The most work of one group: that of a full one, or more where it does not matter:
+   up to 1/16 of a slot's whole work, which no slot notices, and up to what a task costs in
+   itself. It is rounded up to a step of a scale, so that a few more files do not move every
+   group.
+2. *Keys.* A group holds splits of one bucket and one place: host, else rack, else anywhere
+   (`locality`). A large table is also divided into cells, runs of paths that end at files
+   chosen by their fingerprint; packing stops at a cell's end, so that new files change the
+   groups of their cell alone. Where cells would cost groups there are none.
+3. *Fill.* The groups of a key are filled one after another (`fill`).
+4. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
+   as a full one. The groups that do not fill a last wave are divided into as many as do, of
+   equal work, if that helps the slowest slot (`waves`, `spread`). A table of fewer groups than
+   `parallelism` is all last wave.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow_service.planner.packing.fill import LARGE_PART
+from windrow_service.planner.packing.locality import places
+from windrow_service.planner.packing.strategies.strategy import Strategy
+from windrow_service.planner.packing.waves import group_by_key
+from windrow_service.planner.policy import TASK_COST, Policy
+from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, stable_order
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+# A slot's work over this is small enough that no slot waits long for the last of them.
+GROUPS_PER_SLOT = 16
+# Steps by which shares grow from one power of two to the next.
+SHARE_STEPS = 8
+# Groups that a key should have in each cell, and how many more groups cells may cost.
+CELL_GROUPS = 48
+CELL_COST = 0.02
+
+
+def pack(splits: Splits, policy: Policy) -> Groups:
+    """Group splits by bucket and place into equal shares of work.
+
+    A split of at least `max_split_size` stays alone.
+
+    Complexity: O(n) time and memory on columns, and a step in Python for each group.
+    """
+    work = splits.work(policy.open_file_cost)
+    number = np.arange(len(splits), dtype=np.int64)
+    small = splits.length < policy.max_split_size
+    if small.all() and len(splits):
+        number = _number(splits, work, work[:0], policy)
+    elif small.any():
+        rows = np.flatnonzero(small)
+        number[rows] = len(splits) + _number(splits.take(rows), work[rows], work[~small], policy)
+    return Groups.by_number(number)
+
+
+STRATEGY = Strategy(pack=pack)
+
+
+def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
+    """Return a group number for each split, next to groups whose work is `alone`."""
+    held = np.bincount(splits.bucket + 1, splits.length).astype(np.int64)
+    fewest = policy.fewest_groups(held, np.bincount(splits.bucket + 1))
+    is_short = int(fewest.sum()) + len(alone) < policy.parallelism
+    region = _dense(splits.bucket + 1)
+    if is_short:
+        share = -(-int(work.sum()) // (policy.parallelism - len(alone)))
+    else:
+        share = _share(splits.length, work, policy)
+        region = _with_cells(splits, work, region, share, policy)
+    place, is_guest = places(splits, region, _parts(splits.length, work, share, policy))
+    key = _dense(region * (int(place.max(initial=0)) + 1) + place)
+    # Guests come last, so that they do not move the groups of those who are at home.
+    order = stable_order(2 * key + is_guest)
+    group = np.empty(len(order), np.int64)
+    group[order] = group_by_key(
+        splits.length[order],
+        work[order],
+        run_offsets(key[order]),
+        None if is_short else share,
+        alone,
+        policy,
+    )
+    return group
+
+
+def _share(length: Ints, work: Ints, policy: Policy) -> int:
+    """Return the most work of a group, where there are at least `parallelism` of them."""
+    full_groups = int(length.sum()) / policy.max_split_size
+    if policy.max_small_splits_grouped is not None:
+        full_groups = max(full_groups, len(length) / policy.max_small_splits_grouped)
+    total = int(work.sum())
+    # A group of more than a slot's part of the work would be the slowest slot by itself.
+    of_full_group = total / max(full_groups, policy.parallelism)
+    # List scheduling ends within the largest group's time, less one slot's part of it, of the
+    # best there is (Graham 1969).
+    others = policy.parallelism - 1
+    unnoticed = total / (others * GROUPS_PER_SLOT) if others else total
+    steps = np.ceil(np.log2(max(of_full_group, unnoticed, TASK_COST)) * SHARE_STEPS)
+    return int(2 ** (steps / SHARE_STEPS))
+
+
+def _parts(length: Ints, work: Ints, share: int, policy: Policy) -> Floats:
+    """Return what part of a group each split is, so that all of them add up to the groups.
+
+    A group is left, on average, with room for half a split.
+    """
+    parts = [length / policy.max_split_size, work / share]
+    if policy.max_small_splits_grouped is not None:
+        parts.append(np.full(len(length), 1 / policy.max_small_splits_grouped))
+    part = np.maximum.reduce(parts)
+    scale = max(float(one.sum()) for one in parts) / max(float(part.sum()), 1e-300)
+    small = part[part <= LARGE_PART]
+    loss = float((small @ small) / (2 * small.sum())) if len(small) else 0.0
+    scaled: Floats = part * (scale * (1 + loss))
+    return scaled
+
+
+def _with_cells(splits: Splits, work: Ints, region: Ints, share: int, policy: Policy) -> Ints:
+    """Divide regions into cells, where that costs next to no groups."""
+    regions = int(region.max()) + 1
+    whole = int(_groups(splits.length, work, region, share, policy).sum())
+    used = int(np.count_nonzero(np.bincount(region)))
+    cells = whole // (CELL_GROUPS * used * max(len(splits.hosts.names), 1))
+    if cells < 2:
+        return region
+    # A power of two moves seldom while the table grows.
+    every = 1 << (len(splits) // cells).bit_length()
+    starts = splits.fingerprint & np.uint64(every - 1) == 0
+    # The pieces of a file stay together.
+    starts[1:] &= splits.file[1:] != splits.file[:-1]
+    celled = np.cumsum(starts) * regions + region
+    apart = int(_groups(splits.length, work, celled, share, policy).sum())
+    return celled if apart <= whole * (1 + CELL_COST) else region
+
+
+def _groups(length: Ints, work: Ints, key: Ints, share: int, policy: Policy) -> Ints:
+    """Return about how many groups each key makes; none for a key without splits."""
+    held = np.maximum(
+        np.bincount(key, length) / policy.max_split_size, np.bincount(key, work) / share
+    )
+    if policy.max_small_splits_grouped is not None:
+        held = np.maximum(held, np.bincount(key) / policy.max_small_splits_grouped)
+    return np.ceil(held).astype(np.int64)
+
+
+def _dense(keys: Ints) -> Ints:
+    """Number keys from 0 in their order, if they are not nearly so already."""
+    if int(keys.max(initial=0)) < 2 * len(keys):
+        return keys
+    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)

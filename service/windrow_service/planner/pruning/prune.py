@@ -1,0 +1,159 @@
+"""Prune files that hold no row a filter wants, and say what is left for the reader.
+
+The cheapest evidence comes first: partition values, then statistics, then Bloom filters;
+each looks only at the files that the one before has left. A limit comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow_service.planner.columns import bloom_columns
+from windrow_service.planner.pruning.bounds import Bools, Ints, Inventory
+from windrow_service.planner.pruning.expressions import (
+    And,
+    Expression,
+    all_of,
+    columns_of,
+    conjuncts,
+)
+from windrow_service.planner.pruning.outcomes import outcome
+
+Step: TypeAlias = Literal["manifest", "partition", "statistics", "bloom", "limit"]
+
+# One bit of a word for each conjunct.
+_MAX_CONJUNCTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What one step has ruled out: files, and their bytes."""
+
+    files: int
+    size_bytes: int
+
+
+NOTHING = Pruned(0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """Which of n files may hold a row that the filter wants.
+
+    Attributes:
+        survives: Files that may; and that a limit, if there is one, cannot do without.
+        conjuncts: At most 64 expressions; the filter is TRUE where all of them are.
+        open: For each file, bit i is set unless conjunct i is certain: TRUE for each row of
+            the file. Without meaning for files that do not survive.
+        pruned: By step, what it has ruled out of what the steps before have left.
+    """
+
+    survives: Bools
+    conjuncts: tuple[Expression, ...]
+    open: npt.NDArray[np.uint64]
+    pruned: Mapping[Step, Pruned]
+
+
+def prune(
+    files: pa.Table,
+    expression: Expression | None,
+    *,
+    limit: int | None = None,
+    by_manifest: Pruned = NOTHING,
+) -> Pruning:
+    """Tell which files may hold a row for which `expression` is TRUE.
+
+    Args:
+        files: n files, as `columns.inventory_schema` says, in any order.
+        expression: The filter; None keeps every file.
+        limit: How many rows are enough. Once the files of which every row matches hold that
+            many, only the first such files are kept, in the order of `files`.
+        by_manifest: What was ruled out before, with whole manifests; it is not in `files`.
+
+    Complexity: O(n) for each node of the filter, O(n log n) for an IN; O(n) memory.
+    """
+    parts = conjuncts(expression) if expression is not None else ()
+    if len(parts) > _MAX_CONJUNCTS:
+        parts = (*parts[: _MAX_CONJUNCTS - 1], And(parts[_MAX_CONJUNCTS - 1 :]))
+    size_bytes = files["size_bytes"].to_numpy()
+    survives = np.ones(len(files), np.bool_)
+    open_ = np.zeros(len(files), np.uint64)
+    pruned: dict[Step, Pruned] = {"manifest": by_manifest}
+    for step, of_step in _steps(files, parts):
+        before = survives.copy()
+        if of_step and survives.any():
+            inventory = Inventory(files, survives, evidence=step)
+            kept = np.ones(inventory.file_count, np.bool_)
+            for bit, part in of_step:
+                said = outcome(part, inventory)
+                kept &= said.true
+                mask = np.uint64(1 << bit)
+                open_[before] &= ~mask
+                open_[before] |= np.where(said.false | said.null, mask, np.uint64(0))
+            survives[before] = kept
+        pruned[step] = _difference(before, survives, size_bytes)
+    before = survives
+    if limit is not None:
+        survives = _enough(files, survives & (open_ == 0), limit, survives)
+    pruned["limit"] = _difference(before, survives, size_bytes)
+    return Pruning(survives=survives, conjuncts=parts, open=open_, pruned=pruned)
+
+
+def residuals(
+    pruning: Pruning, file: Ints, offsets: Ints
+) -> tuple[Ints, Sequence[Expression | None]]:
+    """State what the reader of each group must still apply.
+
+    Args:
+        pruning: What `prune` returned.
+        file: For each of m splits, the row of its file; only files that survive.
+        offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`, at least one.
+
+    Returns:
+        For each group a position in the list that follows, and the list of distinct
+        residual filters; None is nothing left to apply.
+    """
+    if len(offsets) < 2:
+        return np.empty(0, np.int64), ()
+    words = np.bitwise_or.reduceat(pruning.open[file], offsets[:-1])
+    distinct, residual = np.unique(words, return_inverse=True)
+    filters = [
+        all_of(part for bit, part in enumerate(pruning.conjuncts) if word >> bit & 1)
+        for word in distinct.tolist()
+    ]
+    return residual.reshape(-1).astype(np.int64, copy=False), filters
+
+
+def _steps(
+    files: pa.Table, parts: Sequence[Expression]
+) -> Iterator[tuple[Literal["partition", "statistics", "bloom"], list[tuple[int, Expression]]]]:
+    """Yield each kind of evidence with the conjuncts that it may say more of than the last."""
+    columns = [set(columns_of(part)) for part in parts]
+    partition = set(files.schema.field("partition").type.names)
+    bloom = set(bloom_columns(files.schema))
+    numbered = list(enumerate(parts))
+    yield "partition", [(bit, part) for bit, part in numbered if columns[bit] & partition]
+    yield "statistics", [(bit, part) for bit, part in numbered if not columns[bit] <= partition]
+    yield "bloom", [(bit, part) for bit, part in numbered if columns[bit] & bloom]
+
+
+def _enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Bools:
+    """Return the first certain files that hold `limit` rows; `survives` if there are too few."""
+    # A delete file takes away nobody knows how many rows.
+    certain &= files["delete_count"].to_numpy() == 0
+    rows = np.where(certain, np.minimum(files["row_count"].to_numpy(), limit), 0)
+    held = np.cumsum(rows)
+    if not len(held) or held[-1] < limit:
+        return survives
+    return np.asarray((rows > 0) & (held - rows < limit))
+
+
+def _difference(before: Bools, after: Bools, size_bytes: Ints) -> Pruned:
+    gone = before & ~after
+    return Pruned(int(np.count_nonzero(gone)), int(size_bytes[gone].sum()))

@@ -1,0 +1,72 @@
+"""Whether a table has finer partitions than its bytes can fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow_service.planner.folders import Places, folders_of
+from windrow_service.planner.splits import Ints
+from windrow_service.planner.upkeep.origins import ideal_files
+from windrow_service.planner.writes.keys import SMALL
+
+# With fewer partitions there is little to mend.
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grain:
+    """Partitions that are too fine, and which would do.
+
+    Attributes:
+        partitions: Folders that hold files.
+        small: Those of them that hold less than half of the target in all.
+        file_rows: Rows of the inventory that lie in those.
+        levels: How many of the partition columns, from the first on, are enough.
+        becomes: Files that an exact write plan would make of the table with those alone.
+    """
+
+    partitions: int
+    small: int
+    file_rows: Ints
+    levels: int
+    becomes: int
+
+
+def find_grain(files: pa.Table, places: Places, levels: int, target_bytes: int) -> Grain | None:
+    """Tell whether most partitions cannot fill half a file; None if they can, or are few.
+
+    Args:
+        files: n files, as `columns.inventory_schema` says.
+        places: Where they lie.
+        levels: How many partition columns the table has.
+        target_bytes: Of a file.
+    """
+    sizes: Ints = files["size_bytes"].to_numpy()
+    rows: Ints = files["row_count"].to_numpy()
+    folder = places.folder[places.of_file]
+    held = np.bincount(folder, sizes, len(places.names))
+    small = held < SMALL * target_bytes
+    count = int(np.count_nonzero(small))
+    if levels == 0 or len(held) < _FEW or 2 * count < len(held):
+        return None
+    names = pa.chunked_array([places.names])
+    above = np.arange(len(names))
+    # Without any partition column the rest fits best, if no column fits.
+    kept = levels
+    while kept:
+        kept -= 1
+        names = folders_of(names)
+        coded = names.combine_chunks().dictionary_encode()
+        above = coded.indices.to_numpy().astype(np.int64)
+        if held.sum() >= SMALL * target_bytes * len(coded.dictionary):
+            break
+    return Grain(
+        partitions=len(held),
+        small=count,
+        file_rows=np.flatnonzero(small[folder]),
+        levels=kept,
+        becomes=ideal_files(sizes, rows, above[folder], target_bytes),
+    )

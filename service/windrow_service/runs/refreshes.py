@@ -1,0 +1,318 @@
+"""Refreshes in the background: one at a time per table over all replicas, seen from any."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from windrow.models import RefreshProgress, RefreshStatus
+from windrow_service.logs import get_logger
+from windrow_service.runs.background import stop
+from windrow_service.usecases.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    StoreUnavailableError,
+)
+from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.snapshots.refresh import Refreshed, RefreshTable
+from windrow_service.usecases.snapshots.refresh_errors import (
+    RefreshAbandonedError,
+    RefreshCancelledError,
+    RefreshFailedError,
+)
+from windrow_service.usecases.snapshots.refresh_ports import RefreshRecord, RefreshStore
+
+# Who runs a refresh says so every RENEW_S; who has not for LEASE has died.
+LEASE = timedelta(seconds=5)
+_RENEW_S = 1.0
+_POLL_S, _MAX_POLL_S = 0.2, 1.0
+# How long callers wait for a database that does not tell how a refresh ended.
+_PATIENCE_S = 30.0
+_STOP_S = 10.0
+_log = get_logger(__name__)
+
+# How a refresh ended; None if nobody can tell, so that it has to be done again.
+Outcome = RefreshStatus | None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """A refresh that runs here.
+
+    Attributes:
+        status: As it began.
+        progress: How far it is; written by the thread that reads the files.
+        stop: Set to end it early.
+        reason: Why it was; None if it was not.
+    """
+
+    table_id: int
+    full: bool
+    status: RefreshStatus
+    progress: RefreshProgress
+    stop: threading.Event = field(default_factory=threading.Event)
+    reason: Literal["cancelled", "lost", "closing"] | None = None
+
+    def follow(self, progress: RefreshProgress) -> None:
+        self.progress = progress
+
+    def end(self, reason: Literal["cancelled", "lost", "closing"]) -> None:
+        self.reason = self.reason or reason
+        self.stop.set()
+
+
+class Refreshes:
+    """The refreshes that run here, and those of other replicas that callers here wait for.
+
+    Args:
+        refresh: Does the work.
+        store: Where replicas see each other's refreshes.
+        describe: Makes a problem of an error.
+        clock: The time.
+    """
+
+    def __init__(
+        self,
+        refresh: RefreshTable,
+        store: RefreshStore,
+        describe: Callable[[Exception], dict[str, Any]],
+        clock: Clock,
+    ) -> None:
+        self._refresh = refresh
+        self._store = store
+        self._describe = describe
+        self._clock = clock
+        self._runs: dict[str, _Run] = {}
+        self._tasks: dict[str, asyncio.Task[Outcome]] = {}
+        self._closing = False
+
+    async def start(self, table: str, *, full: bool = False) -> RefreshStatus:
+        """Start a refresh, or return the one of the table that runs, wherever it does.
+
+        One that lists every folder waits for the end of one that does not.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            RefreshAbandonedError: This coordinator is being stopped.
+        """
+        while True:
+            if self._closing:
+                raise RefreshAbandonedError(table)
+            now = self._clock()
+            status = RefreshStatus(
+                refresh_id=secrets.token_hex(16),
+                table=table,
+                status="running",
+                started_at=now,
+                seconds=0.0,
+                progress=RefreshProgress(phase="listing"),
+            )
+            record = await self._store.begin(status, full=full, now=now, lease_until=now + LEASE)
+            if record.status.refresh_id == status.refresh_id:
+                run = _Run(
+                    table_id=record.table_id, full=full, status=status, progress=status.progress
+                )
+                self._runs[status.refresh_id] = run
+                self._spawn(status, self._run(run))
+                return status
+            if record.full or not full:
+                return self._seen(record)
+            await self._outcome(record.status)
+
+    async def wait(self, started: RefreshStatus, *, full: bool = False) -> RefreshStatus:
+        """Wait until a refresh that `start` returned is done, or another in place of it.
+
+        A caller that gives up waiting does not stop the refresh.
+
+        Raises:
+            RefreshFailedError: It ended otherwise; it holds the problem.
+            TableNotFoundError: The table was deleted meanwhile.
+            StoreUnavailableError: The database does not tell how it ended.
+        """
+        while (ended := await self._outcome(started)) is None:
+            started = await self.start(started.table, full=full)
+        if ended.problem is not None:
+            raise RefreshFailedError(ended.problem)
+        return ended
+
+    async def refresh_unless_checked(self, table: str, since: datetime) -> None:
+        """See `Refresher.refresh_unless_checked`."""
+        # The first may be one that had begun before; the second began after this was asked.
+        for _ in range(2):
+            checked_at = (await self._refresh.tables.get(table)).checked_at
+            if checked_at is not None and checked_at >= since:
+                return
+            await self.wait(await self.start(table))
+
+    async def latest(self, table: str) -> RefreshStatus:
+        """Return the refresh of a table that runs, or the last that ended.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            RefreshNotFoundError: It has never been refreshed.
+        """
+        return self._seen(await self._store.get(table))
+
+    async def cancel(self, table: str) -> RefreshStatus:
+        """Ask the refresh of a table that runs to stop, wherever it does; it ends soon.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            RefreshNotRunningError: No refresh of it runs.
+        """
+        record = await self._store.cancel(table, self._clock())
+        run = self._runs.get(record.status.refresh_id)
+        if run is not None:
+            run.end("cancelled")
+        return self._seen(record)
+
+    async def aclose(self) -> None:
+        """Stop what runs here; nothing of it is published, and others may begin at once."""
+        self._closing = True
+        for run in self._runs.values():
+            run.end("closing")
+        running = [self._tasks[refresh_id] for refresh_id in self._runs]
+        if running:
+            await asyncio.wait(running, timeout=_STOP_S)
+        await stop(*self._tasks.values())
+
+    async def _outcome(self, status: RefreshStatus) -> Outcome:
+        """Wait for the end of a refresh: all callers here for the same task."""
+        task = self._tasks.get(status.refresh_id)
+        if task is None:
+            task = self._spawn(status, self._watch(status))
+        return await asyncio.shield(task)
+
+    def _spawn(
+        self, status: RefreshStatus, work: Coroutine[Any, Any, Outcome]
+    ) -> asyncio.Task[Outcome]:
+        task = self._tasks[status.refresh_id] = asyncio.create_task(work)
+
+        def forget(ended: asyncio.Task[Outcome]) -> None:
+            if self._tasks.get(status.refresh_id) is ended:
+                del self._tasks[status.refresh_id]
+            if not ended.cancelled():
+                # Nobody may be left who waits for it.
+                ended.exception()
+
+        task.add_done_callback(forget)
+        return task
+
+    async def _watch(self, status: RefreshStatus) -> Outcome:
+        """Return how a refresh ended that runs elsewhere; None if it was abandoned."""
+        poll_s, patience_s = _POLL_S, _PATIENCE_S
+        while True:
+            try:
+                record = await self._store.get(status.table)
+            except NotFoundError:
+                return None
+            except StoreUnavailableError:
+                # So long that its runner could renew the lease before it is taken for abandoned.
+                patience_s -= 2 * _RENEW_S
+                if patience_s < 0:
+                    raise
+                await asyncio.sleep(2 * _RENEW_S)
+                continue
+            if record.status.refresh_id != status.refresh_id:
+                before = record.previous
+                return before if before and before.refresh_id == status.refresh_id else None
+            if record.lease_until is None:
+                return record.status
+            if record.lease_until < self._clock():
+                return None
+            await asyncio.sleep(poll_s)
+            poll_s = min(1.5 * poll_s, _MAX_POLL_S)
+
+    async def _run(self, run: _Run) -> Outcome:
+        work = asyncio.create_task(self._refresh(run.status.table, run.full, run.follow, run.stop))
+        try:
+            while not (await asyncio.wait([work], timeout=_RENEW_S))[0]:
+                await self._renew(run)
+            return await self._end(run, self._ended(run, work))
+        finally:
+            await stop(work)
+            del self._runs[run.status.refresh_id]
+
+    async def _renew(self, run: _Run) -> None:
+        now = self._clock()
+        try:
+            standing = await self._store.renew(run.table_id, self._now(run), now + LEASE)
+        except (StoreUnavailableError, OutcomeUnknownError) as error:
+            # Only publishing needs the database: the files are read on meanwhile.
+            _log.warning(
+                "a refresh cannot tell how far it is", table=run.status.table, reason=str(error)
+            )
+            return
+        if standing != "wanted":
+            run.end(standing)
+
+    def _ended(self, run: _Run, work: asyncio.Task[Refreshed]) -> Outcome:
+        status, error = self._now(run), work.exception()
+        if error is None:
+            done = work.result()
+            return status.model_copy(
+                update={
+                    "status": "done",
+                    "progress": run.progress.model_copy(update={"phase": "done"}),
+                    "changed": done.changed,
+                    "files_added": done.files_added,
+                    "files_removed": done.files_removed,
+                    "manifests_reused": done.manifests_reused,
+                    "snapshot": done.snapshot,
+                }
+            )
+        if run.reason in ("lost", "closing"):
+            return None
+        if run.reason == "cancelled":
+            problem = self._describe(RefreshCancelledError(status.table))
+            return status.model_copy(update={"status": "cancelled", "problem": problem})
+        if not isinstance(error, Exception):
+            raise error
+        return status.model_copy(update={"status": "failed", "problem": self._describe(error)})
+
+    async def _end(self, run: _Run, outcome: Outcome) -> Outcome:
+        """Write down how a refresh ended, and return it unless another has taken it over."""
+        try:
+            if outcome is not None:
+                return outcome if await self._store.finish(run.table_id, outcome) else None
+            if run.reason == "closing":
+                await self._store.renew(run.table_id, self._now(run), self._clock())
+        except (StoreUnavailableError, OutcomeUnknownError) as error:
+            _log.warning(
+                "a refresh cannot tell how it ended", table=run.status.table, reason=str(error)
+            )
+            if outcome is not None and not self._closing:
+                self._spawn(run.status, self._end_later(run, outcome))
+        return outcome
+
+    async def _end_later(self, run: _Run, outcome: RefreshStatus) -> Outcome:
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            with suppress(StoreUnavailableError, OutcomeUnknownError):
+                return outcome if await self._store.finish(run.table_id, outcome) else None
+
+    def _now(self, run: _Run) -> RefreshStatus:
+        update = {"progress": run.progress, "seconds": self._seconds(run.status)}
+        return run.status.model_copy(update=update)
+
+    def _seen(self, record: RefreshRecord) -> RefreshStatus:
+        """Return what callers see of a refresh, wherever it runs."""
+        status = record.status
+        if record.lease_until is None:
+            return status
+        run = self._runs.get(status.refresh_id)
+        if run is not None:
+            return self._now(run)
+        if record.lease_until < self._clock():
+            problem = self._describe(RefreshAbandonedError(status.table))
+            return status.model_copy(update={"status": "failed", "problem": problem})
+        return status.model_copy(update={"seconds": self._seconds(status)})
+
+    def _seconds(self, status: RefreshStatus) -> float:
+        return round(max((self._clock() - status.started_at).total_seconds(), 0.0), 3)

@@ -1,0 +1,76 @@
+"""Work that several callers want at the same time, and that is done once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from windrow_service.runs.background import stop
+from windrow_service.usecases.errors import PlanCancelledError
+from windrow_service.usecases.plans.ports import Checkpoint
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Running:
+    callers: int = 0
+    stopped: threading.Event = field(default_factory=threading.Event)
+    task: asyncio.Task[Any] | None = None
+
+    def check(self) -> None:
+        if self.stopped.is_set():
+            raise PlanCancelledError
+
+
+class TasksInCommon:
+    """`SharedWork` of one process."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, _Running] = {}
+        # Also of those that everybody has left.
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run(self, key: str, work: Callable[[Checkpoint], Awaitable[T]]) -> T:
+        """See `SharedWork.run`."""
+        running = self._running.get(key)
+        if running is None:
+            running = self._running[key] = _Running()
+            running.task = asyncio.create_task(self._work(key, running, work))
+            self._tasks.add(running.task)
+            running.task.add_done_callback(self._tasks.discard)
+        assert running.task is not None
+        running.callers += 1
+        try:
+            result: T = await asyncio.shield(running.task)
+            return result
+        finally:
+            running.callers -= 1
+            if not running.callers and not running.task.done():
+                running.stopped.set()
+                # Whoever comes now wants it from the start.
+                self._forget(key, running)
+
+    async def aclose(self) -> None:
+        """Stop what is being done; nobody may be left who waits for it."""
+        await stop(*self._tasks)
+
+    async def _work(
+        self, key: str, running: _Running, work: Callable[[Checkpoint], Awaitable[T]]
+    ) -> T | None:
+        try:
+            return await work(running.check)
+        except PlanCancelledError:
+            if running.stopped.is_set():
+                # Everybody has left.
+                return None
+            raise
+        finally:
+            self._forget(key, running)
+
+    def _forget(self, key: str, running: _Running) -> None:
+        if self._running.get(key) is running:
+            del self._running[key]

@@ -1,0 +1,111 @@
+"""Who calls, and what they may do."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cachetools import TTLCache
+
+from windrow_service.usecases.access.ports import Token, TokenStore
+from windrow_service.usecases.errors import ScopeMissingError, UnauthenticatedError
+
+if TYPE_CHECKING:
+    from windrow_service.usecases.ports import Clock
+
+TOKEN_PREFIX = "wdr_"
+# What each scope allows, itself among it.
+SCOPES: Mapping[str, frozenset[str]] = {
+    "read": frozenset({"read"}),
+    "write": frozenset({"read", "write"}),
+    "worker": frozenset({"worker"}),
+    "admin": frozenset({"read", "write", "worker", "admin"}),
+}
+
+# How long a revoked token may still be taken for valid.
+_KNOWN_FOR_S = 5.0
+_MOST_KNOWN = 10_000
+_TOKEN = re.compile(TOKEN_PREFIX + "[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls.
+
+    Attributes:
+        name: Of the token that was sent; at most 128 characters.
+        scopes: All that it allows.
+    """
+
+    name: str
+    scopes: frozenset[str]
+
+    def require(self, scope: str) -> None:
+        """Make sure that the caller may do what a scope allows.
+
+        Raises:
+            ScopeMissingError: The token does not have it.
+        """
+        if scope not in self.scopes:
+            raise ScopeMissingError(scope)
+
+
+# Everybody, where no tokens are asked for; no token has this name.
+ANONYMOUS = Principal("anonymous", SCOPES["admin"])
+
+
+class Authenticate:
+    """Find out who calls, by the token that they send.
+
+    Args:
+        tokens: Where tokens are kept.
+        clock: Says whether a token has expired.
+        required: Whether tokens are asked for at all.
+    """
+
+    def __init__(self, tokens: TokenStore, clock: Clock, *, required: bool) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self._required = required
+        self._found: TTLCache[str, Token] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
+        # Apart, so that guesses do not push out the tokens that are in use.
+        self._unknown: TTLCache[str, None] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
+
+    async def __call__(self, sent: str | None) -> Principal:
+        """Return who sent a token.
+
+        Raises:
+            UnauthenticatedError: There is none, or none that is valid; it does not say why.
+            StoreUnavailableError: The database does not answer.
+        """
+        if not self._required:
+            return ANONYMOUS
+        if sent is None or not _TOKEN.fullmatch(sent):
+            raise UnauthenticatedError
+        token = await self._find(digest_of(sent))
+        if token is None or not token.is_valid(self._clock()):
+            raise UnauthenticatedError
+        return Principal(token.name, frozenset().union(*(SCOPES[scope] for scope in token.scopes)))
+
+    async def _find(self, digest: str) -> Token | None:
+        if digest in self._unknown:
+            return None
+        found = self._found.get(digest) or await self._tokens.find(digest)
+        if found is None:
+            self._unknown[digest] = None
+        elif digest not in self._found:
+            self._found[digest] = found
+        return found
+
+
+def digest_of(token: str) -> str:
+    """Return what is kept of a token.
+
+    A slow hash would protect nothing: 32 random bytes cannot be guessed from a digest. Nor can
+    the time that a search by digest takes tell anything of use, since whoever guesses cannot
+    choose the digest's first characters.
+    """
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Cache rules, and what workers hold."""

@@ -1,0 +1,141 @@
+"""Cache rules: which may be made, and what their filters mean to a snapshot."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from windrow.models import CacheRuleDefinition, Filter
+from windrow_service.filters.bind import bind
+from windrow_service.filters.sql import parse_sql
+from windrow_service.planner.pruning.expressions import Expression, columns_of
+from windrow_service.planner.pruning.outcomes import outcome
+from windrow_service.usecases.caches.errors import InvalidCacheRuleError
+from windrow_service.usecases.caches.rule_ports import CacheRuleStore, StoredCacheRule
+from windrow_service.usecases.ports import Clock, Once, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.scans import types_of
+
+# Every plan of the table reads it.
+_MAX_CHARACTERS = 100_000
+_LONGEST = timedelta(days=36_500)
+
+
+class _Anything:
+    """One file of which nothing is known, so that all may be in it."""
+
+    file_count = 1
+
+    def bounds(self, column: str) -> None:
+        """See `Facts.bounds`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefineCacheRule:
+    """Make a cache rule, or change what it marks."""
+
+    snapshots: SnapshotStore
+    rules: CacheRuleStore
+    runner: Runner
+    clock: Clock
+    max_filter_nodes: int
+    max_filter_depth: int
+
+    async def __call__(
+        self,
+        table: str,
+        rule: str,
+        definition: CacheRuleDefinition,
+        expected: str | None,
+        once: Once | None = None,
+    ) -> tuple[StoredCacheRule, bool]:
+        """Return the rule, and whether it is new.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot that tells its partition columns.
+            InvalidFilterError: The filter cannot be read, or names a column that is not there.
+            InvalidCacheRuleError: The filter names a column that is not a partition column, or
+                the rule would have ended already, or could mark nothing.
+            CacheRuleChangedError: The rule is not at version `expected`.
+            TooManyCacheRulesError: The rule is new, and the table has as many as it may.
+            BusyError: Too much is waiting already.
+        """
+        _, snapshot = await self.snapshots.get(table, None)
+
+        def check() -> None:
+            _check_definition(definition, self.clock())
+            bound = bind_rule(
+                definition.filter,
+                snapshot,
+                max_nodes=self.max_filter_nodes,
+                max_depth=self.max_filter_depth,
+            )
+            if not outcome(bound, _Anything()).true.any():
+                raise InvalidCacheRuleError(
+                    "the filter is TRUE for no value at all, so that the rule would mark no file: "
+                    "compare with values that its columns can have, and ask for nulls with IS NULL"
+                )
+
+        await self.runner.run(check)
+        return await self.rules.put(table, rule, definition, expected, once)
+
+
+def bind_rule(
+    filter: Filter,
+    snapshot: Snapshot,
+    *,
+    max_nodes: int = sys.maxsize,
+    max_depth: int = sys.maxsize,
+) -> Expression:
+    """Return what a rule's filter asks of the partition values of a snapshot's files.
+
+    Args:
+        filter: As it was given.
+        snapshot: Has the columns.
+        max_nodes: Most nodes of the filter; a rule that is kept had no more than were allowed.
+        max_depth: Most levels of the filter, likewise.
+
+    Raises:
+        InvalidFilterError: The filter cannot be read, or names a column that is not there.
+        InvalidCacheRuleError: It names a column that is not a partition column.
+    """
+    parsed = (
+        parse_sql(filter, max_nodes=max_nodes, max_depth=max_depth)
+        if isinstance(filter, str)
+        else filter
+    )
+    bound = bind(parsed, types_of(snapshot), max_nodes=max_nodes, max_depth=max_depth)
+    partition = snapshot.partition_schema.names
+    others = [name for name in columns_of(bound) if name not in partition]
+    if not partition:
+        raise InvalidCacheRuleError(
+            "the table has no partition columns, and a cache rule is a filter on those: give the "
+            "table folders such as ds=2026-11-01, or do without a rule"
+        )
+    if others:
+        raise InvalidCacheRuleError(
+            f"{', '.join(map(repr, others))} cannot be in a cache rule, since files are cached "
+            f"whole: use the partition columns alone, which are {', '.join(partition)}"
+        )
+    return bound
+
+
+def _check_definition(definition: CacheRuleDefinition, now: datetime) -> None:
+    ends = definition.expires_at
+    if ends is not None and not now < ends <= now + _LONGEST:
+        raise InvalidCacheRuleError(
+            f"expires_at must lie in the future, and within 100 years; it is {ends.isoformat()}, "
+            f"and now it is {now.isoformat(timespec='seconds')}"
+        )
+    text = definition.model_dump_json()
+    if len(text) > _MAX_CHARACTERS:
+        raise InvalidCacheRuleError(
+            f"the rule takes {len(text):,} characters, and {_MAX_CHARACTERS:,} are allowed: ask "
+            "for ranges in place of lists of values"
+        )
+    if CacheRuleDefinition.model_validate_json(text) != definition:
+        raise InvalidCacheRuleError(
+            "the filter holds NaN or an infinity as a number, which JSON does not have: write it "
+            "as text, such as 'NaN'"
+        )

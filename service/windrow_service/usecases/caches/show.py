@@ -1,0 +1,83 @@
+"""Show what of a table's current snapshot is cacheable, and where it is cached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windrow.models import CacheRuleFigures, TableCache, WorkerFigures
+from windrow_service.planner.caching.cacheable import MarkingRule
+from windrow_service.planner.caching.figures import cache_figures
+from windrow_service.planner.pruning.expressions import Or
+from windrow_service.planner.pruning.prune import NOTHING
+from windrow_service.usecases.caches.rule_ports import CacheRuleStore
+from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.ports import Clock, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.scans import Scan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCache:
+    """Count what the rules of a table mark, and what workers hold of it."""
+
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    rules: CacheRuleStore
+    caching: TableCaching
+    runner: Runner
+    clock: Clock
+
+    async def __call__(self, name: str) -> TableCache:
+        """Return the figures of the rules that have not expired, and of the workers that live.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            BusyError: Too much is waiting already.
+        """
+        table, snapshot = await self.snapshots.get(name, None)
+        stored = await self.rules.active(table.table_id, self.clock())
+        rules = [await self.caching.rule(rule, snapshot) for rule in stored]
+        scan = await self.runner.run(lambda: _scan(snapshot, rules))
+        decoded = await self.manifests.read(name, snapshot, scan.manifests, bloom=False)
+        holdings = await self.caching.holdings(table.table_id)
+        figures = await self.runner.run(
+            lambda: cache_figures(scan.files(decoded), rules, holdings or ())
+        )
+        return TableCache(
+            table=name,
+            snapshot_id=snapshot.info.snapshot_id,
+            cacheable_files=figures.cacheable.files,
+            cacheable_bytes=figures.cacheable.size_bytes,
+            cached_files=figures.cached.files,
+            cached_bytes=figures.cached.size_bytes,
+            rules=[
+                CacheRuleFigures(
+                    **rule.info.model_dump(),
+                    file_count=marked.files,
+                    size_bytes=marked.size_bytes,
+                    cached_files=cached.files,
+                    cached_bytes=cached.size_bytes,
+                )
+                for rule, (marked, cached) in zip(stored, figures.rules, strict=True)
+            ],
+            workers=[
+                WorkerFigures(
+                    host=host.host,
+                    file_count=host.cacheable.files,
+                    size_bytes=host.cacheable.size_bytes,
+                    other_files=host.other_files,
+                )
+                for host in figures.hosts
+            ],
+            complete=holdings is not None,
+        )
+
+
+def _scan(snapshot: Snapshot, rules: Sequence[MarkingRule | None]) -> Scan:
+    expressions = tuple(rule.expression for rule in rules if rule is not None)
+    if not expressions:
+        return Scan(snapshot, None, (), NOTHING)
+    return Scan.of(snapshot, Or(expressions))

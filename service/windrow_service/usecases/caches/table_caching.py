@@ -1,0 +1,173 @@
+"""What a plan knows of the caches of its table: the rules, and what workers hold."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from cachetools import LRUCache
+
+from windrow.models import CacheRule
+from windrow_service.filters.errors import InvalidFilterError
+from windrow_service.planner.caching.cacheable import MarkingRule, first_path_within
+from windrow_service.planner.caching.cached import Cached
+from windrow_service.planner.caching.file_keys import Holding
+from windrow_service.planner.caching.workers import Caching
+from windrow_service.planner.splits import Ints
+from windrow_service.usecases.caches.errors import InvalidCacheRuleError
+from windrow_service.usecases.caches.ports import CacheMap
+from windrow_service.usecases.caches.rule_ports import CacheRuleStore, StoredCacheRule
+from windrow_service.usecases.caches.rules import bind_rule
+from windrow_service.usecases.errors import CacheUnavailableError
+from windrow_service.usecases.ports import Clock, Runner, Snapshot, StoredTable
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.scans import Scan
+
+_MAX_RULES_KEPT = 10_000
+# Ten bytes a file.
+_WHOLE_TABLES_KEPT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Where all files of a snapshot are read, as workers held them."""
+
+    holdings: Sequence[Holding]
+    cached: Cached
+
+    def is_of(self, holdings: Sequence[Holding]) -> bool:
+        """Tell whether workers hold the same now."""
+        return len(holdings) == len(self.holdings) and all(
+            (one.host, one.capacity_bytes) == (other.host, other.capacity_bytes)
+            and np.array_equal(one.keys, other.keys)
+            for one, other in zip(holdings, self.holdings, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeTableCaching(Caching):
+    """What is known of a table's caches; plans of all its files are told from memory."""
+
+    file_count: int = 0
+    recall: Callable[[], _Placed | None] = lambda: None
+    remember: Callable[[_Placed], None] = lambda placed: None
+
+    def of(self, files: pa.Table, rows: Ints) -> Cached:
+        """See `Caching.of`."""
+        if len(rows) != self.file_count:
+            return Caching.of(self, files, rows)
+        known = self.recall()
+        if known is None or not known.is_of(self.holdings):
+            known = _Placed(self.holdings, Caching.of(self, files, rows))
+            self.remember(known)
+        return known.cached
+
+
+class TableCaching:
+    """Tells of tables what is known of their caches.
+
+    Args:
+        rules: What makes files cacheable.
+        cache: What workers hold.
+        manifests: For rules with a limit of bytes, which must see every file that they mark.
+        runner: Where that is worked out.
+        clock: The time.
+    """
+
+    def __init__(
+        self,
+        rules: CacheRuleStore,
+        cache: CacheMap,
+        manifests: ManifestReader,
+        runner: Runner,
+        clock: Clock,
+    ) -> None:
+        self._rules = rules
+        self._cache = cache
+        self._manifests = manifests
+        self._runner = runner
+        self._clock = clock
+        # Of a rule and a snapshot; None where the rule marks nothing of it.
+        self._known: LRUCache[tuple[int, int, str, str], MarkingRule | None] = LRUCache(
+            _MAX_RULES_KEPT
+        )
+        # By snapshot and rules. To place a million files takes as long as a third of their plan.
+        self._placed: LRUCache[tuple[int, int, tuple[str, ...]], _Placed] = LRUCache(
+            _WHOLE_TABLES_KEPT
+        )
+        self._lock = threading.Lock()
+
+    async def __call__(self, table: StoredTable, snapshot: Snapshot) -> Caching:
+        """Return what is known of a table's caches, as far as the cache map answers.
+
+        A plan that is made without what workers hold is still correct, only less local.
+
+        Raises:
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            BusyError: Too much is waiting already.
+        """
+        if not table.has_cache_rules:
+            return Caching()
+        stored = await self._rules.active(table.table_id, self._clock())
+        found = [await self.rule(each, snapshot) for each in stored]
+        rules = [rule for rule in found if rule is not None]
+        if not rules:
+            return Caching()
+        versions = tuple(each.version for each in stored)
+        key = table.table_id, snapshot.info.snapshot_id, versions
+
+        # Planning calls them from its threads.
+        def recall() -> _Placed | None:
+            with self._lock:
+                return self._placed.get(key)
+
+        def remember(placed: _Placed) -> None:
+            with self._lock:
+                self._placed[key] = placed
+
+        holdings = await self.holdings(table.table_id) or ()
+        return _WholeTableCaching(rules, holdings, snapshot.info.file_count, recall, remember)
+
+    async def rule(self, stored: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
+        """Return a rule as the planner applies it; None where it marks nothing of a snapshot.
+
+        Raises:
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            BusyError: Too much is waiting already.
+        """
+        key = stored.table_id, snapshot.info.snapshot_id, stored.info.rule, stored.version
+        if key not in self._known:
+            self._known[key] = await self._bound(stored.info, snapshot)
+        return self._known[key]
+
+    async def _bound(self, info: CacheRule, snapshot: Snapshot) -> MarkingRule | None:
+        rule = await self._runner.run(lambda: _marking_rule(info, snapshot))
+        if rule is None or info.max_bytes is None:
+            return rule
+        max_bytes = info.max_bytes
+        scan = Scan.of(snapshot, rule.expression)
+        decoded = await self._manifests.read(info.table, snapshot, scan.manifests, bloom=False)
+
+        def limited() -> MarkingRule | None:
+            first = first_path_within(scan.files(decoded), rule, max_bytes)
+            return None if first is None else MarkingRule(rule.expression, first)
+
+        return await self._runner.run(limited)
+
+    async def holdings(self, table_id: int) -> Sequence[Holding] | None:
+        """Return what workers hold of a table; None while the cache map does not answer."""
+        try:
+            return await self._cache.holdings(table_id, self._clock())
+        except CacheUnavailableError:
+            return None
+
+
+def _marking_rule(info: CacheRule, snapshot: Snapshot) -> MarkingRule | None:
+    try:
+        return MarkingRule(bind_rule(info.filter, snapshot))
+    except (InvalidFilterError, InvalidCacheRuleError):
+        # The table's partition columns have changed since the rule was made.
+        return None

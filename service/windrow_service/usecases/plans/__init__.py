@@ -1,0 +1,1 @@
+"""Plans: made, kept, paged through and explained."""

@@ -1,0 +1,192 @@
+"""Draft a plan: the groups of a table's surviving files, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.models import (
+    Column,
+    PlanOptions,
+    PlanRequest,
+    PlanSummary,
+    SortColumn,
+    TableDefinition,
+)
+from windrow_service.filters.names import ColumnNames
+from windrow_service.filters.tree import to_tree
+from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
+from windrow_service.planner.caching.workers import Caching
+from windrow_service.planner.packing.strategies import STRATEGIES
+from windrow_service.planner.plan import GroupedSplits, plan_groups
+from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
+from windrow_service.planner.pruning.expressions import columns_of
+from windrow_service.planner.splits import Bools
+from windrow_service.usecases.errors import InvalidColumnsError
+from windrow_service.usecases.plans.ports import Checkpoint, GroupCodec, PlanBody
+from windrow_service.usecases.snapshots.scans import Scan, types_of
+from windrow_service.usecases.tables.types import wire_columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """All of a plan but its name and its times.
+
+    The groups themselves stay behind: even to count or to free them takes 0.1 s for a million
+    files, which the event loop must not spend.
+
+    Attributes:
+        summary: The plan in figures.
+        body: Its groups, encoded.
+        columns: The columns asked for.
+        hidden_columns: What residual filters and sort columns need besides.
+        sort_columns: The table's, by the names that the columns have.
+        filter: As a JSON tree; `Plan` makes nodes of it.
+        options: As the plan was made.
+    """
+
+    summary: PlanSummary
+    body: PlanBody
+    columns: list[Column]
+    hidden_columns: list[Column]
+    sort_columns: list[SortColumn]
+    filter: Any
+    options: PlanOptions
+
+
+def draft_plan(
+    definition: TableDefinition,
+    scan: Scan,
+    decoded: Sequence[pa.Table],
+    caching: Caching,
+    request: PlanRequest,
+    *,
+    max_files: int,
+    codec: GroupCodec,
+    check: Checkpoint,
+) -> Draft:
+    """Plan how to read the files of a scan. CPU-heavy: call it off the event loop.
+
+    Args:
+        definition: The table's.
+        scan: What is looked at.
+        decoded: The rows of the scan's manifests.
+        caching: What is known of the caches of the table.
+        request: What was asked for.
+        max_files: Most files that may survive.
+        codec: Makes bytes of the groups.
+        check: Called between steps.
+
+    Raises:
+        InvalidColumnsError: A column asked for is not there.
+        PlanTooLargeError: More files survive than a plan may hold.
+        PlanCancelledError: Nobody wants it any more.
+    """
+    types, expression = types_of(scan.snapshot), scan.expression
+    columns = list(types) if request.columns is None else _columns(request.columns, types)
+    # Rows of which nothing is asked have no order.
+    sort_columns = definition.sort_columns if columns else ()
+    sort_names = _columns([column.name for column in sort_columns], types)
+    options = with_defaults(request.options)
+    policy = policy_of(options, max_files)
+    files = scan.files(decoded)
+    groups = plan_groups(
+        files,
+        expression,
+        policy,
+        caching.of,
+        limit=request.limit,
+        by_manifest=scan.pruned,
+        table_format=definition.format,
+        check=check,
+    )
+    needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
+    needed.update(sort_names)
+    hidden = [name for name in types if name in needed and name not in columns]
+    return Draft(
+        summary=_summary(groups, options),
+        body=codec.encode(groups, check),
+        columns=wire_columns(pa.schema([(name, types[name]) for name in columns])),
+        hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden])),
+        sort_columns=[
+            column.model_copy(update={"name": name})
+            for column, name in zip(sort_columns, sort_names, strict=True)
+        ],
+        filter=to_tree(expression) if expression is not None else None,
+        options=options,
+    )
+
+
+def with_defaults(options: PlanOptions) -> PlanOptions:
+    """Return options in which what the caller left out is said by the strategy."""
+    strategy = STRATEGIES[options.strategy]
+    chosen = {
+        "min_split_size": min(strategy.min_split_size, options.max_split_size),
+        "max_initial_split_size": min(DEFAULT_MAX_INITIAL_SPLIT_SIZE, options.max_split_size),
+        "max_small_splits_grouped": strategy.max_small_splits_grouped,
+        "open_file_cost": strategy.open_file_cost,
+    }
+    missing = {name: value for name, value in chosen.items() if getattr(options, name) is None}
+    return options.model_copy(update=missing)
+
+
+def policy_of(options: PlanOptions, max_files: int) -> Policy:
+    """Return the planner's policy for options that `with_defaults` has completed."""
+    return Policy(**options.model_dump(), max_files=max_files)
+
+
+def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
+    """Resolve names of columns: exactly, else without regard to case."""
+    names = ColumnNames(types)
+    found: list[str] = []
+    for name in asked:
+        column = names.find(name)
+        if column is None:
+            raise InvalidColumnsError(names.why_none(name))
+        if column in found:
+            raise InvalidColumnsError(f"column {name!r} is asked for twice: name it once")
+        found.append(column)
+    return found
+
+
+def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
+    # Not np.unique, which holds the interpreter's lock for 0.1 s where there are many.
+    planned = np.zeros(len(groups.files), np.bool_)
+    planned[groups.splits.file] = True
+    counts = np.diff(groups.offsets)
+    rows = groups.files["row_count"].to_numpy()[planned]
+    pruned = groups.pruning.pruned
+    return PlanSummary(
+        strategy=options.strategy,
+        files_total=len(groups.files) + pruned["manifest"].files,
+        files_planned=int(np.count_nonzero(planned)),
+        **{f"files_pruned_by_{step}": by.files for step, by in pruned.items()},
+        **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in pruned.items()},
+        size_bytes=int(groups.splits.length.sum()),
+        row_count=int(rows.sum()),
+        group_count=len(groups),
+        split_count=len(groups.splits),
+        largest_group_bytes=int(groups.size_bytes.max(initial=0)),
+        smallest_group_bytes=int(groups.size_bytes.min()) if len(groups) else 0,
+        largest_group_splits=int(counts.max(initial=0)),
+        **_placements(groups, planned),
+        delete_files=int(groups.files["delete_count"].to_numpy()[planned].sum()),
+        groups_with_hosts=int(np.count_nonzero(np.diff(groups.host_offsets))),
+        planning_seconds=0.0,
+    )
+
+
+def _placements(groups: GroupedSplits, planned: Bools) -> dict[str, int]:
+    cacheable = groups.cached.cacheable & planned
+    counts = np.bincount(groups.cached.choice[cacheable], minlength=FALLBACK + 1).tolist()
+    return {
+        "cacheable_files": sum(counts),
+        "cached_files": counts[HELD],
+        "primary_placements": counts[PRIMARY],
+        "secondary_placements": counts[SECONDARY],
+        "fallback_placements": counts[FALLBACK],
+    }

@@ -1,0 +1,177 @@
+"""Explain a plan: why its groups are as they are, and what other strategies would make."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.models import (
+    GroupReason,
+    Locality,
+    Plan,
+    PlanExplanation,
+    PrunedFiles,
+    StrategyFigures,
+    WorkerPlacement,
+)
+from windrow_service.filters.bind import bind
+from windrow_service.planner.caching.workers import Caching
+from windrow_service.planner.explain import fill_histogram, tally_placements, tally_reasons
+from windrow_service.planner.packing.strategies import STRATEGIES
+from windrow_service.planner.plan import GroupedSplits, plan_groups
+from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
+from windrow_service.planner.predict import Prediction, predict
+from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.errors import (
+    PlanSnapshotGoneError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    TableNotRefreshedError,
+)
+from windrow_service.usecases.plans.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.ports import PlanStore
+from windrow_service.usecases.plans.records import info_of
+from windrow_service.usecases.ports import Clock, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.scans import Scan, types_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainPlan:
+    """Work a plan out anew from the snapshot that it is pinned to, under every strategy."""
+
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    plans: PlanStore
+    caching: TableCaching
+    runner: Runner
+    clock: Clock
+    max_plan_files: int
+
+    async def __call__(self, plan_id: str) -> PlanExplanation:
+        """Return why a plan is as it is, with the files where workers hold them now.
+
+        Raises:
+            PlanNotFoundError: No plan has this id, or it has expired.
+            PlanNotCompletedError: It is still being made, or could not be made.
+            PlanSnapshotGoneError: The snapshot of the plan has been dropped since.
+            PlanTooLargeError: The plan holds more files than is allowed by now.
+            BusyError: Too much is being planned already.
+        """
+        record = await self.plans.get(plan_id, self.clock())
+        plan = info_of(record)
+        try:
+            table, snapshot = await self.snapshots.get(plan.table, plan.snapshot_id)
+            if table.table_id != record.table_id:
+                # Another table took the name since.
+                raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
+            scan = await self.runner.run(lambda: _scan(snapshot, plan))
+            decoded = await self.manifests.read(
+                plan.table, snapshot, scan.manifests, bloom=scan.asks_for_values
+            )
+            caching = await self.caching(table, snapshot)
+        except (TableNotFoundError, TableNotRefreshedError, SnapshotNotFoundError) as error:
+            raise PlanSnapshotGoneError(plan_id, plan.table, plan.snapshot_id) from error
+        return await self.runner.run(lambda: self._explain(plan, scan, decoded, caching))
+
+    def _explain(
+        self, plan: Plan, scan: Scan, decoded: Sequence[pa.Table], caching: Caching
+    ) -> PlanExplanation:
+        asked = plan.requested_options or plan.options
+        open_file_cost = (
+            DEFAULT_OPEN_FILE_COST if asked.open_file_cost is None else asked.open_file_cost
+        )
+        files = scan.files(decoded)
+        figures: list[StrategyFigures] = []
+        fields: dict[str, Any] = {}
+        own = plan.options.strategy
+        for strategy in (own, *(name for name in STRATEGIES if name != own)):
+            options = with_defaults(asked.model_copy(update={"strategy": strategy}))
+            policy = policy_of(options, self.max_plan_files)
+            groups = plan_groups(
+                files,
+                scan.expression,
+                policy,
+                caching.of,
+                limit=plan.limit,
+                by_manifest=scan.pruned,
+                table_format=plan.format,
+            )
+            predicted = predict(groups, replace(policy, open_file_cost=open_file_cost))
+            figures.append(_figures(strategy, groups, predicted))
+            if strategy == own:
+                fields = _own_fields(groups, predicted, policy.max_split_size)
+            # Two strategies' groups at the same time would take twice the memory.
+            del groups
+        return PlanExplanation(
+            plan_id=plan.plan_id,
+            table=plan.table,
+            snapshot_id=plan.snapshot_id,
+            options=plan.options,
+            open_file_cost=open_file_cost,
+            files_total=plan.summary.files_total,
+            files_planned=plan.summary.files_planned,
+            size_bytes=plan.summary.size_bytes,
+            split_count=plan.summary.split_count,
+            strategies=figures,
+            **fields,
+        )
+
+
+def _scan(snapshot: Snapshot, plan: Plan) -> Scan:
+    if plan.filter is None:
+        return Scan.of(snapshot, None)
+    # It kept to the limits once, and may have more nodes since it was bound to columns.
+    bound = bind(plan.filter, types_of(snapshot), max_nodes=sys.maxsize, max_depth=sys.maxsize)
+    return Scan.of(snapshot, bound)
+
+
+def _figures(strategy: str, groups: GroupedSplits, predicted: Prediction) -> StrategyFigures:
+    return StrategyFigures(
+        strategy=strategy,
+        group_count=len(groups),
+        fewest_groups=predicted.fewest_groups,
+        fill=predicted.fill,
+        host_local_bytes=predicted.host_local_bytes,
+        longest_task_seconds=predicted.longest_task_seconds,
+        slowest_slot_seconds=predicted.slowest_slot_seconds,
+        all_tasks_seconds=predicted.all_tasks_seconds,
+    )
+
+
+def _own_fields(
+    groups: GroupedSplits, predicted: Prediction, max_split_size: int
+) -> dict[str, Any]:
+    size_bytes = int(groups.splits.length.sum())
+    located, at_host = predicted.located_bytes, predicted.host_local_bytes
+    return {
+        "pruned": [
+            PrunedFiles(step=step, files=gone.files, size_bytes=gone.size_bytes)
+            for step, gone in groups.pruning.pruned.items()
+        ],
+        "reasons": [
+            GroupReason(reason=reason, groups=of.groups, splits=of.splits, size_bytes=of.size_bytes)
+            for reason, of in tally_reasons(groups, max_split_size).items()
+        ],
+        "placements": [
+            WorkerPlacement(
+                host=of.host,
+                cached_files=of.cached_files,
+                cached_bytes=of.cached_bytes,
+                placed_files=of.placed_files,
+                placed_bytes=of.placed_bytes,
+            )
+            for of in tally_placements(groups)
+        ],
+        "fill_histogram": fill_histogram(groups, max_split_size).tolist(),
+        "locality": Locality(
+            host_bytes=at_host,
+            rack_bytes=predicted.rack_local_bytes,
+            elsewhere_bytes=located - at_host - predicted.rack_local_bytes,
+            unknown_bytes=size_bytes - located,
+        ),
+    }

@@ -1,0 +1,84 @@
+"""What is known of a plan: what it is pinned to, what makes it equal to others, what is said."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+from windrow.models import Plan, PlanRequest
+from windrow_service.usecases.errors import PlanNotCompletedError
+from windrow_service.usecases.plans.drafts import Draft
+from windrow_service.usecases.plans.ports import PlanRecord
+from windrow_service.usecases.ports import Snapshot, StoredTable
+
+# What says how a plan is handed over, not what it is.
+_NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}
+
+
+def info_of(plan: PlanRecord) -> Plan:
+    """Return what callers see of a completed plan.
+
+    Raises:
+        PlanNotCompletedError: It is still being made, or could not be made.
+    """
+    if plan.info is None:
+        reason = None if plan.problem is None else str(plan.problem["detail"])
+        raise PlanNotCompletedError(plan.plan_id, reason)
+    return plan.info
+
+
+def may_refresh(request: PlanRequest) -> bool:
+    """Tell whether the table may have to be refreshed before it is planned."""
+    return request.max_staleness is not None and request.snapshot_id is None
+
+
+def pinned(plan: PlanRecord, table: StoredTable, snapshot: Snapshot) -> PlanRecord:
+    """Return a plan with the snapshot that it is made from."""
+    key = _key_of(table, snapshot, plan.request)
+    return replace(plan, snapshot_id=snapshot.info.snapshot_id, request_key=key)
+
+
+def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str:
+    parts = [
+        table.table_id,
+        table.info.definition.model_dump(mode="json"),
+        snapshot.info.snapshot_id,
+        request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def same_groups(found: PlanRecord, plan: PlanRecord) -> PlanRecord:
+    """Return the plan with the groups of one that was made before."""
+    assert found.info is not None
+    times = {"plan_id": plan.plan_id, "created_at": plan.created_at, "expires_at": plan.expires_at}
+    info = found.info.model_copy(update=times)
+    return replace(plan, state="completed", info=info, body_id=found.body_id)
+
+
+def described(
+    table: StoredTable, snapshot: Snapshot, plan: PlanRecord, draft: Draft, seconds: float
+) -> Plan:
+    """Return what callers see of a plan that took `seconds` to draft, without its groups."""
+    return Plan(
+        plan_id=plan.plan_id,
+        status="completed",
+        table=plan.request.table,
+        snapshot_id=snapshot.info.snapshot_id,
+        created_at=plan.created_at,
+        expires_at=plan.expires_at,
+        location=table.info.definition.location,
+        format=table.info.definition.format,
+        sort_columns=draft.sort_columns,
+        partition_columns=snapshot.info.partition_columns,
+        columns=draft.columns,
+        hidden_columns=draft.hidden_columns,
+        filter=draft.filter,
+        limit=plan.request.limit,
+        requested_options=plan.request.options,
+        options=draft.options,
+        summary=draft.summary.model_copy(update={"planning_seconds": round(seconds, 6)}),
+        groups=[],
+        next_page_token=None,
+    )

@@ -1,0 +1,75 @@
+"""Where a table has gained files since one of its snapshots, so that writers do not remove them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.models import MAX_GAINED_FOLDERS, GainedFiles
+from windrow_service.inventory.manifests.live_files import merge_files
+from windrow_service.planner.folders import folders_of
+from windrow_service.usecases.ports import ManifestEntry, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+
+# What makes a file the same.
+_IDENTITY = ["path", "size_bytes", "mtime_ns"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindGainedFiles:
+    """Compare the files of two snapshots; manifests that both have are not read."""
+
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    runner: Runner
+
+    async def __call__(self, name: str, since: int) -> GainedFiles:
+        """Return the folders of files that the current snapshot has and an older one has not.
+
+        Args:
+            name: The table.
+            since: The older snapshot; 0 is before the first.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            SnapshotNotFoundError: The older snapshot is gone.
+            BusyError: Too much is waiting already.
+        """
+        _, now = await self.snapshots.get(name, None)
+        then = (await self.snapshots.get(name, since))[1] if since else None
+        shared = {_key(one) for one in now.manifests} & {
+            _key(one) for one in (then.manifests if then is not None else ())
+        }
+        after = await self._files(name, now, shared)
+        before = await self._files(name, then, shared) if then is not None else None
+        folders = await self.runner.run(lambda: _gained(before, after))
+        return GainedFiles(
+            snapshot_id=now.info.snapshot_id,
+            folders=folders[:MAX_GAINED_FOLDERS],
+            complete=len(folders) <= MAX_GAINED_FOLDERS,
+        )
+
+    async def _files(
+        self, name: str, snapshot: Snapshot, shared: set[tuple[str, bytes]]
+    ) -> pa.Table | None:
+        own = [entry for entry in snapshot.manifests if _key(entry) not in shared]
+        if not own:
+            return None
+        decoded = await self.manifests.read(name, snapshot, own, bloom=False)
+        narrow = [files.select(_IDENTITY) for files in decoded]
+        return await self.runner.run(lambda: merge_files(narrow, [one.removed for one in own]))
+
+
+def _key(entry: ManifestEntry) -> tuple[str, bytes]:
+    return entry.manifest_id, entry.removed.tobytes()
+
+
+def _gained(before: pa.Table | None, after: pa.Table | None) -> list[str]:
+    if after is None:
+        return []
+    gained = after if before is None else after.join(before, _IDENTITY, join_type="left anti")
+    folders: list[str] = pc.unique(folders_of(gained["path"])).sort().to_pylist()
+    return folders

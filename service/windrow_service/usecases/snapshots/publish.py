@@ -1,0 +1,294 @@
+"""Publish an inventory, or a change of one, that was taken elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
+from windrow_service.inventory.footers.blooms import chosen_columns
+from windrow_service.inventory.manifests.deltas import apply_delta, plan_delta
+from windrow_service.inventory.manifests.manifests import Manifest, decode_manifest
+from windrow_service.inventory.published.arrow_streams import read_stream
+from windrow_service.inventory.published.published import accept_delta, accept_inventory
+from windrow_service.inventory.published.schema import published_columns
+from windrow_service.planner.columns import inventory_schema
+from windrow_service.usecases.errors import (
+    SnapshotNotFoundError,
+    TableChangedError,
+    TableNotRefreshedError,
+)
+from windrow_service.usecases.ports import (
+    Clock,
+    Once,
+    Runner,
+    Snapshot,
+    SnapshotStore,
+    StoredTable,
+    TableStore,
+    TakenInventory,
+)
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.publish_errors import (
+    BloomColumnsChangedError,
+    TableContendedError,
+)
+from windrow_service.usecases.snapshots.published_json import table_of
+from windrow_service.usecases.snapshots.taken import (
+    manifests_of,
+    previous_inventory,
+    schema_of,
+    taken_delta,
+    taken_whole,
+)
+from windrow_service.usecases.writes.errors import InventoryOutdatedError
+from windrow_service.usecases.writes.ports import WriteCommits
+
+# Other replicas may publish the same table meanwhile, one each at a time.
+_ATTEMPTS = 32
+_RETRY_AFTER_S = 1
+
+
+class Turns(Protocol):
+    """Lets callers that want the same thing have it one after the other."""
+
+    def take(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Wait for one's turn, and have it until the end of the block.
+
+        Raises:
+            BusyError: Too many are waiting already.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentInventory:
+    """An inventory as a caller sends it.
+
+    Attributes:
+        content: An Arrow IPC stream, or what JSON said.
+        mode: Whether it is all files, or a change.
+        listed_at: When the look at the files began; None where nobody says.
+        write_id: The write that has moved the files in; None if it was none. Files that it
+            removed need not have been known.
+    """
+
+    content: bytes | InventoryChange
+    mode: PublishMode
+    listed_at: datetime | None
+    write_id: str | None = None
+
+    def read(self, max_bytes: int) -> pa.Table:
+        """Return it as a table.
+
+        Args:
+            max_bytes: Most bytes that it may take in memory.
+
+        Raises:
+            InvalidInventoryError: It cannot be read, or takes more.
+        """
+        if isinstance(self.content, InventoryChange):
+            return table_of(self.content, self.mode, max_bytes)
+        return read_stream(self.content, max_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a caller is told: the table's new version, and the snapshot."""
+
+    version: str
+    snapshot: PublishedSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishInventory:
+    """Make an inventory that a caller sends the table's current snapshot.
+
+    What is sent takes at most `max_decoded_bytes` of memory.
+    """
+
+    tables: TableStore
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    writes: WriteCommits
+    turns: Turns
+    runner: Runner
+    clock: Clock
+    max_decoded_bytes: int
+
+    async def __call__(
+        self, name: str, sent: SentInventory, if_match: str | None, once: Once | None = None
+    ) -> Published:
+        """Return the new snapshot; nothing is published unless every row can be accepted.
+
+        Without a condition, what is sent is applied to whatever is current: if another caller
+        was faster, to what that one has published.
+
+        Args:
+            name: The table.
+            sent: All of its files, or a change.
+            if_match: The version that the table must be at, or `snapshot-N` for the snapshot.
+            once: The caller's key; its answer is made from a `Published`.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableChangedError: The table is not as `if_match` says, or was changed meanwhile.
+            TableContendedError: Others were faster again and again.
+            TableNotRefreshedError: There is nothing yet that a change could be applied to.
+            BloomColumnsChangedError: A change cannot be applied, as the table has other Bloom
+                filters by now.
+            WriteInProgressError: A write is moving files in, and it is not the one named.
+            WriteNotFoundError: The table has no write of the name given.
+            WriteStateError: The write named is not moving files in.
+            InventoryOutdatedError: All files were listed before a write had moved all of its in.
+            windrow_service.inventory.errors.InventoryError: It cannot be accepted.
+        """
+        files: pa.Table | None = None
+        # One at a time, or of n callers each would do the work up to n times.
+        async with self.turns.take(name):
+            for _ in range(_ATTEMPTS):
+                table, previous = await self._current(name)
+                if not _matches(if_match, table):
+                    raise TableChangedError(name, str(if_match), table.version)
+                if files is None:
+                    files = await self.runner.run(lambda: sent.read(self.max_decoded_bytes))
+                try:
+                    return await self._publish(table, previous, files, sent, once)
+                except TableChangedError:
+                    if if_match not in (None, "*"):
+                        raise
+                except SnapshotNotFoundError:
+                    # Dropped with the table's definition since it was got: look again.
+                    continue
+        raise TableContendedError(name, _ATTEMPTS, _RETRY_AFTER_S)
+
+    async def _current(self, name: str) -> tuple[StoredTable, Snapshot | None]:
+        try:
+            return await self.snapshots.get(name, None)
+        except TableNotRefreshedError:
+            return await self.tables.get(name), None
+
+    async def _publish(
+        self,
+        table: StoredTable,
+        previous: Snapshot | None,
+        files: pa.Table,
+        sent: SentInventory,
+        once: Once | None,
+    ) -> Published:
+        checked_at = min(sent.listed_at, self.clock()) if sent.listed_at is not None else None
+        if sent.mode == "full":
+            await self._refuse_outdated(table, sent)
+            taken = await self._whole(table, previous, files)
+        elif previous is None:
+            raise TableNotRefreshedError(table.info.name)
+        else:
+            taken = await self._delta(table, previous, files, may_miss=sent.write_id is not None)
+            # What else there is was looked at no earlier than before.
+            checked_at = checked_at or table.checked_at
+
+        def result(after: StoredTable) -> Published:
+            return _published(after, previous, taken)
+
+        if once is not None:
+            answer = once.answer
+            once = replace(once, answer=lambda after: answer(result(after)))
+        return result(await self.snapshots.publish(table, taken, checked_at, once, sent.write_id))
+
+    async def _refuse_outdated(self, table: StoredTable, sent: SentInventory) -> None:
+        written_at = await self.writes.last_committed_at(table.table_id)
+        if sent.listed_at is None or written_at is None or sent.listed_at > written_at:
+            return
+        raise InventoryOutdatedError(
+            table.info.name, sent.listed_at.isoformat(), written_at.isoformat()
+        )
+
+    async def _whole(
+        self, table: StoredTable, previous: Snapshot | None, files: pa.Table
+    ) -> TakenInventory:
+        name, definition = table.info.name, table.info.definition
+        bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
+
+        def work() -> TakenInventory:
+            tables = [decode_manifest(body) for body in bodies]
+            accepted = accept_inventory(
+                files,
+                columns=published_columns(
+                    files,
+                    schema_of(definition.columns),
+                    previous.data_schema if previous else None,
+                ),
+                partition_types=schema_of(definition.partition_columns),
+                bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
+                previous=previous_inventory(previous, tables) if previous else None,
+                bloom=definition.bloom_columns,
+                max_bytes=self.max_decoded_bytes,
+            )
+            return taken_whole(accepted, previous, tables)
+
+        return await self.runner.run(work)
+
+    async def _delta(
+        self, table: StoredTable, previous: Snapshot, files: pa.Table, *, may_miss: bool
+    ) -> TakenInventory:
+        name, definition = table.info.name, table.info.definition
+        bloom = tuple(chosen_columns(definition.bloom_columns, previous.data_schema))
+        if previous.manifests and previous.bloom_columns != bloom:
+            raise BloomColumnsChangedError(name)
+        schema = inventory_schema(previous.data_schema, previous.partition_schema, bloom)
+        buckets = definition.bucket_spec.count if definition.bucket_spec else None
+        known = manifests_of(previous)
+
+        def look() -> Any:
+            delta = accept_delta(
+                files, schema=schema, bucket_count=buckets, max_bytes=self.max_decoded_bytes
+            )
+            return delta, plan_delta(known, delta)
+
+        delta, plan = await self.runner.run(look)
+        entries = [previous.manifests[at] for at in plan.read]
+        at_hand = self.manifests.at_hand(previous, entries, bloom=True)
+        missing = [entry for entry in entries if entry.manifest_id not in at_hand]
+        found = await self.snapshots.bodies(name, previous, missing)
+        bodies = {entry.manifest_id: body for entry, body in zip(missing, found, strict=True)}
+
+        def decode(one: Manifest, columns: Sequence[str] | None) -> pa.Table:
+            rows = at_hand.get(one.manifest_id)
+            return (
+                decode_manifest(bodies[one.manifest_id], columns=columns) if rows is None else rows
+            )
+
+        applied = await self.runner.run(
+            lambda: apply_delta(known, delta, plan, decode, may_miss=may_miss)
+        )
+        return taken_delta(previous, applied, bloom)
+
+
+def _matches(if_match: str | None, table: StoredTable) -> bool:
+    if if_match in (None, "*", table.version):
+        return True
+    current = table.info.current_snapshot
+    return current is not None and if_match == f"snapshot-{current.snapshot_id}"
+
+
+def _published(after: StoredTable, previous: Snapshot | None, taken: TakenInventory) -> Published:
+    snapshot = after.info.current_snapshot
+    assert snapshot is not None
+    known = {entry.manifest_id for entry in previous.manifests} if previous else set()
+    written = [entry for entry in taken.manifests if entry.manifest_id not in known]
+    noted_bytes = sum(entry.removed.nbytes for entry in taken.manifests)
+    return Published(
+        version=after.version,
+        snapshot=PublishedSnapshot(
+            **dict(snapshot),
+            files_added=taken.files_added,
+            files_removed=taken.files_removed,
+            manifests_written=len(written),
+            manifests_reused=len(taken.manifests) - len(written),
+            bytes_written=noted_bytes + sum(len(entry.body or b"") for entry in written),
+        ),
+    )

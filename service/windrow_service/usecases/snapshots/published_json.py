@@ -1,0 +1,79 @@
+"""A small inventory that was sent as JSON, as the table that a stream would hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.models import InventoryChange, InventoryFile, PublishMode
+from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.published.schema import COLUMNS_KEY
+from windrow_service.inventory.published.size import refuse_beyond
+from windrow_service.planner.columns import FIXED_FIELDS
+
+# Of one column of one file, as Python has them on the way.
+_BOUNDS_BYTES = 32
+_TYPES = {field.name: field.type for field in FIXED_FIELDS}
+
+
+def table_of(change: InventoryChange, mode: PublishMode, max_bytes: int) -> pa.Table:
+    """Return a published inventory; of a delta with the column `change`, added files first.
+
+    Args:
+        change: As it was sent.
+        mode: Whether it is all files, or a change.
+        max_bytes: Most bytes that it may take in memory.
+
+    Raises:
+        InvalidInventoryError: Values of one column's bounds are of several types, a whole
+            inventory removes files, or it takes too much memory.
+    """
+    if mode == "full" and change.removed:
+        raise InvalidInventoryError("files are removed by a delta alone: leave `removed` out")
+    if mode == "delta" and change.columns is not None:
+        raise InvalidInventoryError("columns are those of the table in a delta: leave them out")
+    # A column that nobody sent is not known, which is another thing than empty.
+    sent = {name for file in change.added for name in file.model_fields_set}
+    sent |= {"path", "size_bytes", "mtime_ns", "row_count"}
+    rows: list[InventoryFile | None] = [*change.added, *(None for _ in change.removed)]
+    paths = [file.path for file in change.added] + change.removed
+    columns: dict[str, pa.Array] = {"path": pa.array(paths, pa.string())}
+    for name in InventoryFile.model_fields:
+        if name in sent and name not in ("path", "stats"):
+            values = [None if file is None else getattr(file, name) for file in rows]
+            columns[name] = pa.array(values, _TYPES[name])
+    if "stats" in sent:
+        columns["stats"] = _stats(rows, max_bytes)
+    if mode == "delta":
+        kinds = ["added"] * len(change.added) + ["removed"] * len(change.removed)
+        columns["change"] = pa.array(kinds, pa.string())
+    table = pa.table(columns)
+    if change.columns is not None:
+        listed = [column.model_dump() for column in change.columns]
+        table = table.replace_schema_metadata({COLUMNS_KEY: json.dumps(listed)})
+    return table
+
+
+def _stats(rows: list[InventoryFile | None], max_bytes: int) -> pa.StructArray:
+    names = list(dict.fromkeys(name for file in rows if file for name in file.stats))
+    # Each file may name other columns, and each of all those is a column of all files.
+    refuse_beyond(len(rows) * len(names) * _BOUNDS_BYTES, max_bytes)
+    found = []
+    for name in names:
+        bounds = [file.stats.get(name) if file else None for file in rows]
+        ends: dict[str, list[Any]] = {
+            end: [getattr(one, end) if one else None for one in bounds] for end in ("min", "max")
+        }
+        try:
+            # Both at once, so that they get one type.
+            both = pa.array(ends["min"] + ends["max"])
+        except (pa.ArrowException, OverflowError) as error:
+            raise InvalidInventoryError(f"column 'stats.{name}': {error}") from error
+        counts = pa.array([one.null_count if one else None for one in bounds], pa.int64())
+        columns = [both[: len(rows)], both[len(rows) :], counts]
+        found.append(pa.StructArray.from_arrays(columns, names=["min", "max", "null_count"]))
+    if not found:
+        return pa.array([{}] * len(rows), pa.struct([]))
+    return pa.StructArray.from_arrays(found, names=names)

@@ -1,0 +1,231 @@
+"""Refresh a table: look at its files again and publish what changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception,
+    stop_after_delay,
+    stop_when_event_set,
+    wait_random,
+    wait_random_exponential,
+)
+
+from windrow.models import RefreshProgress, SnapshotInfo
+from windrow_service.inventory.errors import InventoryCancelledError
+from windrow_service.usecases.errors import (
+    FormatNotRefreshableError,
+    OutcomeUnknownError,
+    SnapshotNotFoundError,
+    StoreUnavailableError,
+    TableChangedError,
+    TableNotRefreshedError,
+)
+from windrow_service.usecases.ports import (
+    Clock,
+    Inventories,
+    ManifestEntry,
+    Runner,
+    Snapshot,
+    SnapshotStore,
+    TableStore,
+    TakenInventory,
+)
+from windrow_service.usecases.writes.errors import WriteInProgressError
+from windrow_service.usecases.writes.ports import WriteCommits
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Another coordinator may publish the same table meanwhile. Looking again is cheap then: the
+# footers that it has read are carried over.
+_ATTEMPTS = 3
+# What was read from the files must not be lost because the database is restarted meanwhile.
+_PATIENCE_S = 300
+# As long as a write waits for another's commit.
+_COMMIT_PATIENCE_S, _COMMIT_POLL_S = 60, (0.1, 0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What a refresh did.
+
+    Attributes:
+        snapshot: The table's current snapshot now.
+        changed: Whether it is a new one.
+        files_added: New or changed files.
+        files_removed: Files that are gone or changed.
+        manifests_reused: Manifests that stayed as they were.
+    """
+
+    snapshot: SnapshotInfo
+    changed: bool
+    files_added: int
+    files_removed: int
+    manifests_reused: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshTable:
+    """List a table's location again; publish a snapshot if anything is new."""
+
+    tables: TableStore
+    snapshots: SnapshotStore
+    writes: WriteCommits
+    inventories: Inventories
+    runner: Runner
+    clock: Clock
+
+    async def __call__(
+        self,
+        name: str,
+        full: bool,
+        on_progress: Callable[[RefreshProgress], None],
+        cancelled: threading.Event,
+    ) -> Refreshed:
+        """Refresh one table; nothing is published unless every file could be read.
+
+        A write that moves files in is waited for while its driver lives, up to a minute.
+
+        Args:
+            name: The table.
+            full: Whether to list every folder, not only those that changed: a file that was
+                written in place is found so alone.
+            on_progress: Called from another thread while the files are read.
+            cancelled: Set it to stop.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            FormatNotRefreshableError: The table's files are not Parquet.
+            LocationNotAllowedError: The location is no longer under an allowed prefix.
+            StoreUnavailableError: The database cannot be used, or was not back in time.
+            TableChangedError: The table was changed again and again while its files were read.
+            WriteInProgressError: A write has been moving files in for too long, or died meanwhile.
+            windrow_service.inventory.errors.InventoryError: The files are not a table.
+        """
+        attempt = 1
+        while True:
+            try:
+                return await self._between_commits(
+                    cancelled, partial(self._refresh, name, full, on_progress, cancelled)
+                )
+            except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
+                if attempt == _ATTEMPTS:
+                    raise
+                attempt += 1
+
+    async def _between_commits(
+        self, cancelled: threading.Event, refresh: Callable[[], Awaitable[Refreshed]]
+    ) -> Refreshed:
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(self._will_end),
+            wait=wait_random(*_COMMIT_POLL_S),
+            stop=stop_after_delay(_COMMIT_PATIENCE_S) | stop_when_event_set(cancelled),
+            reraise=True,
+        )
+        try:
+            done: Refreshed = await retrying(refresh)
+        except WriteInProgressError as error:
+            if cancelled.is_set():
+                raise InventoryCancelledError from error
+            raise
+        return done
+
+    def _will_end(self, error: BaseException) -> bool:
+        return isinstance(error, WriteInProgressError) and self.clock() < error.alive_until
+
+    async def _refresh(
+        self,
+        name: str,
+        full: bool,
+        on_progress: Callable[[RefreshProgress], None],
+        cancelled: threading.Event,
+    ) -> Refreshed:
+        seen = RefreshProgress(phase="listing")
+
+        def follow(progress: RefreshProgress) -> None:
+            nonlocal seen
+            seen = progress
+            on_progress(progress)
+
+        table = await _patiently(cancelled, self.tables.get, name)
+        table_format = table.info.definition.format
+        if table_format != "parquet":
+            raise FormatNotRefreshableError(name, table_format)
+        # To publish is refused then, so nothing need be listed.
+        await _patiently(cancelled, self.writes.refuse_while_committing, name)
+        try:
+            table, previous = await _patiently(cancelled, self.snapshots.get, name, None)
+        except TableNotRefreshedError:
+            previous = None
+        began = self.clock()
+        bodies: list[bytes] = []
+        listing, is_current = None, False
+        if previous is not None:
+            bodies = await _patiently(
+                cancelled, self.snapshots.bodies, name, previous, previous.manifests
+            )
+            listing, is_current = await _patiently(cancelled, self.snapshots.listing, table)
+        everything = full or not is_current
+        taken = await self.runner.run(
+            lambda: self.inventories.take(
+                table.info.definition, previous, bodies, listing, everything, follow, cancelled
+            )
+        )
+        if cancelled.is_set():
+            raise InventoryCancelledError
+        known = {entry.manifest_id for entry in previous.manifests} if previous else set()
+        reused = sum(entry.manifest_id in known for entry in taken.manifests)
+        if previous is not None and _same(previous, taken):
+            await _patiently(cancelled, self.snapshots.confirm, table, began, taken.listing)
+            return Refreshed(
+                snapshot=previous.info,
+                changed=False,
+                files_added=0,
+                files_removed=0,
+                manifests_reused=reused,
+            )
+        on_progress(seen.model_copy(update={"phase": "publishing"}))
+        published = await _patiently(cancelled, self.snapshots.publish, table, taken, began)
+        assert published.info.current_snapshot is not None
+        return Refreshed(
+            snapshot=published.info.current_snapshot,
+            changed=True,
+            files_added=taken.files_added,
+            files_removed=taken.files_removed,
+            manifests_reused=reused,
+        )
+
+
+async def _patiently(
+    cancelled: threading.Event, ask: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Ask the store again and again while it is away, unless told to stop."""
+    retrying = AsyncRetrying(
+        retry=retry_if_exception(
+            lambda error: isinstance(error, StoreUnavailableError) and error.passing
+        ),
+        wait=wait_random_exponential(multiplier=0.2, max=2),
+        stop=stop_after_delay(_PATIENCE_S) | stop_when_event_set(cancelled),
+        reraise=True,
+    )
+    answer: T = await retrying(ask, *args, **kwargs)
+    return answer
+
+
+def _same(previous: Snapshot, taken: TakenInventory) -> bool:
+    return (
+        previous.data_schema.equals(taken.data_schema)
+        and previous.partition_schema.equals(taken.partition_schema)
+        and _rows(previous.manifests) == _rows(taken.manifests)
+    )
+
+
+def _rows(manifests: Sequence[ManifestEntry]) -> list[tuple[str, bytes]]:
+    return [(entry.manifest_id, entry.removed.tobytes()) for entry in manifests]

@@ -1,0 +1,155 @@
+"""Snapshots as the manifests that they consist of, and manifests as the snapshot to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from windrow.models import Column
+from windrow_service.inventory.build import Inventory, PreviousInventory
+from windrow_service.inventory.manifests.deltas import Applied, replace_files
+from windrow_service.inventory.manifests.live_files import merge_files
+from windrow_service.inventory.manifests.manifests import Manifest
+from windrow_service.inventory.manifests.totals import check_files, check_totals
+from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.planner.columns import bloom_columns, inventory_schema
+from windrow_service.planner.pruning.ranges import join_ranges
+from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
+
+
+def manifests_of(snapshot: Snapshot | None) -> list[Manifest]:
+    """Return the manifests of a snapshot, whose rows are stored."""
+    if snapshot is None:
+        return []
+    counts = snapshot.ranges["file_count"].to_pylist()
+    return [
+        Manifest(
+            manifest_id=entry.manifest_id,
+            first_path=entry.first_path,
+            last_path=entry.last_path,
+            file_count=counts[at],
+            range=snapshot.ranges.slice(at, 1),
+            removed=entry.removed,
+        )
+        for at, entry in enumerate(snapshot.manifests)
+    ]
+
+
+def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> PreviousInventory:
+    """Return the files of a snapshot.
+
+    Args:
+        snapshot: The snapshot.
+        tables: The decoded rows of its manifests.
+    """
+    # A table that has become empty has no manifests, and still its columns.
+    schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
+    removed = [entry.removed for entry in snapshot.manifests]
+    return PreviousInventory(
+        files=merge_files(tables, removed) if tables else schema.empty_table(),
+        data_schema=snapshot.data_schema,
+        partition_schema=snapshot.partition_schema,
+    )
+
+
+def taken_whole(
+    inventory: Inventory,
+    previous: Snapshot | None,
+    tables: Sequence[pa.Table],
+    check: Callable[[], None] = lambda: None,
+) -> TakenInventory:
+    """Return what is to be published of a whole inventory.
+
+    Args:
+        inventory: All files there are.
+        previous: The snapshot before, whose manifests are kept as far as they hold.
+        tables: The decoded rows of its manifests.
+        check: Called now and then; raises to stop.
+
+    Raises:
+        TotalsTooLargeError: The files add up to too much.
+    """
+    check_files(inventory.files)
+    manifests = replace_files(manifests_of(previous), tables, inventory.files, check=check)
+    return _taken(
+        manifests,
+        data_schema=inventory.data_schema,
+        partition_schema=inventory.partition_schema,
+        bloom=bloom_columns(inventory.files.schema),
+        row_count=int(inventory.files["row_count"].to_numpy().sum()),
+        files_added=inventory.added_count,
+        files_removed=inventory.removed_count,
+        listing=inventory.folders,
+    )
+
+
+def taken_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str]) -> TakenInventory:
+    """Return what is to be published of a snapshot after a change.
+
+    Args:
+        previous: The snapshot before.
+        applied: What it holds now.
+        bloom: Columns that its manifests have Bloom filters of.
+
+    Raises:
+        TotalsTooLargeError: The files add up to too much.
+    """
+    return _taken(
+        applied.manifests,
+        data_schema=previous.data_schema,
+        partition_schema=previous.partition_schema,
+        bloom=bloom,
+        row_count=previous.info.row_count + applied.rows_gained,
+        files_added=applied.files_added,
+        files_removed=applied.files_removed,
+    )
+
+
+def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
+    """Return columns that were declared, as types of Arrow's; None stays None.
+
+    Raises:
+        UnknownTypeError: A type is not one of Spark SQL.
+    """
+    if columns is None:
+        return None
+    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
+
+
+def _taken(
+    manifests: Sequence[Manifest],
+    *,
+    data_schema: pa.Schema,
+    partition_schema: pa.Schema,
+    bloom: Sequence[str],
+    row_count: int,
+    files_added: int,
+    files_removed: int,
+    listing: bytes | None = None,
+) -> TakenInventory:
+    ranges = join_ranges([manifest.range for manifest in manifests])
+    size_bytes = int(ranges["size_bytes"].to_numpy().sum())
+    check_totals(size_bytes, row_count)
+    return TakenInventory(
+        data_schema=data_schema,
+        partition_schema=partition_schema,
+        bloom_columns=tuple(bloom),
+        manifests=tuple(
+            ManifestEntry(
+                manifest_id=manifest.manifest_id,
+                first_path=manifest.first_path,
+                last_path=manifest.last_path,
+                removed=manifest.removed,
+                body=manifest.data,
+            )
+            for manifest in manifests
+        ),
+        ranges=ranges,
+        file_count=int(ranges["file_count"].to_numpy().sum()),
+        row_count=row_count,
+        size_bytes=size_bytes,
+        files_added=files_added,
+        files_removed=files_removed,
+        listing=listing,
+    )

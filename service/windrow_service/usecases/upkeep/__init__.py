@@ -1,0 +1,1 @@
+"""Advice on how a table is written, and plans to compact it."""

@@ -1,0 +1,185 @@
+"""Tell how a table's files came about, and what would have made better ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.models import Advice, TableAdvice, WriteOrigin, WriteRecord
+from windrow_service.planner.folders import Places
+from windrow_service.planner.splits import Ints
+from windrow_service.planner.upkeep.grain import find_grain
+from windrow_service.planner.upkeep.origins import (
+    NO_TASKS,
+    TROUBLES,
+    Writes,
+    find_writes,
+    ideal_files,
+)
+from windrow_service.planner.writes.keys import SMALL
+from windrow_service.usecases.ports import Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.upkeep.advice_texts import Case, explained, of_fine_partitions
+from windrow_service.usecases.writes.ports import WriteHistory
+
+_MAX_WRITES = 100
+_MAX_REPORTS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviseTable:
+    """Look at the names and times of a table's files, beside the reports of its writes."""
+
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    history: WriteHistory
+    runner: Runner
+
+    async def __call__(self, name: str, target_bytes: int) -> TableAdvice:
+        """Return which writes made the files of the current snapshot, and advice.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            BusyError: Too much is waiting already.
+        """
+        _, snapshot = await self.snapshots.get(name, None)
+        scan = Scan.of(snapshot, None)
+        decoded = await self.manifests.read(name, snapshot, scan.manifests, bloom=False)
+        reports = await self.history.reported(name, _MAX_REPORTS)
+        return await self.runner.run(
+            lambda: _Table(name, snapshot, scan.files(decoded), target_bytes).advice(reports)
+        )
+
+
+class _Table:
+    """The files of a table, and the writes that made them."""
+
+    def __init__(self, name: str, snapshot: Snapshot, files: pa.Table, target_bytes: int) -> None:
+        self._name = name
+        self._snapshot = snapshot
+        self._files = files
+        self._target_bytes = target_bytes
+        self._partition = snapshot.partition_schema.names
+        self._sizes: Ints = files["size_bytes"].to_numpy()
+        self._rows: Ints = files["row_count"].to_numpy()
+        self._places = Places.of(files)
+        self._writes = find_writes(files, self._places, target_bytes)
+
+    def advice(self, reports: Sequence[WriteRecord]) -> TableAdvice:
+        """Return all that is known."""
+        writes = self._writes
+        worst = np.argsort(writes.ideal - writes.files, kind="stable")[:_MAX_WRITES]
+        found = [*self._troubles(), *self._fine_partitions()]
+        return TableAdvice(
+            table=self._name,
+            snapshot_id=self._snapshot.info.snapshot_id,
+            target_file_bytes=self._target_bytes,
+            files=len(self._files),
+            small_files=int(np.count_nonzero(self._sizes < SMALL * self._target_bytes)),
+            size_bytes=int(self._sizes.sum()),
+            would_be=self._ideal(np.arange(len(self._files))),
+            write_count=len(writes),
+            writes=[_origin(writes, at, reports) for at in worst.tolist()],
+            advice=sorted(found, key=lambda one: one.would_be - one.files),
+        )
+
+    def _troubles(self) -> list[Advice]:
+        found = []
+        for number, trouble in enumerate(TROUBLES):
+            of_trouble = np.flatnonzero(self._writes.trouble == number)
+            if trouble != "nothing" and len(of_trouble):
+                rows = np.flatnonzero(self._writes.trouble[self._writes.of_file] == number)
+                case = self._case(of_trouble, rows)
+                problem, remedy = explained(trouble, case)
+                found.append(
+                    Advice(
+                        kind=trouble,
+                        writes=case.writes,
+                        files=case.files,
+                        would_be=case.would_be,
+                        problem=problem,
+                        remedy=remedy,
+                    )
+                )
+        return found
+
+    def _fine_partitions(self) -> list[Advice]:
+        levels = len(self._partition)
+        grain = find_grain(self._files, self._places, levels, self._target_bytes)
+        if grain is None:
+            return []
+        case = self._case(np.arange(len(self._writes)), grain.file_rows, grain.becomes)
+        problem, remedy = of_fine_partitions(
+            case, partitions=grain.partitions, small=grain.small, levels=grain.levels
+        )
+        return [
+            Advice(
+                kind="fine_partitions",
+                writes=case.writes,
+                files=case.files,
+                would_be=grain.becomes,
+                problem=problem,
+                remedy=remedy,
+            )
+        ]
+
+    def _case(self, of: Ints, rows: Ints, would_be: int | None = None) -> Case:
+        writes = self._writes
+        worst = int(of[np.argmax((writes.files - writes.ideal)[of])])
+        tasks = int(writes.tasks[worst])
+        return Case(
+            table=self._name,
+            partition=self._partition,
+            target_bytes=self._target_bytes,
+            writes=len(of),
+            files=len(rows),
+            size_bytes=int(self._sizes[rows].sum()),
+            would_be=self._ideal(rows) if would_be is None else would_be,
+            places=len(np.unique(self._places.of_file[rows])),
+            worst_files=int(writes.files[worst]),
+            worst_places=int(writes.places[worst]),
+            worst_bytes=int(writes.size_bytes[worst]),
+            worst_largest=int(writes.largest_bytes[worst]),
+            worst_tasks=None if tasks == NO_TASKS else tasks,
+            worst_ideal=int(writes.ideal[worst]),
+        )
+
+    def _ideal(self, rows: Ints) -> int:
+        place = self._places.of_file[rows]
+        return ideal_files(self._sizes[rows], self._rows[rows], place, self._target_bytes)
+
+
+def _origin(writes: Writes, at: int, reports: Sequence[WriteRecord]) -> WriteOrigin:
+    first, last = _moment(writes.first_ns[at]), _moment(writes.last_ns[at])
+    report = next(
+        (one for one in reports if one.started_at <= first and last <= one.updated_at), None
+    )
+    tasks = int(writes.tasks[at])
+    trouble = TROUBLES[writes.trouble[at]]
+    return WriteOrigin(
+        job=writes.job[at].as_py(),
+        write_id=None if report is None else report.write_id,
+        scheme=None if report is None or report.report is None else report.report.scheme,
+        first_at=first,
+        last_at=last,
+        files=int(writes.files[at]),
+        small_files=int(writes.small_files[at]),
+        partitions=int(writes.places[at]),
+        tasks=None if tasks == NO_TASKS else tasks,
+        size_bytes=int(writes.size_bytes[at]),
+        rows=int(writes.rows[at]),
+        largest_file_bytes=int(writes.largest_bytes[at]),
+        would_be=int(writes.ideal[at]),
+        trouble=None if trouble == "nothing" else trouble,
+    )
+
+
+def _moment(time_ns: int) -> datetime:
+    return datetime.fromtimestamp(time_ns / 1e9, timezone.utc)

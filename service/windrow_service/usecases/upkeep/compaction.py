@@ -1,0 +1,215 @@
+"""Find the partitions of a table that are worth compacting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.models import (
+    CompactionPartitions,
+    CompactionPlan,
+    CompactionRequest,
+    CompactionTotals,
+    LeftAlone,
+    LeftAloneReason,
+)
+from windrow_service.filters.bind import bind
+from windrow_service.filters.sql import parse_sql
+from windrow_service.planner.caching.cacheable import MarkingRule
+from windrow_service.planner.pruning.expressions import Expression, columns_of
+from windrow_service.planner.splits import NO_BUCKET, Bools, Ints
+from windrow_service.planner.upkeep.compaction import (
+    CHOSEN,
+    VERDICTS,
+    Candidates,
+    CompactionPolicy,
+    find_candidates,
+    page_of,
+)
+from windrow_service.usecases.ports import Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.scans import Scan, types_of
+from windrow_service.usecases.tables.types import wire_columns
+from windrow_service.usecases.upkeep.errors import (
+    FormatNotCompactableError,
+    InvalidCompactionError,
+)
+
+# Their paths are named in one answer.
+MAX_BATCH_FILES = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanCompaction:
+    """Judge a table's partitions by what their small files cost, and name a batch of them."""
+
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    runner: Runner
+    max_filter_nodes: int
+    max_filter_depth: int
+
+    async def __call__(self, name: str, request: CompactionRequest) -> CompactionPlan:
+        """Return one page of the partitions that are worth it, and figures of all.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The table has no snapshot yet.
+            SnapshotNotFoundError: The table does not have that snapshot, or not any longer.
+            FormatNotCompactableError: The table's files are not Parquet.
+            InvalidFilterError: The filter cannot be read, or names a column that is not there.
+            InvalidCompactionError: The filter names a column that is not a partition column.
+            BusyError: Too much is waiting already.
+        """
+        table, snapshot = await self.snapshots.get(name, request.snapshot_id)
+        definition = table.info.definition
+        if definition.format != "parquet":
+            raise FormatNotCompactableError(name, definition.format)
+        expression = await self.runner.run(lambda: self._bound(request, snapshot))
+        scan = await self.runner.run(lambda: Scan.of(snapshot, expression))
+        decoded = await self.manifests.read(name, snapshot, scan.manifests, bloom=False)
+        is_bucketed = definition.bucket_spec is not None
+        return await self.runner.run(lambda: _planned(name, scan, decoded, request, is_bucketed))
+
+    def _bound(self, request: CompactionRequest, snapshot: Snapshot) -> Expression | None:
+        if request.filter is None:
+            return None
+        limits = {"max_nodes": self.max_filter_nodes, "max_depth": self.max_filter_depth}
+        parsed = (
+            parse_sql(request.filter, **limits)
+            if isinstance(request.filter, str)
+            else request.filter
+        )
+        bound = bind(parsed, types_of(snapshot), **limits)
+        partition = snapshot.partition_schema.names
+        others = [name for name in columns_of(bound) if name not in partition]
+        if others:
+            raise InvalidCompactionError(
+                f"{', '.join(map(repr, others))} cannot choose what to compact, since partitions "
+                f"are compacted whole: use partition columns, which are "
+                f"{', '.join(partition) or 'none of this table'}"
+            )
+        return bound
+
+
+def _planned(
+    name: str,
+    scan: Scan,
+    decoded: Sequence[pa.Table],
+    request: CompactionRequest,
+    is_bucketed: bool,
+) -> CompactionPlan:
+    files = scan.files(decoded)
+    if scan.expression is not None:
+        files = files.filter(pa.array(MarkingRule(scan.expression).marks(files)))
+    policy = CompactionPolicy(
+        target_bytes=request.target_file_size,
+        min_files=request.min_files,
+        min_small_ratio=request.min_small_ratio,
+        worth_reads=request.worth_reads,
+        max_bytes=request.max_batch_bytes,
+        max_files=MAX_BATCH_FILES,
+    )
+    partition = scan.snapshot.partition_schema
+    found = find_candidates(
+        files,
+        partition.names,
+        columns=len(scan.snapshot.data_schema),
+        is_bucketed=is_bucketed,
+        policy=policy,
+    )
+    page = page_of(found, request.offset, max_candidates=request.max_partitions, policy=policy)
+    behind = request.offset + len(page)
+    return CompactionPlan(
+        table=name,
+        snapshot_id=scan.snapshot.info.snapshot_id,
+        target_file_bytes=policy.target_bytes,
+        small_file_bytes=policy.small_bytes,
+        file_count=len(files),
+        partition_columns=wire_columns(partition),
+        totals=_totals(found),
+        left_alone=_left_alone(found, request),
+        partitions=_columns(files, found, page, with_paths=request.with_paths),
+        next_offset=behind if behind < len(found.chosen) else None,
+    )
+
+
+def _totals(found: Candidates) -> CompactionTotals:
+    chosen = found.chosen
+    return CompactionTotals(
+        partitions=len(chosen),
+        files=int(found.files[chosen].sum()),
+        size_bytes=int(found.size_bytes[chosen].sum()),
+        rows=int(found.rows[chosen].sum()),
+        becomes_bytes=int(found.becomes_bytes[chosen].sum()),
+        becomes=int(found.becomes[chosen].sum()),
+        cost_seconds=float(found.cost_seconds[chosen].sum()),
+        gain_seconds=float(found.gain_seconds[chosen].sum()),
+    )
+
+
+def _columns(
+    files: pa.Table, found: Candidates, page: Ints, *, with_paths: bool
+) -> CompactionPartitions:
+    paths = files["path"].take(pa.array(found.rows_of(page))) if with_paths else None
+    return CompactionPartitions(
+        folders=found.folders.take(pa.array(page)).to_pylist(),
+        buckets=[None if one == NO_BUCKET else one for one in found.bucket[page].tolist()],
+        all_files=found.all_files[page].tolist(),
+        files=found.files[page].tolist(),
+        size_bytes=found.size_bytes[page].tolist(),
+        rows=found.rows[page].tolist(),
+        becomes_bytes=found.becomes_bytes[page].tolist(),
+        becomes=found.becomes[page].tolist(),
+        cost_seconds=found.cost_seconds[page].tolist(),
+        gain_seconds=found.gain_seconds[page].tolist(),
+        paths=None if paths is None else paths.to_pylist(),
+    )
+
+
+def _left_alone(found: Candidates, request: CompactionRequest) -> list[LeftAlone]:
+    explanations = _explanations(request)
+    told = []
+    for number, reason in enumerate(VERDICTS):
+        at = found.verdict == number
+        if number != CHOSEN and reason != "chosen" and at.any():
+            told.append(
+                LeftAlone(
+                    reason=reason,
+                    explanation=explanations[reason]
+                    + (_if_fewer_did(found, at & found.pays) if reason == "few_files" else ""),
+                    partitions=int(np.count_nonzero(at)),
+                    files=int(found.files[at].sum()),
+                    size_bytes=int(found.size_bytes[at].sum()),
+                )
+            )
+    return told
+
+
+def _if_fewer_did(found: Candidates, at: Bools) -> str:
+    """Say what a lower `min_files` would gain, if anything."""
+    if not at.any():
+        return ""
+    return (
+        f"; with min_files={int(found.files[at].min())}, {int(found.files[at].sum()):,} of them "
+        f"would become {int(found.becomes[at].sum()):,} for {found.cost_seconds[at].sum():.3g} s "
+        f"of one core, and each read of them save {found.gain_seconds[at].sum():.3g} s"
+    )
+
+
+def _explanations(request: CompactionRequest) -> dict[LeftAloneReason, str]:
+    return {
+        "deletes": "delete files apply to files in it, and must be applied first by the program "
+        "that made them",
+        "layout": "its folder is not the one that Spark would write its rows to",
+        "no_bucket": "files in it are of no known bucket, though the table is bucketed",
+        "large_files": "it holds no small file",
+        "few_files": f"it holds fewer than {request.min_files:,} small files",
+        "small_ratio": f"less than {request.min_small_ratio:.0%} of its files are small",
+        "no_rows": "its small files hold no rows",
+        "not_worth": f"it would take more than {request.worth_reads:,} reads until it pays "
+        "(worth_reads)",
+    }

@@ -1,0 +1,348 @@
+"""What a plan of a write comes to, once the table's files and history are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.models import (
+    MAX_WRITE_KEYS,
+    Column,
+    FileCountBasis,
+    KeyReport,
+    WritePlan,
+    WritePlanRequest,
+    WriteReport,
+)
+from windrow_service.planner.writes.decide import (
+    SCHEMES,
+    Write,
+    choose,
+    file_count,
+    judge,
+    refuse_too_many,
+    refuse_unfit,
+)
+from windrow_service.planner.writes.errors import InvalidKeysError, NoEstimateError
+from windrow_service.planner.writes.exact import files_per_key
+from windrow_service.planner.writes.keys import Floats, Keys
+from windrow_service.planner.writes.murmur3 import Words
+from windrow_service.usecases.ports import Snapshot, StoredTable
+from windrow_service.usecases.tables.types import wire_columns
+from windrow_service.usecases.writes.answers import key_files, wire_outcome
+from windrow_service.usecases.writes.keys import KeyTable
+from windrow_service.usecases.writes.row_sizes import KnownRowSize, row_size_of
+
+DEFAULT_TARGET_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteDraft:
+    """A write to plan, and all that is known of its table.
+
+    Attributes:
+        request: What is asked for.
+        table: The table that it names.
+        snapshot: The current one of the table, if it has one.
+        files: The inventory, if anything may be taken from it.
+        reports: Of earlier writes, newest first.
+        last_keys: What the last write made of each key, if it is kept.
+    """
+
+    request: WritePlanRequest
+    table: StoredTable | None
+    snapshot: Snapshot | None
+    files: pa.Table | None
+    reports: Sequence[WriteReport]
+    last_keys: KeyReport | None
+
+    def plan(self) -> WritePlan:
+        """Plan the write; CPU-bound.
+
+        Raises:
+            WritePlanError: The request contradicts itself or the table, says too little, or asks
+                for more files than allowed.
+            UnknownTypeError: A column's type is none of Spark SQL.
+        """
+        request = self.request
+        counted = self._keys()
+        columns = self._columns() if counted is None else counted.columns
+        self._check_salt(columns)
+        size = row_size_of(request, self.files, self.reports, counted, self._data_columns())
+        rows = request.rows if counted is None else int(counted.rows.sum())
+        bucketed = self._is_bucketed() if counted is None else counted.buckets is not None
+        divided = bool(columns) or bucketed
+        count = self._partitions(rows, divided=divided) if counted is None else len(counted)
+        target = _target(request, size, rows, count)
+
+        # Placing rows exactly needs no hash of Spark's.
+        hashes = None
+        if counted is not None and (request.compare or request.scheme not in (None, "exact")):
+            hashes = counted.hashes()
+
+        def write_of(share: float) -> Write:
+            return _write(request, counted, count, rows, target, size, share, hashes, divided)
+
+        write = write_of(1.0)
+        scheme, why = (request.scheme, None) if request.scheme is not None else choose(write)
+        refuse_unfit(scheme, write)
+        # Before anything is made that is as long as there are files.
+        refuse_too_many(write.tasks, request.max_files)
+        refuse_too_many(len(write.keys) * (request.files_per_key or 1), request.max_files)
+        refuse_too_many(file_count(scheme, write), request.max_files)
+        if write.keys.counted:
+            write = write.placed()
+        chosen = judge(scheme, write)
+        if why is not None:
+            chosen = replace(chosen, serves=True, reason=why)
+        files = chosen.outcome.files
+        low = high = files
+        if size is not None and target.basis_is_size:
+            low = file_count(scheme, write_of(size.low / size.mean))
+            high = file_count(scheme, write_of(size.high / size.mean))
+        outcome = wire_outcome(chosen, target.size_bytes)
+        return WritePlan(
+            table=request.table,
+            snapshot_id=None if self.snapshot is None else self.snapshot.info.snapshot_id,
+            target_file_bytes=target.size_bytes,
+            target_file_rows=target.rows,
+            basis=_basis(request),
+            row_size=None if size is None else size.wire(),
+            rows=rows,
+            files=files,
+            files_low=low,
+            files_high=high,
+            scheme=outcome.scheme,
+            tasks=outcome.tasks,
+            scale=outcome.scale,
+            salts=outcome.salts,
+            partition_columns=columns,
+            salt_columns=request.salt_columns,
+            keys=key_files(counted, write.exact)
+            if scheme == "exact" and counted is not None and write.exact is not None
+            else None,
+            outcome=outcome,
+            others=[
+                wire_outcome(judge(other, write), target.size_bytes)
+                for other in SCHEMES
+                if request.compare and other != scheme
+            ],
+        )
+
+    def _keys(self) -> KeyTable | None:
+        request = self.request
+        if request.keys_from == "files":
+            assert self.files is not None
+            found = KeyTable.of_files(self.files, self._columns(), bucketed=self._is_bucketed())
+            return self._scaled(found)
+        if request.keys_from == "history":
+            if self.last_keys is None:
+                raise NoEstimateError(
+                    f"no write to table {request.table!r} has left the rows of its partitions: "
+                    "give keys, or keys_from 'files'"
+                )
+            found = KeyTable.reported(self.last_keys)
+            spec = None if self.table is None else self.table.info.definition.bucket_spec
+            return self._scaled(found if spec is None else found.over_buckets(spec.count))
+        if request.keys is None:
+            return None
+        found = KeyTable.given(request.keys, self._columns())
+        total = int(found.rows.sum())
+        if request.rows is not None and request.rows != total:
+            raise InvalidKeysError(
+                f"rows is {request.rows:,} and the rows of keys come to {total:,}: leave rows out"
+            )
+        self._check_buckets(found)
+        return found
+
+    def _scaled(self, keys: KeyTable) -> KeyTable:
+        """Return keys that share the rows of this write as they shared those of the past."""
+        total = int(keys.rows.sum())
+        if not len(keys) or not total:
+            raise NoEstimateError(
+                f"table {self.request.table!r} has no rows yet to take keys from: give keys"
+            )
+        if len(keys) > MAX_WRITE_KEYS:
+            raise InvalidKeysError(
+                f"table {self.request.table!r} has {len(keys):,} partitions and buckets, and a plan "
+                f"takes {MAX_WRITE_KEYS:,} keys: give keys, of those that are written"
+            )
+        if self.request.rows is None:
+            return keys
+        share = keys.rows * (self.request.rows / total)
+        return replace(keys, rows=np.round(share).astype(np.int64))
+
+    def _partitions(self, rows: int | None, *, divided: bool) -> int:
+        """Return how many keys may be written where nobody counted them: those of the table."""
+        if not divided:
+            return 1
+        found = 0
+        if self.files is not None:
+            bucketed = self._is_bucketed()
+            found = len(KeyTable.of_files(self.files, self._columns(), bucketed=bucketed))
+        if not found:
+            raise NoEstimateError(
+                f"how many partitions are written is not known, as table {self.request.table!r} "
+                "has none yet: give keys"
+            )
+        return found if rows is None else max(1, min(found, rows))
+
+    def _columns(self) -> list[Column]:
+        """Return the partition columns: the table's, in the types that the caller writes."""
+        given = None if self.request.keys is None else self.request.keys.columns
+        own = self._own_columns()
+        if given is None:
+            if own is None:
+                raise InvalidKeysError(
+                    "what the table is partitioned by is not known: give keys.columns, or refresh "
+                    "the table"
+                )
+            return own
+        if own is not None and [one.name for one in own] != [one.name for one in given]:
+            raise InvalidKeysError(
+                f"keys are of the columns {', '.join(one.name for one in given)}, and table "
+                f"{self.request.table!r} is partitioned by "
+                f"{', '.join(one.name for one in own) or 'none'}: give those, in this order"
+            )
+        return given
+
+    def _own_columns(self) -> list[Column] | None:
+        if self.snapshot is not None:
+            return wire_columns(self.snapshot.partition_schema)
+        if self.table is not None:
+            return self.table.info.definition.partition_columns
+        # Without a table and without keys there is nothing to divide by.
+        return [] if self.request.keys is None or not self.request.keys.values else None
+
+    def _is_bucketed(self) -> bool:
+        return self.table is not None and self.table.info.definition.bucket_spec is not None
+
+    def _data_columns(self) -> int:
+        return 0 if self.snapshot is None else len(self.snapshot.data_schema)
+
+    def _check_buckets(self, keys: KeyTable) -> None:
+        if self.table is None:
+            return
+        spec = self.table.info.definition.bucket_spec
+        if spec is None and keys.buckets is not None:
+            raise InvalidKeysError(
+                f"table {self.request.table!r} has no buckets: leave keys.buckets out"
+            )
+        if spec is not None and keys.buckets is None:
+            raise InvalidKeysError(
+                f"table {self.request.table!r} has {spec.count:,} buckets: count rows by bucket, "
+                "too, and give keys.buckets"
+            )
+        if spec is not None and keys.buckets is not None and int(keys.buckets.max()) >= spec.count:
+            raise InvalidKeysError(
+                f"keys.buckets holds {int(keys.buckets.max()):,}, and the buckets of table "
+                f"{self.request.table!r} are 0 to {spec.count - 1:,}"
+            )
+
+    def _check_salt(self, columns: Sequence[Column]) -> None:
+        names = {column.name for column in columns}
+        if self.request.salt_columns and names.issuperset(self.request.salt_columns):
+            raise InvalidKeysError(
+                "salt_columns are partition columns alone, which are the same in all rows of a "
+                "partition and cannot divide it: name other columns"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The size of a file that is wanted; None where it is not known in that unit."""
+
+    size_bytes: int | None
+    rows: int | None
+    basis_is_size: bool
+
+
+def _target(
+    request: WritePlanRequest, size: KnownRowSize | None, rows: int | None, keys: int
+) -> _Target:
+    if request.files is not None and rows is not None:
+        # So many files of equal size, whatever a good size would be.
+        each = max(1, round(rows / request.files))
+        return _Target(None if size is None else max(1, round(each * size.mean)), each, False)
+    if request.target_rows is not None:
+        in_bytes = None if size is None else max(1, round(request.target_rows * size.mean))
+        return _Target(in_bytes, request.target_rows, False)
+    in_bytes = request.target_file_size or DEFAULT_TARGET_BYTES
+    static = request.files is not None or request.files_per_key is not None
+    if size is not None:
+        return _Target(in_bytes, max(1, round(in_bytes / size.mean)), not static)
+    if not static:
+        raise NoEstimateError(
+            "how many bytes a row takes is not known, as the table has neither files nor writes to "
+            "learn it from: give bytes_per_row, or target_rows instead of a size"
+            if request.table is not None
+            else "how many bytes a row takes is not known: give bytes_per_row, a table whose files "
+            "tell, or target_rows instead of a size"
+        )
+    if rows is not None:
+        count = request.files or (request.files_per_key or 1) * keys
+        return _Target(None, max(1, round(rows / count)), False)
+    return _Target(in_bytes, None, False)
+
+
+def _write(
+    request: WritePlanRequest,
+    counted: KeyTable | None,
+    count: int,
+    rows: int | None,
+    target: _Target,
+    size: KnownRowSize | None,
+    share: float,
+    hashes: Words | None,
+    divided: bool,
+) -> Write:
+    per_row = None if size is None or target.size_bytes is None else size.of_key * share
+    if counted is not None:
+        weight = _weight(counted.rows.astype(np.float64), per_row, target)
+        estimated = per_row is not None and target.basis_is_size
+        keys = Keys.of(counted.rows, weight, counted.buckets, hashes, estimated=estimated)
+        total = keys.total
+    elif rows is not None:
+        each = None if per_row is None or size is None else np.array([size.mean * share])
+        total = float(_weight(np.array([float(rows)]), each, target)[0])
+        keys = Keys.equal(count, total, rows)
+    elif request.files is not None or request.files_per_key is not None:
+        total = float(request.files or (request.files_per_key or 1) * count)
+        keys = Keys.equal(count, total, None)
+    else:
+        raise NoEstimateError(
+            "how much is to be written is not known: give rows, keys, keys_from or files"
+        )
+    tasks = request.files or max(1, round(min(total, 1e12)))
+    if request.files is None and request.files_per_key is not None and not keys.counted:
+        tasks = request.files_per_key * count
+    elif request.files is None and (len(keys) == 1 or not keys.counted):
+        # Dealt out evenly, so that no part strays from the mean.
+        tasks = request.files_per_key or int(files_per_key(Keys.equal(1, total, None)).sum())
+    return Write(
+        keys=keys,
+        tasks=tasks,
+        divided=divided,
+        files_per_key=request.files_per_key,
+        source_tasks=request.source_tasks,
+        parallelism=request.parallelism,
+        efficiency=request.efficiency,
+    )
+
+
+def _weight(rows: Floats, per_row: Floats | None, target: _Target) -> Floats:
+    if per_row is not None and target.size_bytes is not None and target.basis_is_size:
+        return rows * per_row / target.size_bytes
+    assert target.rows is not None
+    return rows / target.rows
+
+
+def _basis(request: WritePlanRequest) -> FileCountBasis:
+    if request.files is not None or request.files_per_key is not None:
+        return "static"
+    if request.keys_from == "history":
+        return "hybrid"
+    return "size" if request.target_rows is None else "rows"

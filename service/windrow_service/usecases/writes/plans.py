@@ -1,0 +1,108 @@
+"""Plan a write: how many files, and how Spark is to make just those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.models import KeyReport, WritePlan, WritePlanRequest, WriteReport
+from windrow_service.planner.writes.errors import NoEstimateError
+from windrow_service.usecases.errors import TableNotRefreshedError
+from windrow_service.usecases.ports import (
+    Runner,
+    Snapshot,
+    SnapshotStore,
+    StoredTable,
+    TableStore,
+)
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.writes.drafts import WriteDraft
+from windrow_service.usecases.writes.ports import WriteHistory
+
+# Reports that the size of a row is pooled from.
+_POOLED_REPORTS = 20
+# Among so many of the newest, one that wrote rows is looked for; compactions write those of old.
+_REPORTS_WITH_KEYS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanWrite:
+    """Plan a write from what a caller says, and what the table's files and history do."""
+
+    tables: TableStore
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    history: WriteHistory
+    runner: Runner
+
+    async def __call__(self, request: WritePlanRequest) -> WritePlan:
+        """Return the plan; nothing is kept of it.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableNotRefreshedError: The keys are to be those of its files, and it has no snapshot.
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            WritePlanError: The request contradicts itself or the table, says too little, or asks
+                for more files than allowed.
+            UnknownTypeError: A column's type is none of Spark SQL.
+            BusyError: Too much is waiting already.
+        """
+        table, snapshot = await self._table(request)
+        draft = WriteDraft(
+            request=request,
+            table=table,
+            snapshot=snapshot,
+            files=await self._files(request, table, snapshot),
+            reports=await self._reports(request),
+            last_keys=await self._last_keys(request),
+        )
+        return await self.runner.run(draft.plan)
+
+    async def _table(self, request: WritePlanRequest) -> tuple[StoredTable | None, Snapshot | None]:
+        if request.table is None:
+            if request.keys_from is not None:
+                raise NoEstimateError(
+                    f"keys_from {request.keys_from!r} takes the keys of a table: name the table"
+                )
+            return None, None
+        try:
+            return await self.snapshots.get(request.table, None)
+        except TableNotRefreshedError:
+            if request.keys_from == "files":
+                raise
+            return await self.tables.get(request.table), None
+
+    async def _reports(self, request: WritePlanRequest) -> Sequence[WriteReport]:
+        if request.table is None or _is_sized(request):
+            return ()
+        written = await self.history.reported(request.table, _POOLED_REPORTS)
+        return [record.report for record in written if record.report is not None]
+
+    async def _last_keys(self, request: WritePlanRequest) -> KeyReport | None:
+        if request.table is None or request.keys_from != "history":
+            return None
+        written = await self.history.reported(request.table, _REPORTS_WITH_KEYS, keys=True)
+        reports = (record.report for record in written if record.kind == "write")
+        return next((one.keys for one in reports if one is not None and one.keys is not None), None)
+
+    async def _files(
+        self, request: WritePlanRequest, table: StoredTable | None, snapshot: Snapshot | None
+    ) -> pa.Table | None:
+        """Return the inventory if anything is to be taken from it."""
+        if request.table is None or table is None or snapshot is None:
+            return None
+        divided = bool(len(snapshot.partition_schema)) or table.info.definition.bucket_spec
+        uncounted = request.keys is None and request.keys_from is None and divided
+        if _is_sized(request) and request.keys_from != "files" and not uncounted:
+            return None
+        scan = Scan.of(snapshot, None)
+        decoded = await self.manifests.read(request.table, snapshot, scan.manifests, bloom=False)
+        return await self.runner.run(lambda: scan.files(decoded))
+
+
+def _is_sized(request: WritePlanRequest) -> bool:
+    told = request.keys is not None and request.keys.bytes is not None
+    return told or request.bytes_per_row is not None

@@ -1,0 +1,152 @@
+"""Bytes per row of a write: as told, or learnt from earlier writes or the table's files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.models import RowSize, WritePlanRequest, WriteReport
+from windrow_service.planner.writes.key_values import numbered
+from windrow_service.planner.writes.keys import Floats
+from windrow_service.planner.writes.row_sizes import row_sizes
+from windrow_service.usecases.writes.keys import KeyTable, partition_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRowSize:
+    """Bytes that a row takes.
+
+    Attributes:
+        mean: Of all rows.
+        low: A tenth of the rows lie in files of less.
+        high: A tenth of the rows lie in files of more.
+        rows: That it rests on.
+        source: Where it is from.
+        of_key: Of the rows of each key; one value for all where keys are not known.
+    """
+
+    mean: float
+    low: float
+    high: float
+    rows: int
+    source: Literal["request", "history", "files"]
+    of_key: Floats
+
+    def wire(self) -> RowSize:
+        """Return it as it travels."""
+        return RowSize(
+            bytes_per_row=self.mean,
+            low=self.low,
+            high=self.high,
+            source=self.source,
+            rows=self.rows,
+        )
+
+
+def row_size_of(
+    request: WritePlanRequest,
+    files: pa.Table | None,
+    reports: Sequence[WriteReport],
+    keys: KeyTable | None,
+    columns: int,
+) -> KnownRowSize | None:
+    """Return the bytes per row of a write; None where nothing tells.
+
+    What the caller says comes first, then earlier writes, then files.
+
+    Args:
+        request: May say it.
+        files: The table's inventory.
+        reports: Of earlier writes.
+        keys: That are written; those that the files have get an average of their own.
+        columns: That the files hold.
+    """
+    if request.bytes_per_row is not None:
+        told = request.bytes_per_row
+        return KnownRowSize(
+            mean=told, low=told, high=told, rows=0, source="request", of_key=np.array([told])
+        )
+    if request.keys is not None and request.keys.bytes is not None:
+        return _from_keys(request.keys.rows, request.keys.bytes)
+    return _from_reports(reports) or _from_files(files, keys, columns)
+
+
+def _from_keys(rows: Sequence[int], size_bytes: Sequence[int]) -> KnownRowSize | None:
+    held, told = np.array(rows, np.float64), np.array(size_bytes, np.float64)
+    if not held.any() or not told.any():
+        return None
+    mean = float(told.sum() / held.sum())
+    return KnownRowSize(
+        mean=mean,
+        low=mean,
+        high=mean,
+        rows=int(held.sum()),
+        source="request",
+        of_key=told / np.maximum(held, 1),
+    )
+
+
+def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:
+    kept = [report for report in reports if report.rows and report.files]
+    # Per file, so that a write of a few rows is as tiny as its files are.
+    size = np.array([report.bytes / report.files for report in kept])
+    rows = np.array([report.rows / report.files for report in kept])
+    files = np.array([report.files for report in kept], np.int64)
+    # Means of files tell nothing of what a file takes besides its rows.
+    found = row_sizes(size, rows, None, files=files)
+    if found is None:
+        return None
+    return KnownRowSize(
+        mean=found.mean,
+        low=found.low,
+        high=found.high,
+        rows=found.rows,
+        source="history",
+        of_key=np.array([found.mean]),
+    )
+
+
+def _from_files(files: pa.Table | None, keys: KeyTable | None, columns: int) -> KnownRowSize | None:
+    if files is None:
+        return None
+    size, rows = files["size_bytes"].to_numpy(), files["row_count"].to_numpy()
+    if keys is None:
+        found = row_sizes(size, rows, columns)
+        of_key = None if found is None else np.array([found.mean])
+    else:
+        of_files, of_keys, count = _numbered_alike(partition_values(files), len(files), keys)
+        found = row_sizes(size, rows, columns, group=of_files, groups=count)
+        of_key = None if found is None else found.of_group[of_keys]
+    if found is None or of_key is None:
+        return None
+    return KnownRowSize(
+        mean=found.mean,
+        low=found.low,
+        high=found.high,
+        rows=found.rows,
+        source="files",
+        of_key=of_key,
+    )
+
+
+def _numbered_alike(
+    partitions: list[pa.Array], count: int, keys: KeyTable
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Give files and keys of one partition the same number."""
+    both = [
+        pa.concat_arrays([of_files, _as(of_keys, of_files.type)])
+        for of_files, of_keys in zip(partitions, keys.values, strict=True)
+    ]
+    numbers, distinct = numbered(both, count + len(keys))
+    return numbers[:count], numbers[count:], distinct
+
+
+def _as(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return values.cast(type_)
+    except pa.ArrowException:
+        return pa.nulls(len(values), type_)

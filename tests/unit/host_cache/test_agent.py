@@ -1,0 +1,134 @@
+"""What an agent says to a coordinator that does not take all of it, or does not let it speak."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import windrow
+from tests.support import hive
+from tests.support.caches import cache_in
+from tests.support.servers import running
+from windrow.errors import NotAuthenticatedError
+from windrow.host_cache.agent import Agent, AgentError
+from windrow.host_cache.cache import FileKey
+from windrow.host_cache.opening import open_cache
+from windrow_service import bootstrap
+from windrow_service.settings import Settings
+
+TABLE = "events"
+_TIMEOUT_S = 60.0
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to hold in time"
+        time.sleep(0.05)
+
+
+def agent_of(client: windrow.Client, folder: Path) -> Agent:
+    return Agent(
+        client, str(folder), host="here", capacity_bytes=2**26, worker_id="w", ttl_seconds=30
+    )
+
+
+@contextmanager
+def at_work(agent: Agent) -> Iterator[None]:
+    stopped = threading.Event()
+    thread = threading.Thread(target=agent.run, args=(stopped,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return hive.write_events(tmp_path / "tables" / "events", files_per_day=3)
+
+
+def test_a_coordinator_that_is_full_learns_what_fits_and_what_goes(
+    tmp_path: Path,
+    table: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    small = partial(bootstrap.MemoryCacheMap, max_files=4)
+    monkeypatch.setattr(bootstrap, "MemoryCacheMap", small)
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
+    with running(settings) as url, windrow.connect(url, attempts=1) as client:
+        client.register_table(TABLE, str(table))
+        client.refresh(TABLE)
+        client.cache_table(TABLE, "ds >= '2026-01-01'")
+        splits = client.plan(TABLE).groups["splits"].combine_chunks().flatten().to_pylist()
+        keys = [
+            FileKey(TABLE, str(table), split["size_bytes"], split["mtime_ns"], split["path"]).text()
+            for split in splits
+        ]
+
+        def cached() -> int:
+            return client.plan(TABLE).info.summary.cached_files
+
+        with at_work(agent_of(client, tmp_path / "cache")):
+            until(lambda: list(client.workers()))
+            cache = open_cache(str(tmp_path / "cache"))
+            for key in keys[:4]:
+                cache.keep(key, b"content")
+            until(lambda: cached() == 4)
+
+            cache.keep(keys[4], b"content")
+            until(lambda: "does not take" in caplog.text)
+            assert cached() == 4
+
+            # Others are not taken any more, but what goes is.
+            cache.drop(keys[0])
+            until(lambda: cached() == 3)
+        assert list(client.workers()) == []
+
+
+def test_an_agent_that_may_not_speak_ends_with_the_reason(tmp_path: Path) -> None:
+    settings = Settings(
+        state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),), require_tokens=True
+    )
+    with running(settings) as url, windrow.connect(url, attempts=1) as client:
+        agent = agent_of(client, tmp_path / "cache")
+
+        with pytest.raises(NotAuthenticatedError):
+            agent.run(threading.Event())
+
+
+def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    (folder / "files").mkdir()
+    (folder / "files" / "holiday.val").write_bytes(b"a picture")
+
+    with (
+        windrow.connect("http://127.0.0.1:1") as client,
+        pytest.raises(AgentError, match="something else than a cache"),
+    ):
+        agent_of(client, folder)
+
+    assert [path.name for path in folder.rglob("*")] == ["files", "holiday.val"]
+
+
+def test_an_agent_that_finds_its_cache_broken_begins_with_an_empty_one(tmp_path: Path) -> None:
+    cache = cache_in(tmp_path / "cache")
+    cache.keep("[]", b"content")
+    cache.close()
+    (tmp_path / "cache" / "files" / "cache.db").write_bytes(b"no database" * 1000)
+
+    with windrow.connect("http://127.0.0.1:1") as client:
+        agent_of(client, tmp_path / "cache")
+
+    assert open_cache(str(tmp_path / "cache")).get("[]") is None
+    assert not (tmp_path / "cache" / "damaged").exists()
