@@ -36,7 +36,7 @@ from windrow.models import PlanOptions
 from windrow.terminal.consoles import show
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.render import seconds_text, size_text
-from windrow_service.inventory.manifests.manifests import cut_files, decode_manifest
+from windrow_service.inventory.manifests.encoding import cut_files, decode_manifest
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

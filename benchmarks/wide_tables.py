@@ -23,9 +23,9 @@ from rich.table import Table
 from windrow.calls.snapshots import inventory_stream
 from windrow.files.chunks import read_chunk
 from windrow_service.inventory import take_inventory
-from windrow_service.inventory.manifests.manifests import cut_files, decode_manifest
+from windrow_service.inventory.manifests.encoding import cut_files, decode_manifest
+from windrow_service.inventory.published.accepting import accept_inventory
 from windrow_service.inventory.published.arrow_streams import read_stream
-from windrow_service.inventory.published.published import accept_inventory
 from windrow_service.planner.pruning.bounds import Inventory
 
 NARROW, WIDE = 20, 2_000

@@ -13,7 +13,7 @@ from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
-from windrow_service.inventory.manifests.manifests import decode_manifest
+from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.progress import InventoryProgress, ProgressMeter
 from windrow_service.usecases.errors import LocationNotAllowedError
 from windrow_service.usecases.ports import Snapshot, TakenInventory

@@ -15,7 +15,7 @@ import pytest
 from windrow.models import Plan, PlanRequest, TableDefinition
 from windrow_service.bootstrap import open_services
 from windrow_service.inventory import CorruptManifestError
-from windrow_service.inventory.manifests.manifests import cut_files
+from windrow_service.inventory.manifests.encoding import cut_files
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.settings import Settings

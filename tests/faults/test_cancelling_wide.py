@@ -15,8 +15,8 @@ from windrow.files.chunks import ChunkFooters
 from windrow_service.inventory import InventoryCancelledError, IsolatedExecutor
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.footers.isolation import LostProcessError
-from windrow_service.inventory.listing.listing import list_files
-from windrow_service.inventory.manifests.manifests import cut_files
+from windrow_service.inventory.listing.walking import list_files
+from windrow_service.inventory.manifests.encoding import cut_files
 
 WIDE = {f"c{n}": [n] for n in range(300)}
 STEPS = 300

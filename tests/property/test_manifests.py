@@ -22,8 +22,8 @@ from windrow_service.inventory.manifests.deltas import (
     plan_delta,
     replace_files,
 )
+from windrow_service.inventory.manifests.encoding import Manifest, cut_files, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
-from windrow_service.inventory.manifests.manifests import Manifest, cut_files, decode_manifest
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

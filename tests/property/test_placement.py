@@ -14,8 +14,7 @@ from tests.support.inventories import inventory
 from tests.support.laws import examples
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.caching.file_keys import Holding, file_keys
-from windrow_service.planner.caching.rendezvous import candidates
-from windrow_service.planner.caching.workers import place
+from windrow_service.planner.caching.workers import candidates, place
 from windrow_service.planner.splits import NO_HOST, Hashes, Ints
 
 SETTINGS = examples(50)

@@ -27,9 +27,54 @@ from windrow_service.filters.limits import (
     too_many_nodes,
 )
 from windrow_service.filters.parsed import Kind, Name, ParsedFilter, Place, Value
-from windrow_service.filters.patterns import like
 from windrow_service.filters.tokens import REST, Cursor
 from windrow_service.filters.values import number
+
+_ONLY_PREFIX = "only LIKE 'prefix%' can be planned; apply the rest with DataFrame.filter"
+
+
+def like(pattern: Value, escape: Value | None, text: str) -> tuple[str, bool]:
+    r"""Return the text that a pattern asks for, and whether more may follow.
+
+    `_` and `%` mean themselves after the escape character, which is `\` by default.
+
+    Args:
+        pattern: The pattern.
+        escape: What stands after ESCAPE.
+        text: The whole filter.
+
+    Raises:
+        InvalidFilterError: The pattern is more than a prefix, or malformed.
+    """
+    if pattern.kind != "text" or not isinstance(pattern.value, str):
+        raise InvalidFilterError("LIKE needs a pattern in quotes", text, pattern.offset)
+    mark = "\\" if escape is None else escape.value
+    if not isinstance(mark, str) or len(mark) != 1:
+        raise InvalidFilterError(
+            "ESCAPE needs one character in quotes", text, (escape or pattern).offset
+        )
+    kept = []
+    rest = iter(pattern.value)
+    for character in rest:
+        if character == mark:
+            escaped = next(rest, "")
+            if escaped not in {mark, "_", "%"}:
+                raise InvalidFilterError(
+                    f"in LIKE, {mark} must stand before _, % or itself: double it",
+                    text,
+                    pattern.offset,
+                )
+            kept.append(escaped)
+        elif character == "%":
+            if set(rest) <= {"%"}:
+                return "".join(kept), True
+            raise InvalidFilterError(_ONLY_PREFIX, text, pattern.offset)
+        elif character == "_":
+            raise InvalidFilterError(_ONLY_PREFIX, text, pattern.offset)
+        else:
+            kept.append(character)
+    return "".join(kept), False
+
 
 _Operator: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 _Operand: TypeAlias = Name | Value

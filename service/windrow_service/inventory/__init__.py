@@ -24,10 +24,10 @@ from windrow_service.inventory.errors import (
     UnreadableFileError,
     UnsupportedTypeError,
 )
-from windrow_service.inventory.footers.footers import read_footers
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
-from windrow_service.inventory.listing.listing import Listing, list_files
-from windrow_service.inventory.manifests.manifests import (
+from windrow_service.inventory.footers.reading import read_footers
+from windrow_service.inventory.listing.walking import Listing, list_files
+from windrow_service.inventory.manifests.encoding import (
     Manifest,
     cut_files,
     decode_manifest,

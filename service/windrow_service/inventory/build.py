@@ -29,7 +29,7 @@ from windrow_service.inventory.footers.blooms import (
     chosen_columns,
     filter_struct,
 )
-from windrow_service.inventory.footers.footers import read_with
+from windrow_service.inventory.footers.reading import read_with
 from windrow_service.inventory.listing.partitions import (
     Partitions,
     bucket_numbers,

@@ -2,9 +2,99 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import pyarrow as pa
+import pyarrow.types as pt
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from windrow.files.errors import UnknownTypeError
+from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+
+_SCALARS: dict[object, pa.DataType] = {
+    exp.DataType.Type.BOOLEAN: pa.bool_(),
+    exp.DataType.Type.TINYINT: pa.int8(),
+    exp.DataType.Type.SMALLINT: pa.int16(),
+    exp.DataType.Type.INT: pa.int32(),
+    exp.DataType.Type.BIGINT: pa.int64(),
+    exp.DataType.Type.FLOAT: pa.float32(),
+    exp.DataType.Type.DOUBLE: pa.float64(),
+    exp.DataType.Type.TEXT: pa.string(),
+    exp.DataType.Type.BINARY: pa.binary(),
+    exp.DataType.Type.DATE: pa.date32(),
+    # Which of these Spark's `timestamp` becomes has changed between versions of sqlglot.
+    exp.DataType.Type.TIMESTAMP: TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPTZ: TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPLTZ: TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+    exp.DataType.Type.NULL: pa.null(),
+}
+
+# sqlglot knows Spark's void as null; a quoted name or a field called void stays.
+_VOID = re.compile(r"(`(?:[^`]|``)*`)|\bvoid\b(?!\s*:)", re.IGNORECASE)
+_QUOTED = re.compile(r"`(?:[^`]|``)*`|'[^']*'")
+
+
+def parse_type(text: str) -> pa.DataType:
+    """Do what `spark_types.arrow_type` says."""
+    if ";" in _QUOTED.sub("", text):
+        raise UnknownTypeError(text, "it holds a semicolon")
+    if text.strip().lower() == "struct<>":
+        return pa.struct([])
+    sql = _VOID.sub(lambda match: match[1] or "null", text)
+    try:
+        # Through CAST, as a bare type is parsed leniently: what follows it is passed over.
+        cast = sqlglot.parse_one(f"CAST(NULL AS {sql}\n)", dialect="spark")
+    except (SqlglotError, RecursionError) as error:
+        raise UnknownTypeError(text, "it cannot be parsed") from error
+    if not isinstance(cast, exp.Cast) or not isinstance(cast.to, exp.DataType):
+        raise UnknownTypeError(text, "it cannot be parsed")
+    return _to_arrow(cast.to, text)
+
+
+def _to_arrow(type_: exp.DataType, text: str) -> pa.DataType:
+    kind, arguments = type_.this, type_.expressions
+    if kind in (exp.DataType.Type.VARCHAR, exp.DataType.Type.CHAR):
+        return pa.string()
+    if kind == exp.DataType.Type.DECIMAL:
+        return _decimal(arguments, text)
+    if kind == exp.DataType.Type.STRUCT:
+        return pa.struct([_struct_field(argument, text) for argument in arguments])
+    children = [argument for argument in arguments if isinstance(argument, exp.DataType)]
+    if len(children) == len(arguments):
+        if kind == exp.DataType.Type.ARRAY and len(children) == 1:
+            return pa.list_(_to_arrow(children[0], text))
+        if kind == exp.DataType.Type.MAP and len(children) == 2:
+            key, item = (_to_arrow(child, text) for child in children)
+            if pt.is_null(key):
+                raise UnknownTypeError(text, "the keys of a map cannot be void")
+            return pa.map_(key, item)
+    scalar = _SCALARS.get(kind)
+    if scalar is None or arguments:
+        raise UnknownTypeError(text, f"{type_.sql('spark').lower()} is no type of such a column")
+    return scalar
+
+
+def _decimal(arguments: list[exp.Expression], text: str) -> pa.DataType:
+    digits = [int(argument.name) for argument in arguments if argument.name.isdecimal()]
+    precision, scale = (*digits, *(10, 0)[len(digits) :])[:2]
+    if len(digits) != len(arguments) or len(digits) > 2:
+        raise UnknownTypeError(text, "a decimal takes a precision and a scale")
+    if not (1 <= precision <= MAX_DECIMAL_PRECISION and scale <= precision):
+        raise UnknownTypeError(
+            text, "a decimal has 1 to 38 digits, and not more behind the point than in all"
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _struct_field(argument: exp.Expression, text: str) -> pa.Field:
+    if not isinstance(argument, exp.ColumnDef) or not isinstance(argument.kind, exp.DataType):
+        raise UnknownTypeError(text, "each field of a struct is written `name:type`")
+    return pa.field(argument.name, _to_arrow(argument.kind, text))
+
 
 # Longer ones, of structs, are seldom those of another column; keeping them takes memory.
 _MAX_KEPT_CHARACTERS = 64
@@ -23,7 +113,6 @@ def arrow_type(text: str) -> pa.DataType:
 
 def _parsed(text: str) -> pa.DataType:
     # Not at the top: sqlglot takes long to import, and who reads footers never needs it.
-    from windrow_service.inventory.type_parser import parse_type
 
     return parse_type(text)
 

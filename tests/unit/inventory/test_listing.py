@@ -11,7 +11,7 @@ import pytest
 from tests.unit.inventory.files import touch
 from windrow.files.entries import LISTING_SCHEMA, FolderEntries, is_hidden, scan_local_folder
 from windrow_service.inventory import InventoryCancelledError, InventoryProgress, LocationError
-from windrow_service.inventory.listing.listing import list_files
+from windrow_service.inventory.listing.walking import list_files
 
 
 def make(location: Path, *paths: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_service.inventory import InvalidInventoryError, Inventory
-from windrow_service.inventory.published.published import accept_delta, accept_inventory
+from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
 from windrow_service.planner.columns import inventory_schema
 
 MIB = 2**20

@@ -4,21 +4,65 @@ A file that no worker holds goes to the first of its two candidates that has roo
 worker takes much more than its share (bounded load, after Mirrokni et al. 2018), then, so that
 every file that fits somewhere is cached, none more than it can keep. What fits at neither
 candidate is read anywhere, and not cached.
+
+The candidates come from rendezvous hashing: each host draws a weight for each key, and the
+heaviest two are its candidates (Thaler and Ravishankar 1998). So a host that leaves takes only its
+own keys with it, and one that joins takes an even share from all others. Keys are looked up by
+their upper bits, which spreads them as well and costs as much for ten million keys as for none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from windrow_service.planner.caching.cacheable import MarkingRule, cacheable_by
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY, Cached
 from windrow_service.planner.caching.file_keys import Holding, file_keys
-from windrow_service.planner.caching.rendezvous import candidates
+from windrow_service.planner.fingerprints import mix
 from windrow_service.planner.splits import NO_HOST, Bools, Hashes, Ints, run_offsets
+
+_SLOT_BITS = 16
+
+
+def candidates(keys: Hashes, hosts: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return the first and the second choice for each key.
+
+    Args:
+        keys: Evenly spread, as `file_keys` makes them.
+        hosts: Distinct.
+
+    Returns:
+        Positions in `hosts` for each key, NO_HOST where there are too few.
+    """
+    first, second = _by_slot(tuple(hosts))
+    slots = (keys >> np.uint64(64 - _SLOT_BITS)).view(np.int64)
+    return first[slots], second[slots]
+
+
+@lru_cache(maxsize=8)
+def _by_slot(hosts: tuple[str, ...]) -> tuple[Ints, Ints]:
+    """Return the two candidates for each value of a key's upper bits."""
+    count = 2**_SLOT_BITS
+    slots = mix(np.arange(count, dtype=np.uint64))
+    heaviest, heavy = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+    first, second = np.full(count, NO_HOST, np.int64), np.full(count, NO_HOST, np.int64)
+    for at, host in enumerate(hosts):
+        # No weight is 0, so that any host goes before none.
+        weight = mix(slots ^ np.uint64(xxhash.xxh64_intdigest(host.encode()))) | np.uint64(1)
+        leads = weight > heaviest
+        follows = ~leads & (weight > heavy)
+        second = np.where(leads, first, np.where(follows, at, second))
+        heavy = np.where(leads, heaviest, np.where(follows, weight, heavy))
+        first = np.where(leads, at, first)
+        heaviest = np.where(leads, weight, heaviest)
+    return first, second
+
 
 # How much more than its even share a worker may get.
 _OVERLOAD = 1.25

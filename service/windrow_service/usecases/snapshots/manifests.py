@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from cachetools import LRUCache
 
-from windrow_service.inventory.manifests.manifests import decode_manifest
+from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.usecases.plans.ports import Checkpoint
 from windrow_service.usecases.ports import ManifestEntry, Runner, Snapshot, SnapshotStore
 

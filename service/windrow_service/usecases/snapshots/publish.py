@@ -13,9 +13,9 @@ import pyarrow as pa
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.manifests.deltas import apply_delta, plan_delta
-from windrow_service.inventory.manifests.manifests import Manifest, decode_manifest
+from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
+from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
 from windrow_service.inventory.published.arrow_streams import read_stream
-from windrow_service.inventory.published.published import accept_delta, accept_inventory
 from windrow_service.inventory.published.schema import published_columns
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.usecases.errors import (

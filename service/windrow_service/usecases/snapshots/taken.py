@@ -9,8 +9,8 @@ import pyarrow as pa
 from windrow.models import Column
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
+from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
-from windrow_service.inventory.manifests.manifests import Manifest
 from windrow_service.inventory.manifests.totals import check_files, check_totals
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.columns import bloom_columns, inventory_schema
