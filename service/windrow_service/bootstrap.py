@@ -50,22 +50,22 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
-from windrow_service.usecases.access.access import Authenticate
+from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
-from windrow_service.usecases.caches.workers import ReportCachedFiles
 from windrow_service.usecases.plans.explain import ExplainPlan
-from windrow_service.usecases.plans.plans import MakePlan, PlanLimits
+from windrow_service.usecases.plans.make import MakePlan, PlanLimits
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.publish import PublishInventory
 from windrow_service.usecases.snapshots.refresh import RefreshTable
-from windrow_service.usecases.tables.tables import RegisterTable
+from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
-from windrow_service.usecases.writes.plans import PlanWrite
+from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
 
 _EXPIRE_EVERY_S = 60.0
@@ -211,7 +211,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             heartbeats=cache,
             cache=cache,
             cache_rules=cache_rules,
-            register_table=RegisterTable(tables=tables, inventories=inventories, runner=runner),
+            register_table=RegisterTable(tables=tables, locations=inventories, runner=runner),
             define_cache_rule=DefineCacheRule(
                 snapshots=snapshots,
                 rules=cache_rules,

@@ -15,15 +15,15 @@ from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.progress import InventoryProgress, ProgressMeter
-from windrow_service.usecases.errors import LocationNotAllowedError
-from windrow_service.usecases.ports import Snapshot, TakenInventory
+from windrow_service.usecases.snapshots.ports import Snapshot, TakenInventory
 from windrow_service.usecases.snapshots.taken import previous_inventory, schema_of, taken_whole
+from windrow_service.usecases.tables.errors import LocationNotAllowedError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class DirectoryInventories:
-    """`Inventories` of folders, local or of an object store or HDFS.
+    """`Locations` and `Inventories` of folders, local or of an object store or HDFS.
 
     Args:
         allowed: Folders that tables may be or lie under, as paths or URIs.
@@ -39,7 +39,7 @@ class DirectoryInventories:
         self._prefixes()
 
     def locate(self, definition: TableDefinition) -> str:
-        """See `Inventories.locate`; links and `..` of a local path are resolved."""
+        """See `Locations.locate`; links and `..` of a local path are resolved."""
         return self._located(definition)[0]
 
     def _located(self, definition: TableDefinition) -> tuple[str, str]:

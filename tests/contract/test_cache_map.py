@@ -20,12 +20,12 @@ from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.cache_map.redis import RedisCacheMap
 from windrow_service.cache_map.server import RedisServer
 from windrow_service.planner.splits import Hashes
-from windrow_service.usecases.caches.ports import CacheMap, CacheReport, Heartbeats
-from windrow_service.usecases.errors import (
+from windrow_service.usecases.caches.errors import (
     CacheFullError,
     TooManyWorkersError,
     WorkerNotFoundError,
 )
+from windrow_service.usecases.caches.ports import CacheMap, CacheReport, Heartbeats
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)

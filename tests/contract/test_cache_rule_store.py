@@ -21,9 +21,10 @@ from windrow_service.usecases.caches.errors import (
     CacheRuleNotFoundError,
     TooManyCacheRulesError,
 )
-from windrow_service.usecases.caches.rule_ports import MAX_CACHE_RULES
-from windrow_service.usecases.errors import RepeatedRequestError, TableNotFoundError
+from windrow_service.usecases.caches.ports import MAX_CACHE_RULES
+from windrow_service.usecases.errors import RepeatedRequestError
 from windrow_service.usecases.ports import Once
+from windrow_service.usecases.tables.errors import TableNotFoundError
 
 NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)
 DAY = timedelta(days=1)

@@ -20,7 +20,7 @@ from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.settings import Settings
 from windrow_service.usecases.plans.records import info_of
-from windrow_service.usecases.ports import ManifestEntry, TakenInventory
+from windrow_service.usecases.snapshots.ports import ManifestEntry, TakenInventory
 
 DATA = pa.schema([("id", pa.int64()), ("x", pa.float64())])
 PARTITION = pa.schema([("day", pa.int32())])

@@ -17,11 +17,11 @@ from windrow.models import Plan, PlanOptions, PlanRequest, PlanSummary
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.plans import SqlPlanStore
-from windrow_service.usecases.errors import (
+from windrow_service.usecases.errors import RepeatedRequestError
+from windrow_service.usecases.plans.errors import (
     PlanCancelledError,
     PlanNotFoundError,
     PlansFullError,
-    RepeatedRequestError,
 )
 from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Once

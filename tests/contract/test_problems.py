@@ -21,43 +21,52 @@ from windrow_service.api.problems import KINDS, describe
 from windrow_service.filters import errors as filters
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
+from windrow_service.planner.writes import errors as write_planning
 from windrow_service.usecases import errors as usecases
-from windrow_service.usecases.caches import errors as cache_rule_errors
-from windrow_service.usecases.snapshots import refresh_errors
-from windrow_service.usecases.writes import errors as write_errors
+from windrow_service.usecases.access import errors as access
+from windrow_service.usecases.caches import errors as caches
+from windrow_service.usecases.plans import errors as plans
+from windrow_service.usecases.snapshots import errors as snapshots
+from windrow_service.usecases.tables import errors as tables
+from windrow_service.usecases.upkeep import errors as upkeep
+from windrow_service.usecases.writes import errors as writes
 
 
 def leaves(module: Any) -> list[type[Exception]]:
-    """Return the error classes of a module that no other class of it builds on."""
-    classes = [
+    """Return the error classes of a module that no other class builds on."""
+    return [
         value
         for value in vars(module).values()
         if inspect.isclass(value)
         and issubclass(value, Exception)
         and value.__module__ == module.__name__
+        and not value.__subclasses__()
     ]
-    bases = {base for value in classes for base in value.__mro__[1:]}
-    return [value for value in classes if value not in bases]
 
 
 LEAVES = [
     leaf
     for module in (
         usecases,
-        cache_rule_errors,
-        refresh_errors,
-        write_errors,
+        access,
+        caches,
+        plans,
+        snapshots,
+        tables,
+        upkeep,
+        writes,
         inventory,
         filters,
         planner,
+        write_planning,
     )
     for leaf in leaves(module)
 ]
 # Met at the start or by commands; and the last is answered as the first request was.
 NEVER_ANSWERED = {
     usecases.RevisionError,
-    usecases.TokenNotFoundError,
-    usecases.InvalidTokenError,
+    access.TokenNotFoundError,
+    access.InvalidTokenError,
     usecases.RepeatedRequestError,
     # Told as what it means to callers: cancelled, or abandoned.
     inventory.InventoryCancelledError,

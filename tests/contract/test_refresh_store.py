@@ -17,12 +17,9 @@ from windrow_service.store.database import Database
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
-from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
-from windrow_service.usecases.ports import TakenInventory
-from windrow_service.usecases.snapshots.refresh_errors import (
-    RefreshNotFoundError,
-    RefreshNotRunningError,
-)
+from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
+from windrow_service.usecases.snapshots.ports import TakenInventory
+from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=timezone.utc)

@@ -23,16 +23,13 @@ from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
-from windrow_service.usecases.errors import (
-    IdempotencyKeyReusedError,
-    RepeatedRequestError,
-    SnapshotNotFoundError,
-    TableChangedError,
-    TableNotFoundError,
-    TableNotRefreshedError,
-)
-from windrow_service.usecases.ports import Once, StoredTable, TakenInventory
+from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
+from windrow_service.usecases.ports import Once
+from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
+from windrow_service.usecases.snapshots.ports import TakenInventory
 from windrow_service.usecases.snapshots.taken import taken_whole
+from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
+from windrow_service.usecases.tables.ports import StoredTable
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 EVENTS = TableDefinition(location="/data/events")

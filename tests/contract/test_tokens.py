@@ -19,7 +19,7 @@ from tests.support.servers import running
 from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
-from windrow_service.usecases.access.access import SCOPES
+from windrow_service.usecases.access.authenticate import SCOPES
 from windrow_service.usecases.access.ports import Token
 
 OPERATIONS = {

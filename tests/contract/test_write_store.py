@@ -20,10 +20,13 @@ from windrow_service.store.database import Database
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
-from windrow_service.usecases.errors import TableChangedError, TableNotFoundError
-from windrow_service.usecases.ports import StoredTable
-from windrow_service.usecases.writes.errors import (
+from windrow_service.usecases.tables.errors import (
+    TableChangedError,
+    TableNotFoundError,
     WriteInProgressError,
+)
+from windrow_service.usecases.tables.ports import StoredTable
+from windrow_service.usecases.writes.errors import (
     WriteNotFoundError,
     WriteStateError,
     WriteTakenError,

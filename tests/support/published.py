@@ -20,7 +20,7 @@ from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadSpec
 from windrow.spark.reading.types import arrow_schema, spark_schema
 from windrow_service.inventory import Inventory, InventoryError, take_inventory
-from windrow_service.usecases.tables.types import wire_columns
+from windrow_service.usecases.tables.columns import wire_columns
 
 T = TypeVar("T")
 _EVERYTHING = 10**9

@@ -9,8 +9,9 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_service.api.problems import problem_answer
-from windrow_service.usecases.access.access import Authenticate, Principal
-from windrow_service.usecases.errors import StoreUnavailableError, UnauthenticatedError
+from windrow_service.usecases.access.authenticate import Authenticate, Principal
+from windrow_service.usecases.access.errors import UnauthenticatedError
+from windrow_service.usecases.errors import StoreUnavailableError
 
 # Probes have no token, and the contract is no secret.
 _OPEN = frozenset(("/", "/docs", "/openapi.json"))

@@ -17,7 +17,7 @@ from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import ServicesDep, TableNamePath, version_of
 from windrow_service.api.once import Answer, OnceDep
 from windrow_service.api.problems import problem_responses
-from windrow_service.usecases.caches.rule_ports import StoredCacheRule
+from windrow_service.usecases.caches.ports import StoredCacheRule
 
 router = APIRouter(tags=["caching"])
 

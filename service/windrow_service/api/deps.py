@@ -13,23 +13,24 @@ from windrow_service.api.access import PrincipalDep
 from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
-from windrow_service.usecases.access.access import Authenticate
-from windrow_service.usecases.caches.ports import CacheMap, Heartbeats
-from windrow_service.usecases.caches.rule_ports import CacheRuleStore
+from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
+from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
-from windrow_service.usecases.caches.workers import ReportCachedFiles
 from windrow_service.usecases.plans.explain import ExplainPlan
-from windrow_service.usecases.plans.plans import MakePlan
+from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.ports import PlanStore
-from windrow_service.usecases.ports import Clock, OnceStore, Runner, SnapshotStore, TableStore
+from windrow_service.usecases.ports import Clock, OnceStore, Runner
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
+from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.publish import PublishInventory
-from windrow_service.usecases.tables.tables import RegisterTable
+from windrow_service.usecases.tables.ports import TableStore
+from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
-from windrow_service.usecases.writes.plans import PlanWrite
+from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.usecases.writes.ports import WriteStore
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"

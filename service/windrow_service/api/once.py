@@ -12,12 +12,9 @@ from pydantic import BaseModel
 
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.deps import ServicesDep
-from windrow_service.usecases.errors import (
-    NotFoundError,
-    RepeatedRequestError,
-    TableChangedError,
-)
+from windrow_service.usecases.errors import NotFoundError, RepeatedRequestError
 from windrow_service.usecases.ports import Once
+from windrow_service.usecases.tables.errors import TableChangedError
 
 REPLAYED = "Idempotency-Replayed"
 

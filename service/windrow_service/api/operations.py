@@ -8,7 +8,7 @@ from windrow.models import Health, ServiceConfig
 from windrow_service.api.access import READ
 from windrow_service.api.deps import ServicesDep
 from windrow_service.api.problems import problem_responses
-from windrow_service.usecases.errors import CacheUnavailableError
+from windrow_service.usecases.caches.errors import CacheUnavailableError
 
 router = APIRouter(tags=["operations"])
 # For probes, which have no token.

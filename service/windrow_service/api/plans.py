@@ -28,7 +28,7 @@ from windrow_service.api.problems import problem_responses
 from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import LEASE
 from windrow_service.usecases.errors import RepeatedRequestError
-from windrow_service.usecases.plans.plans import PageOfGroups
+from windrow_service.usecases.plans.make import PageOfGroups
 from windrow_service.usecases.plans.ports import PlanRecord
 
 router = APIRouter(tags=["plans"])

@@ -17,13 +17,15 @@ from windrow.models import Problem
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
-from windrow_service.planner.writes import errors as writes
+from windrow_service.planner.writes import errors as write_planning
 from windrow_service.usecases import errors as usecases
-from windrow_service.usecases.caches import errors as caching
-from windrow_service.usecases.snapshots import publish_errors as publishing
-from windrow_service.usecases.snapshots import refresh_errors as refresh
-from windrow_service.usecases.upkeep import errors as compaction
-from windrow_service.usecases.writes import errors as writing
+from windrow_service.usecases.access import errors as access
+from windrow_service.usecases.caches import errors as caches
+from windrow_service.usecases.plans import errors as plans
+from windrow_service.usecases.snapshots import errors as snapshots
+from windrow_service.usecases.tables import errors as tables
+from windrow_service.usecases.upkeep import errors as upkeep
+from windrow_service.usecases.writes import errors as writes
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:windrow:problem:"
@@ -60,42 +62,46 @@ NOT_FOUND, CONFLICT = HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT
 INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 
 KINDS: Mapping[type[Exception], Kind] = {
-    usecases.UnauthenticatedError: Kind(UNAUTHORIZED, "unauthenticated", "Token is needed"),
-    usecases.ScopeMissingError: Kind(FORBIDDEN, "scope-missing", "Token lacks a scope"),
-    usecases.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
-    usecases.SnapshotNotFoundError: Kind(NOT_FOUND, "snapshot-not-found", "Snapshot not found"),
-    usecases.PlanNotFoundError: Kind(NOT_FOUND, "plan-not-found", "Plan not found"),
-    usecases.PlanSnapshotGoneError: Kind(
+    access.UnauthenticatedError: Kind(UNAUTHORIZED, "unauthenticated", "Token is needed"),
+    access.ScopeMissingError: Kind(FORBIDDEN, "scope-missing", "Token lacks a scope"),
+    tables.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
+    snapshots.SnapshotNotFoundError: Kind(NOT_FOUND, "snapshot-not-found", "Snapshot not found"),
+    plans.PlanNotFoundError: Kind(NOT_FOUND, "plan-not-found", "Plan not found"),
+    plans.PlanSnapshotGoneError: Kind(
         HTTPStatus.GONE, "plan-snapshot-gone", "Snapshot of the plan is gone"
     ),
-    usecases.PlanNotCompletedError: Kind(CONFLICT, "plan-not-completed", "Plan has no groups yet"),
-    usecases.PlanCancelledError: Kind(CONFLICT, "plan-cancelled", "Plan was deleted"),
-    usecases.PlansFullError: Kind(UNAVAILABLE, "plans-full", "Plans take too much room"),
-    refresh.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
-    refresh.RefreshNotRunningError: Kind(NOT_FOUND, "refresh-not-running", "No refresh is running"),
-    refresh.RefreshCancelledError: Kind(CONFLICT, "refresh-cancelled", "Refresh was cancelled"),
-    refresh.RefreshAbandonedError: Kind(UNAVAILABLE, "refresh-abandoned", "Refresh was abandoned"),
+    plans.PlanNotCompletedError: Kind(CONFLICT, "plan-not-completed", "Plan has no groups yet"),
+    plans.PlanCancelledError: Kind(CONFLICT, "plan-cancelled", "Plan was deleted"),
+    plans.PlansFullError: Kind(UNAVAILABLE, "plans-full", "Plans take too much room"),
+    snapshots.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
+    snapshots.RefreshNotRunningError: Kind(
+        NOT_FOUND, "refresh-not-running", "No refresh is running"
+    ),
+    snapshots.RefreshCancelledError: Kind(CONFLICT, "refresh-cancelled", "Refresh was cancelled"),
+    snapshots.RefreshAbandonedError: Kind(
+        UNAVAILABLE, "refresh-abandoned", "Refresh was abandoned"
+    ),
     usecases.PageTokenError: Kind(NOT_FOUND, "page-not-found", "Page not found"),
-    usecases.TableNotRefreshedError: Kind(
+    snapshots.TableNotRefreshedError: Kind(
         CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
     ),
-    publishing.TableContendedError: Kind(
+    snapshots.TableContendedError: Kind(
         UNAVAILABLE, "table-contended", "Others publish the table all the time"
     ),
-    publishing.BloomColumnsChangedError: Kind(
+    snapshots.BloomColumnsChangedError: Kind(
         CONFLICT, "bloom-columns-changed", "Table asks for other Bloom filters"
     ),
-    usecases.FormatNotRefreshableError: Kind(
+    snapshots.FormatNotRefreshableError: Kind(
         CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
     ),
-    usecases.TableChangedError: Kind(
+    tables.TableChangedError: Kind(
         HTTPStatus.PRECONDITION_FAILED, "table-changed", "Table has changed"
     ),
-    usecases.LocationNotAllowedError: Kind(
+    tables.LocationNotAllowedError: Kind(
         FORBIDDEN, "location-not-allowed", "Location is not allowed"
     ),
-    usecases.InvalidTableError: Kind(INVALID, "invalid-table", "Table definition is not valid"),
-    usecases.InvalidColumnsError: Kind(INVALID, "invalid-columns", "Columns are not valid"),
+    tables.InvalidTableError: Kind(INVALID, "invalid-table", "Table definition is not valid"),
+    plans.InvalidColumnsError: Kind(INVALID, "invalid-columns", "Columns are not valid"),
     usecases.BusyError: Kind(UNAVAILABLE, "busy", "Coordinator has too much to do"),
     usecases.StoreUnavailableError: Kind(
         UNAVAILABLE, "store-unavailable", "Coordinator's database cannot be used"
@@ -107,33 +113,33 @@ KINDS: Mapping[type[Exception], Kind] = {
         INVALID, "idempotency-key-reused", "Idempotency-Key was used for another request"
     ),
     inventory.InvalidLocationError: Kind(INVALID, "invalid-location", "Location is not valid"),
-    usecases.WorkerNotFoundError: Kind(NOT_FOUND, "worker-not-found", "Worker not found"),
-    usecases.TooManyWorkersError: Kind(CONFLICT, "too-many-workers", "Too many workers live"),
-    usecases.CacheFullError: Kind(CONFLICT, "cache-full", "Worker holds too many files"),
-    usecases.CacheUnavailableError: Kind(
+    caches.WorkerNotFoundError: Kind(NOT_FOUND, "worker-not-found", "Worker not found"),
+    caches.TooManyWorkersError: Kind(CONFLICT, "too-many-workers", "Too many workers live"),
+    caches.CacheFullError: Kind(CONFLICT, "cache-full", "Worker holds too many files"),
+    caches.CacheUnavailableError: Kind(
         UNAVAILABLE, "cache-unavailable", "Cache map cannot be used"
     ),
-    caching.CacheRuleNotFoundError: Kind(NOT_FOUND, "cache-rule-not-found", "Cache rule not found"),
-    caching.CacheRuleChangedError: Kind(
+    caches.CacheRuleNotFoundError: Kind(NOT_FOUND, "cache-rule-not-found", "Cache rule not found"),
+    caches.CacheRuleChangedError: Kind(
         HTTPStatus.PRECONDITION_FAILED, "cache-rule-changed", "Cache rule has changed"
     ),
-    caching.TooManyCacheRulesError: Kind(
+    caches.TooManyCacheRulesError: Kind(
         CONFLICT, "too-many-cache-rules", "Table has too many cache rules"
     ),
-    caching.InvalidCacheRuleError: Kind(INVALID, "invalid-cache-rule", "Cache rule is not valid"),
-    writing.WriteNotFoundError: Kind(NOT_FOUND, "write-not-found", "Write not found"),
-    writing.WriteInProgressError: Kind(
+    caches.InvalidCacheRuleError: Kind(INVALID, "invalid-cache-rule", "Cache rule is not valid"),
+    writes.WriteNotFoundError: Kind(NOT_FOUND, "write-not-found", "Write not found"),
+    tables.WriteInProgressError: Kind(
         CONFLICT, "write-in-progress", "A write is moving files into the table"
     ),
-    writing.WriteStateError: Kind(CONFLICT, "write-state", "Write is in another state"),
-    writing.WriteTakenError: Kind(CONFLICT, "write-taken", "Write belongs to another process"),
-    writing.InventoryOutdatedError: Kind(
+    writes.WriteStateError: Kind(CONFLICT, "write-state", "Write is in another state"),
+    writes.WriteTakenError: Kind(CONFLICT, "write-taken", "Write belongs to another process"),
+    snapshots.InventoryOutdatedError: Kind(
         CONFLICT, "inventory-outdated", "Inventory is older than a write"
     ),
-    compaction.InvalidCompactionError: Kind(
+    upkeep.InvalidCompactionError: Kind(
         INVALID, "invalid-compaction", "Partitions to compact are not chosen well"
     ),
-    compaction.FormatNotCompactableError: Kind(
+    upkeep.FormatNotCompactableError: Kind(
         CONFLICT, "format-not-compactable", "Files of this format are not compacted"
     ),
     inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
@@ -172,11 +178,21 @@ KINDS: Mapping[type[Exception], Kind] = {
     planner.PlanTooLargeError: Kind(
         INVALID, "plan-too-large", "Plan holds too many files or splits"
     ),
-    writes.UnhashableTypeError: Kind(INVALID, "unhashable-type", "Spark's hash is not known"),
-    writes.InvalidKeysError: Kind(INVALID, "invalid-keys", "Keys of the write are not valid"),
-    writes.NoEstimateError: Kind(INVALID, "no-estimate", "Too little is known of the write"),
-    writes.TooManyFilesError: Kind(INVALID, "too-many-files", "Write would make too many files"),
-    writes.SchemeUnfitError: Kind(INVALID, "scheme-unfit", "Scheme cannot place these rows"),
+    write_planning.UnhashableTypeError: Kind(
+        INVALID, "unhashable-type", "Spark's hash is not known"
+    ),
+    write_planning.InvalidKeysError: Kind(
+        INVALID, "invalid-keys", "Keys of the write are not valid"
+    ),
+    write_planning.NoEstimateError: Kind(
+        INVALID, "no-estimate", "Too little is known of the write"
+    ),
+    write_planning.TooManyFilesError: Kind(
+        INVALID, "too-many-files", "Write would make too many files"
+    ),
+    write_planning.SchemeUnfitError: Kind(
+        INVALID, "scheme-unfit", "Scheme cannot place these rows"
+    ),
     RequestValidationError: Kind(INVALID, "invalid-request", "Request is not valid"),
     BodyTooLargeError: Kind(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
@@ -184,13 +200,13 @@ KINDS: Mapping[type[Exception], Kind] = {
 }
 
 _TRY_LATER = (
-    usecases.PlanNotCompletedError,
-    usecases.PlansFullError,
-    refresh.RefreshAbandonedError,
+    plans.PlanNotCompletedError,
+    plans.PlansFullError,
+    snapshots.RefreshAbandonedError,
     usecases.BusyError,
     usecases.StoreUnavailableError,
-    usecases.CacheUnavailableError,
-    publishing.TableContendedError,
+    caches.CacheUnavailableError,
+    snapshots.TableContendedError,
 )
 _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
@@ -206,7 +222,7 @@ class Answer:
 
 def describe(error: Exception, instance: str | None = None) -> Answer:
     """Return the problem that an error is; nothing leaks of an error that is not listed."""
-    if isinstance(error, refresh.RefreshFailedError):
+    if isinstance(error, snapshots.RefreshFailedError):
         return _told_again(error.problem, instance)
     kind = KINDS.get(type(error), _UNKNOWN)
     body: dict[str, Any] = {
@@ -222,9 +238,9 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
     headers = {}
     if isinstance(error, _TRY_LATER):
         headers["Retry-After"] = str(error.retry_after_s)
-    elif isinstance(error, usecases.UnauthenticatedError):
+    elif isinstance(error, access.UnauthenticatedError):
         headers["WWW-Authenticate"] = "Bearer"
-    elif isinstance(error, usecases.ScopeMissingError):
+    elif isinstance(error, access.ScopeMissingError):
         # RFC 6750, section 3.
         challenge = f'Bearer error="insufficient_scope", scope="{error.scope}"'
         headers["WWW-Authenticate"] = challenge
@@ -239,7 +255,7 @@ def _told_again(problem: Mapping[str, Any], instance: str | None) -> Answer:
 
 def install(app: FastAPI) -> None:
     """Make every answer of an application that is not a success a problem."""
-    for error_type in (*KINDS, refresh.RefreshFailedError):
+    for error_type in (*KINDS, snapshots.RefreshFailedError):
         app.add_exception_handler(error_type, _answer)
     app.add_exception_handler(HTTPException, _answer_http)
 

@@ -21,7 +21,7 @@ from windrow_service.api.deps import (
 )
 from windrow_service.api.once import Answer, OnceDep
 from windrow_service.api.problems import problem_responses
-from windrow_service.usecases.ports import StoredTable
+from windrow_service.usecases.tables.ports import StoredTable
 
 router = APIRouter(tags=["tables"])
 _DEFAULT_PAGE = 100

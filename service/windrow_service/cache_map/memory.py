@@ -11,12 +11,12 @@ from windrow.models import Heartbeat, WorkerInfo
 from windrow_service.cache_map.keys import NO_KEYS, changed
 from windrow_service.planner.caching.file_keys import Holding
 from windrow_service.planner.splits import Hashes
-from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
-from windrow_service.usecases.errors import (
+from windrow_service.usecases.caches.errors import (
     CacheFullError,
     TooManyWorkersError,
     WorkerNotFoundError,
 )
+from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
 
 
 @dataclass(slots=True)

@@ -26,12 +26,12 @@ from windrow_service.cache_map.keys import changed, cut_shards, shards_of
 from windrow_service.cache_map.server import RedisServer
 from windrow_service.planner.caching.file_keys import Holding
 from windrow_service.planner.splits import Hashes
-from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
-from windrow_service.usecases.errors import (
+from windrow_service.usecases.caches.errors import (
     CacheFullError,
     TooManyWorkersError,
     WorkerNotFoundError,
 )
+from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
 
 T = TypeVar("T")
 # Of the answers, redis says that they may be text or bytes; here they are bytes.

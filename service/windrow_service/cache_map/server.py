@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from windrow_service.logs import get_logger
-from windrow_service.usecases.errors import CacheUnavailableError
+from windrow_service.usecases.caches.errors import CacheUnavailableError
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from windrow_service.runs.background import stop
 from windrow_service.usecases.errors import (
     BusyError,
     OutcomeUnknownError,
-    PlanCancelledError,
     StoreUnavailableError,
     UseCaseError,
 )
+from windrow_service.usecases.plans.errors import PlanCancelledError
 from windrow_service.usecases.plans.ports import PlanRecord, PlanStore
 from windrow_service.usecases.ports import Clock
 

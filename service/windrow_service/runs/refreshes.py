@@ -20,13 +20,13 @@ from windrow_service.usecases.errors import (
     StoreUnavailableError,
 )
 from windrow_service.usecases.ports import Clock
-from windrow_service.usecases.snapshots.refresh import Refreshed, RefreshTable
-from windrow_service.usecases.snapshots.refresh_errors import (
+from windrow_service.usecases.snapshots.errors import (
     RefreshAbandonedError,
     RefreshCancelledError,
     RefreshFailedError,
 )
-from windrow_service.usecases.snapshots.refresh_ports import RefreshRecord, RefreshStore
+from windrow_service.usecases.snapshots.ports import RefreshRecord, RefreshStore
+from windrow_service.usecases.snapshots.refresh import Refreshed, RefreshTable
 
 # Who runs a refresh says so every RENEW_S; who has not for LEASE has died.
 LEASE = timedelta(seconds=5)

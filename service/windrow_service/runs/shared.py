@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from windrow_service.runs.background import stop
-from windrow_service.usecases.errors import PlanCancelledError
-from windrow_service.usecases.plans.ports import Checkpoint
+from windrow_service.usecases.plans.errors import PlanCancelledError
+from windrow_service.usecases.ports import Checkpoint
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from windrow_service.usecases.caches.errors import (
     CacheRuleNotFoundError,
     TooManyCacheRulesError,
 )
-from windrow_service.usecases.caches.rule_ports import MAX_CACHE_RULES, StoredCacheRule
+from windrow_service.usecases.caches.ports import MAX_CACHE_RULES, StoredCacheRule
 from windrow_service.usecases.ports import Clock, Once
 
 # So long one can look up what an expired rule was, and make it last longer.

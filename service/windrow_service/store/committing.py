@@ -10,11 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_service.store import schema
 from windrow_service.store.database import utc
 from windrow_service.store.names import no_table
-from windrow_service.usecases.writes.errors import (
-    WriteInProgressError,
-    WriteNotFoundError,
-    WriteStateError,
-)
+from windrow_service.usecases.tables.errors import WriteInProgressError
+from windrow_service.usecases.writes.errors import WriteNotFoundError, WriteStateError
 
 _writes = schema.writes
 

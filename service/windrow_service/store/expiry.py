@@ -11,7 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.once import claim, settle
-from windrow_service.usecases.ports import Once, StoredTable
+from windrow_service.usecases.ports import Once
+from windrow_service.usecases.tables.ports import StoredTable
 
 
 class SqlSnapshotKeeping:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.store import schema
-from windrow_service.usecases.errors import TableNotFoundError
+from windrow_service.usecases.tables.errors import TableNotFoundError
 
 # Those of about the same length; comparing them takes some milliseconds.
 _COMPARED = 300

@@ -17,7 +17,11 @@ from windrow.models import Plan, PlanRequest
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
-from windrow_service.usecases.errors import PlanCancelledError, PlanNotFoundError, PlansFullError
+from windrow_service.usecases.plans.errors import (
+    PlanCancelledError,
+    PlanNotFoundError,
+    PlansFullError,
+)
 from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Clock, Once
 

@@ -13,12 +13,9 @@ from windrow.models import RefreshStatus
 from windrow_service.store import schema
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.names import no_table
-from windrow_service.usecases.errors import TableNotFoundError
-from windrow_service.usecases.snapshots.refresh_errors import (
-    RefreshNotFoundError,
-    RefreshNotRunningError,
-)
-from windrow_service.usecases.snapshots.refresh_ports import RefreshRecord, Standing
+from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
+from windrow_service.usecases.snapshots.ports import RefreshRecord, Standing
+from windrow_service.usecases.tables.errors import TableNotFoundError
 
 _refreshes, _tables = schema.refreshes, schema.tables
 

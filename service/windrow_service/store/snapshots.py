@@ -19,20 +19,12 @@ from windrow_service.store.committing import refuse_others
 from windrow_service.store.database import Database, insert_missing
 from windrow_service.store.once import claim, settle
 from windrow_service.store.tables import find_row, new_version, require_row, stored
-from windrow_service.usecases.errors import (
-    SnapshotNotFoundError,
-    TableChangedError,
-    TableNotRefreshedError,
-)
-from windrow_service.usecases.ports import (
-    Clock,
-    ManifestEntry,
-    Once,
-    Snapshot,
-    StoredTable,
-    TakenInventory,
-)
-from windrow_service.usecases.tables.types import wire_columns
+from windrow_service.usecases.ports import Clock, Once
+from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
+from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, TakenInventory
+from windrow_service.usecases.tables.columns import wire_columns
+from windrow_service.usecases.tables.errors import TableChangedError
+from windrow_service.usecases.tables.ports import StoredTable
 
 _BODIES_PER_QUERY = 500
 # Snapshots never change; those of 256 tables are at hand.

@@ -17,8 +17,9 @@ from windrow_service.store.committing import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.names import no_table
 from windrow_service.store.once import claim, settle
-from windrow_service.usecases.errors import TableChangedError
-from windrow_service.usecases.ports import Clock, Once, StoredTable
+from windrow_service.usecases.ports import Clock, Once
+from windrow_service.usecases.tables.errors import TableChangedError
+from windrow_service.usecases.tables.ports import StoredTable
 
 _SELECT = sa.select(
     schema.tables,

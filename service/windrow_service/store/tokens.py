@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
+from windrow_service.usecases.access.errors import TokenNotFoundError
 from windrow_service.usecases.access.ports import Token
-from windrow_service.usecases.errors import TokenNotFoundError
 
 
 class SqlTokenStore:

@@ -17,7 +17,8 @@ from windrow.files.arrays import flat
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import NO_BUCKET, NO_HOST, Ints
-from windrow_service.usecases.plans.ports import Checkpoint, PlanBody, PlanChunk
+from windrow_service.usecases.plans.ports import PlanBody, PlanChunk
+from windrow_service.usecases.ports import Checkpoint
 from windrow_service.wire.json_texts import json_texts
 
 END_MARKER = b"windrow:end"

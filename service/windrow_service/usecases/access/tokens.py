@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from windrow_service.usecases.access.access import ANONYMOUS, SCOPES, TOKEN_PREFIX, digest_of
+from windrow_service.usecases.access.authenticate import ANONYMOUS, SCOPES, TOKEN_PREFIX, digest_of
+from windrow_service.usecases.access.errors import InvalidTokenError
 from windrow_service.usecases.access.ports import Token, TokenStore
-from windrow_service.usecases.errors import InvalidTokenError
 
 if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock

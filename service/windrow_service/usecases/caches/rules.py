@@ -12,8 +12,9 @@ from windrow_service.filters.sql import parse_sql
 from windrow_service.planner.pruning.expressions import Expression, columns_of
 from windrow_service.planner.pruning.outcomes import outcome
 from windrow_service.usecases.caches.errors import InvalidCacheRuleError
-from windrow_service.usecases.caches.rule_ports import CacheRuleStore, StoredCacheRule
-from windrow_service.usecases.ports import Clock, Once, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.caches.ports import CacheRuleStore, StoredCacheRule
+from windrow_service.usecases.ports import Clock, Once, Runner
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import types_of
 
 # Every plan of the table reads it.

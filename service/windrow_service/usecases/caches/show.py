@@ -10,10 +10,11 @@ from windrow_service.planner.caching.cacheable import MarkingRule
 from windrow_service.planner.caching.figures import cache_figures
 from windrow_service.planner.pruning.expressions import Or
 from windrow_service.planner.pruning.prune import NOTHING
-from windrow_service.usecases.caches.rule_ports import CacheRuleStore
+from windrow_service.usecases.caches.ports import CacheRuleStore
 from windrow_service.usecases.caches.table_caching import TableCaching
-from windrow_service.usecases.ports import Clock, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import Scan
 
 

@@ -17,14 +17,14 @@ from windrow_service.planner.caching.cached import Cached
 from windrow_service.planner.caching.file_keys import Holding
 from windrow_service.planner.caching.workers import Caching
 from windrow_service.planner.splits import Ints
-from windrow_service.usecases.caches.errors import InvalidCacheRuleError
-from windrow_service.usecases.caches.ports import CacheMap
-from windrow_service.usecases.caches.rule_ports import CacheRuleStore, StoredCacheRule
+from windrow_service.usecases.caches.errors import CacheUnavailableError, InvalidCacheRuleError
+from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, StoredCacheRule
 from windrow_service.usecases.caches.rules import bind_rule
-from windrow_service.usecases.errors import CacheUnavailableError
-from windrow_service.usecases.ports import Clock, Runner, Snapshot, StoredTable
+from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.tables.ports import StoredTable
 
 _MAX_RULES_KEPT = 10_000
 # Ten bytes a file.

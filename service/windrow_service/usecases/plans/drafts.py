@@ -26,10 +26,11 @@ from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
 from windrow_service.planner.pruning.expressions import columns_of
 from windrow_service.planner.splits import Bools
-from windrow_service.usecases.errors import InvalidColumnsError
-from windrow_service.usecases.plans.ports import Checkpoint, GroupCodec, PlanBody
+from windrow_service.usecases.plans.errors import InvalidColumnsError
+from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
+from windrow_service.usecases.ports import Checkpoint
 from windrow_service.usecases.snapshots.scans import Scan, types_of
-from windrow_service.usecases.tables.types import wire_columns
+from windrow_service.usecases.tables.columns import wire_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

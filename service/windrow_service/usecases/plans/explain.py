@@ -26,18 +26,16 @@ from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.predict import Prediction, predict
 from windrow_service.usecases.caches.table_caching import TableCaching
-from windrow_service.usecases.errors import (
-    PlanSnapshotGoneError,
-    SnapshotNotFoundError,
-    TableNotFoundError,
-    TableNotRefreshedError,
-)
 from windrow_service.usecases.plans.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.errors import PlanSnapshotGoneError
 from windrow_service.usecases.plans.ports import PlanStore
 from windrow_service.usecases.plans.records import info_of
-from windrow_service.usecases.ports import Clock, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.ports import Clock, Runner
+from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
 from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import Scan, types_of
+from windrow_service.usecases.tables.errors import TableNotFoundError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

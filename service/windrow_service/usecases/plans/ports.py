@@ -9,13 +9,10 @@ from typing import Literal, Protocol, TypeVar
 
 from windrow.models import Plan, PlanRequest
 from windrow_service.planner.plan import GroupedSplits
-from windrow_service.usecases.ports import Once
+from windrow_service.usecases.ports import Checkpoint, Once
 
 T = TypeVar("T")
 PlanState = Literal["submitted", "completed", "failed"]
-
-# Called between the steps of long work; raises PlanCancelledError once nobody wants it.
-Checkpoint = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ import json
 from dataclasses import replace
 
 from windrow.models import Plan, PlanRequest
-from windrow_service.usecases.errors import PlanNotCompletedError
 from windrow_service.usecases.plans.drafts import Draft
+from windrow_service.usecases.plans.errors import PlanNotCompletedError
 from windrow_service.usecases.plans.ports import PlanRecord
-from windrow_service.usecases.ports import Snapshot, StoredTable
+from windrow_service.usecases.snapshots.ports import Snapshot
+from windrow_service.usecases.tables.ports import StoredTable
 
 # What says how a plan is handed over, not what it is.
 _NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}

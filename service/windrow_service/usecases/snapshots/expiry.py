@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from windrow_service.usecases.ports import Clock, Once, SnapshotKeeping, TableStore
+from windrow_service.usecases.ports import Clock, Once
+from windrow_service.usecases.snapshots.ports import SnapshotKeeping
+from windrow_service.usecases.tables.ports import TableStore
 
 # Small enough for a short transaction.
 _MANIFESTS_AT_ONCE = 50

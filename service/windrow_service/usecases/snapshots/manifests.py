@@ -10,8 +10,8 @@ import pyarrow as pa
 from cachetools import LRUCache
 
 from windrow_service.inventory.manifests.encoding import decode_manifest
-from windrow_service.usecases.plans.ports import Checkpoint
-from windrow_service.usecases.ports import ManifestEntry, Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.ports import Checkpoint, Runner
+from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, SnapshotStore
 
 _Key: TypeAlias = tuple[str, bool]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,29 +15,25 @@ from windrow_service.inventory.manifests.deltas import apply_delta, plan_delta
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
 from windrow_service.inventory.published.arrow_streams import read_stream
+from windrow_service.inventory.published.json_changes import table_of
 from windrow_service.inventory.published.schema import published_columns
 from windrow_service.planner.columns import inventory_schema
-from windrow_service.usecases.errors import (
+from windrow_service.usecases.ports import Clock, Once, Runner
+from windrow_service.usecases.snapshots.errors import (
+    BloomColumnsChangedError,
+    InventoryOutdatedError,
     SnapshotNotFoundError,
-    TableChangedError,
+    TableContendedError,
     TableNotRefreshedError,
 )
-from windrow_service.usecases.ports import (
-    Clock,
-    Once,
-    Runner,
+from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import (
     Snapshot,
     SnapshotStore,
-    StoredTable,
-    TableStore,
     TakenInventory,
+    Turns,
+    WriteCommits,
 )
-from windrow_service.usecases.snapshots.manifests import ManifestReader
-from windrow_service.usecases.snapshots.publish_errors import (
-    BloomColumnsChangedError,
-    TableContendedError,
-)
-from windrow_service.usecases.snapshots.published_json import table_of
 from windrow_service.usecases.snapshots.taken import (
     manifests_of,
     previous_inventory,
@@ -46,23 +41,12 @@ from windrow_service.usecases.snapshots.taken import (
     taken_delta,
     taken_whole,
 )
-from windrow_service.usecases.writes.errors import InventoryOutdatedError
-from windrow_service.usecases.writes.ports import WriteCommits
+from windrow_service.usecases.tables.errors import TableChangedError
+from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
 # Other replicas may publish the same table meanwhile, one each at a time.
 _ATTEMPTS = 32
 _RETRY_AFTER_S = 1
-
-
-class Turns(Protocol):
-    """Lets callers that want the same thing have it one after the other."""
-
-    def take(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Wait for one's turn, and have it until the end of the block.
-
-        Raises:
-            BusyError: Too many are waiting already.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

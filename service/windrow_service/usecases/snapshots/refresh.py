@@ -19,26 +19,23 @@ from tenacity import (
 
 from windrow.models import RefreshProgress, SnapshotInfo
 from windrow_service.inventory.errors import InventoryCancelledError
-from windrow_service.usecases.errors import (
+from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
+from windrow_service.usecases.ports import Clock, Runner
+from windrow_service.usecases.snapshots.errors import (
     FormatNotRefreshableError,
-    OutcomeUnknownError,
     SnapshotNotFoundError,
-    StoreUnavailableError,
-    TableChangedError,
     TableNotRefreshedError,
 )
-from windrow_service.usecases.ports import (
-    Clock,
+from windrow_service.usecases.snapshots.ports import (
     Inventories,
     ManifestEntry,
-    Runner,
     Snapshot,
     SnapshotStore,
-    TableStore,
     TakenInventory,
+    WriteCommits,
 )
-from windrow_service.usecases.writes.errors import WriteInProgressError
-from windrow_service.usecases.writes.ports import WriteCommits
+from windrow_service.usecases.tables.errors import TableChangedError, WriteInProgressError
+from windrow_service.usecases.tables.ports import TableStore
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.expressions import Expression, asks_for_values
 from windrow_service.planner.pruning.prune import Pruned
 from windrow_service.planner.pruning.ranges import prune_manifests
-from windrow_service.usecases.ports import ManifestEntry, Snapshot
+from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

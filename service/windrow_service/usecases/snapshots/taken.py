@@ -15,7 +15,7 @@ from windrow_service.inventory.manifests.totals import check_files, check_totals
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.columns import bloom_columns, inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
-from windrow_service.usecases.ports import ManifestEntry, Snapshot, TakenInventory
+from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, TakenInventory
 
 
 def manifests_of(snapshot: Snapshot | None) -> list[Manifest]:

@@ -21,8 +21,9 @@ from windrow_service.planner.upkeep.origins import (
     ideal_files,
 )
 from windrow_service.planner.writes.keys import SMALL
-from windrow_service.usecases.ports import Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import Scan
 from windrow_service.usecases.upkeep.advice_texts import Case, explained, of_fine_partitions
 from windrow_service.usecases.writes.ports import WriteHistory

@@ -29,10 +29,11 @@ from windrow_service.planner.upkeep.compaction import (
     find_candidates,
     page_of,
 )
-from windrow_service.usecases.ports import Runner, Snapshot, SnapshotStore
+from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import Scan, types_of
-from windrow_service.usecases.tables.types import wire_columns
+from windrow_service.usecases.tables.columns import wire_columns
 from windrow_service.usecases.upkeep.errors import (
     FormatNotCompactableError,
     InvalidCompactionError,

@@ -30,8 +30,9 @@ from windrow_service.planner.writes.errors import InvalidKeysError, NoEstimateEr
 from windrow_service.planner.writes.exact import files_per_key
 from windrow_service.planner.writes.keys import Floats, Keys
 from windrow_service.planner.writes.murmur3 import Words
-from windrow_service.usecases.ports import Snapshot, StoredTable
-from windrow_service.usecases.tables.types import wire_columns
+from windrow_service.usecases.snapshots.ports import Snapshot
+from windrow_service.usecases.tables.columns import wire_columns
+from windrow_service.usecases.tables.ports import StoredTable
 from windrow_service.usecases.writes.answers import key_files, wire_outcome
 from windrow_service.usecases.writes.keys import KeyTable
 from windrow_service.usecases.writes.row_sizes import KnownRowSize, row_size_of

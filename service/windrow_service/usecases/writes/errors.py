@@ -1,17 +1,13 @@
-"""Errors of writes to tables.
+"""Errors of writes.
 
 * UseCaseError
   + NotFoundError
     - WriteNotFoundError
-  + WriteInProgressError
   + WriteStateError
   + WriteTakenError
-  + InventoryOutdatedError
 """
 
 from __future__ import annotations
-
-from datetime import datetime
 
 from windrow_service.usecases.errors import NotFoundError, UseCaseError
 
@@ -28,27 +24,6 @@ class WriteNotFoundError(NotFoundError):
         return (
             f"table {self.table!r} has no write {self.write_id}: GET /tables/{self.table}/writes "
             "lists those it has, and a write begins in state staging"
-        )
-
-
-class WriteInProgressError(UseCaseError):
-    """Files of a write are being moved into the table."""
-
-    def __init__(
-        self, table: str, write_id: str, host: str, since: datetime, alive_until: datetime
-    ) -> None:
-        super().__init__(table, write_id, host, since, alive_until)
-        self.table = table
-        self.write_id = write_id
-        self.host = host
-        self.since = since
-        self.alive_until = alive_until
-
-    def __str__(self) -> str:
-        return (
-            f"write {self.write_id} from host {self.host!r} has been moving its files into table "
-            f"{self.table!r} since {self.since:%Y-%m-%d %H:%M:%S} UTC: wait until it is done, or "
-            f"if its driver has died run `windrow write recover {self.table}`"
         )
 
 
@@ -85,20 +60,4 @@ class WriteTakenError(UseCaseError):
             f"write {self.write_id} to table {self.table!r} is in the hands of process "
             f"{self.process} on host {self.host!r}: leave it to that, or wait until its lease has "
             "run out to take it over"
-        )
-
-
-class InventoryOutdatedError(UseCaseError):
-    """A whole inventory was listed before a write's files had all been moved in."""
-
-    def __init__(self, table: str, listed_at: str, written_at: str) -> None:
-        super().__init__(table, listed_at, written_at)
-        self.table = table
-        self.listed_at = listed_at
-        self.written_at = written_at
-
-    def __str__(self) -> str:
-        return (
-            f"the inventory of table {self.table!r} was listed at {self.listed_at}, and a write "
-            f"moved files in until {self.written_at}: list them again"
         )

@@ -1,13 +1,13 @@
-"""What the use cases need of the store of writes."""
+"""Where writes and their reports are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from windrow.models import WriteRecord, WriteUpdate
+from windrow_service.usecases.snapshots.ports import WriteCommits
 
 # So many of a table's newest writes keep what became of single keys.
 MAX_KEY_REPORTS = 100
@@ -42,20 +42,6 @@ class WriteHistory(Protocol):
         Raises:
             TableNotFoundError: No table has this name.
         """
-
-
-class WriteCommits(Protocol):
-    """Which writes change a table's files."""
-
-    async def refuse_while_committing(self, table: str) -> None:
-        """Make sure that no write is moving files into a table just now.
-
-        Raises:
-            WriteInProgressError: One is.
-        """
-
-    async def last_committed_at(self, table_id: int) -> datetime | None:
-        """Return when the last write ended that moved files into a table; None if there is none."""
 
 
 class WriteStore(WriteHistory, WriteCommits, Protocol):

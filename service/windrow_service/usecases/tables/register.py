@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from windrow.models import TableDefinition
 from windrow_service.inventory.spark_types import arrow_type
-from windrow_service.usecases.errors import InvalidTableError
-from windrow_service.usecases.ports import Inventories, Once, Runner, StoredTable, TableStore
+from windrow_service.usecases.ports import Once, Runner
+from windrow_service.usecases.tables.errors import InvalidTableError
+from windrow_service.usecases.tables.ports import Locations, StoredTable, TableStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +17,7 @@ class RegisterTable:
     """Register a table under its canonical location, or change its definition."""
 
     tables: TableStore
-    inventories: Inventories
+    locations: Locations
     runner: Runner
 
     async def __call__(
@@ -34,7 +35,7 @@ class RegisterTable:
             TableChangedError: The table is not at version `if_match`.
         """
         check_definition(definition)
-        location = await self.runner.run(lambda: self.inventories.locate(definition))
+        location = await self.runner.run(lambda: self.locations.locate(definition))
         definition = definition.model_copy(update={"location": location})
         return await self.tables.put(name, definition, if_match, once)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
 
+from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
 from windrow_service.usecases.access.ports import Token, TokenStore
-from windrow_service.usecases.errors import ScopeMissingError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock

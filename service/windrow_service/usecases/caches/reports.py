@@ -11,7 +11,8 @@ from windrow.models import CachedFile, CachedFilesCount, CachedFilesReport
 from windrow_service.planner.caching.file_keys import file_keys
 from windrow_service.planner.splits import Hashes
 from windrow_service.usecases.caches.ports import CacheMap, CacheReport
-from windrow_service.usecases.ports import Clock, Runner, TableStore
+from windrow_service.usecases.ports import Clock, Runner
+from windrow_service.usecases.tables.ports import TableStore
 
 _SCHEMA = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("mtime_ns", pa.int64())])
 

@@ -9,16 +9,12 @@ import pyarrow as pa
 
 from windrow.models import KeyReport, WritePlan, WritePlanRequest, WriteReport
 from windrow_service.planner.writes.errors import NoEstimateError
-from windrow_service.usecases.errors import TableNotRefreshedError
-from windrow_service.usecases.ports import (
-    Runner,
-    Snapshot,
-    SnapshotStore,
-    StoredTable,
-    TableStore,
-)
+from windrow_service.usecases.ports import Runner
+from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
 from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.tables.ports import StoredTable, TableStore
 from windrow_service.usecases.writes.drafts import WriteDraft
 from windrow_service.usecases.writes.ports import WriteHistory
 

@@ -20,14 +20,12 @@ from windrow_service.usecases.errors import (
     BusyError,
     IdempotencyKeyReusedError,
     OutcomeUnknownError,
-    PlanCancelledError,
-    PlanNotFoundError,
     RepeatedRequestError,
     StoreUnavailableError,
 )
 from windrow_service.usecases.plans.drafts import Draft, draft_plan
+from windrow_service.usecases.plans.errors import PlanCancelledError, PlanNotFoundError
 from windrow_service.usecases.plans.ports import (
-    Checkpoint,
     GroupCodec,
     PlanBody,
     PlanRecord,
@@ -42,17 +40,11 @@ from windrow_service.usecases.plans.records import (
     pinned,
     same_groups,
 )
-from windrow_service.usecases.ports import (
-    Clock,
-    Once,
-    Runner,
-    Snapshot,
-    SnapshotStore,
-    StoredTable,
-    TableStore,
-)
+from windrow_service.usecases.ports import Checkpoint, Clock, Once, Runner
 from windrow_service.usecases.snapshots.manifests import ManifestReader
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import Scan, types_of
+from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
 _Keep: TypeAlias = Callable[[PlanRecord, PlanBody | None], Awaitable[None]]
 

@@ -1,0 +1,83 @@
+"""Where registered tables are kept, and where they may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from windrow.models import TableDefinition, TableInfo
+from windrow_service.usecases.ports import Once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """A table as the store holds it.
+
+    Attributes:
+        table_id: Its number, which no other table ever gets.
+        info: What callers see.
+        version: Changes whenever definition or current snapshot do; the entity tag.
+        checked_at: When the look at the files began that the current snapshot agrees with;
+            None before the first.
+        has_cache_rules: Whether there are any, be they expired.
+    """
+
+    table_id: int
+    info: TableInfo
+    version: str
+    checked_at: datetime | None
+    has_cache_rules: bool
+
+
+class TableStore(Protocol):
+    """Registered tables, by name."""
+
+    async def put(
+        self,
+        name: str,
+        definition: TableDefinition,
+        if_match: str | None,
+        once: Once | None = None,
+    ) -> tuple[StoredTable, bool]:
+        """Register a table or change its definition; tell whether it is new.
+
+        The same definition again changes nothing. A change of anything but the sort columns
+        and the Bloom filters' drops the table's snapshots, since they hold what the files said
+        under the old one.
+
+        Raises:
+            TableChangedError: The table is not at version `if_match`; `*` is any version.
+            WriteInProgressError: The definition is another, and a write is moving files in.
+        """
+
+    async def get(self, name: str) -> StoredTable:
+        """Return one table.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+
+    async def page(self, after: str, limit: int) -> Sequence[StoredTable]:
+        """Return at most `limit` tables whose names follow `after`, by name."""
+
+    async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
+        """Forget a table and its snapshots; its files stay.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableChangedError: The table is not at version `if_match`.
+            WriteInProgressError: A write is moving files in.
+        """
+
+
+class Locations(Protocol):
+    """Where tables may lie. Blocking: call it off the event loop."""
+
+    def locate(self, definition: TableDefinition) -> str:
+        """Return the canonical form of a table's location.
+
+        Raises:
+            LocationNotAllowedError: It lies outside the allowed prefixes.
+        """
