@@ -337,12 +337,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a scheme by columns without columns": (
         {"rows": 5, "target_rows": 5, "scheme": "salted"},
         "scheme-unfit",
-        "there are none",
+        "the table has none",
     ),
     "a coalesce to more": (
         {"rows": 50, "target_rows": 5, "scheme": "coalesce", "source_tasks": 3},
         "scheme-unfit",
-        "take repartition",
+        "use repartition",
     ),
     "rows that are not those of the keys": (
         {"keys": ONE_KEY, "rows": 6, "target_rows": 5},
@@ -357,7 +357,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a value of another type": (
         {"keys": ONE_KEY | {"values": [[5]]}, "target_rows": 5},
         "invalid-keys",
-        "5 is no value of partition column 'ds'",
+        "5 is not a value of partition column 'ds'",
     ),
     "a type that is none": (
         {"keys": ONE_KEY | {"columns": [{"name": "ds", "type": "hope"}]}, "target_rows": 5},

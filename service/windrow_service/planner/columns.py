@@ -1,25 +1,25 @@
 """The columns of an inventory: one row per data file, as an Arrow table.
 
-| column | type | what |
+| column | type | meaning |
 |---|---|---|
 | `path` | string | relative to the table's location, with `/`, not URL-decoded; unique; ascending |
 | `size_bytes` | int64 | length of the file |
 | `mtime_ns` | int64 | last change, nanoseconds since 1970 |
 | `row_count` | int64 | rows in the file |
-| `bucket` | int32, null | bucket number; null where the file has none |
-| `hosts` | list<string> | hosts that hold a replica, `name` or, as Hadoop writes its topology, `/rack/name`; empty where unknown |
-| `row_group_offsets` | list<int64> | byte offset where each row group (of ORC, each stripe; of text, each block) starts, ascending |
+| `bucket` | int32, null | bucket number; null if the file has none |
+| `hosts` | list<string> | hosts that hold a replica, as `name` or, in Hadoop's topology notation, `/rack/name`; empty if unknown |
+| `row_group_offsets` | list<int64> | byte offset where each row group (ORC: stripe; text: block) starts, ascending |
 | `delete_count` | int32 | delete files that apply to the file |
-| `delete_bytes` | int64 | their bytes, as far as they apply to the file |
+| `delete_bytes` | int64 | bytes of those delete files that apply to the file |
 | `stats_see_nan` | bool | whether float statistics prove that no NaN is present |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
-| `stats` | struct of struct<min, max, null_count> | one field per data column with an order |
-| `bloom` | struct of large_binary | one field per column with Bloom filters; absent where no column has them |
+| `stats` | struct of struct<min, max, null_count> | one field per data column whose type is ordered |
+| `bloom` | struct of large_binary | one field per column with Bloom filters; absent if no column has them |
 
-In `stats`, a null `min` or `max` means "not known", and so does a null `null_count`.
+In `stats`, a null `min`, `max` or `null_count` means "unknown".
 A file whose values are all null has null bounds and `null_count == row_count`.
 Bounds may be wider than the values (truncated strings), never narrower.
-In `bloom`, null means "not built yet", and an empty filter "too many values for one".
+In `bloom`, null means "not built yet", and an empty filter means "too many distinct values".
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
 
 
 def bloom_columns(inventory: pa.Schema) -> tuple[str, ...]:
-    """Return the columns that an inventory has Bloom filters for."""
+    """Return the columns for which an inventory has Bloom filters."""
     at = inventory.get_field_index("bloom")
     return tuple(inventory.field(at).type.names) if at >= 0 else ()
 
@@ -55,8 +55,8 @@ def inventory_schema(data: pa.Schema, partition: pa.Schema, bloom: Sequence[str]
 
     Args:
         data: The table's columns that are stored in its files.
-        partition: The table's partition columns, typed.
-        bloom: Those of the data columns that have Bloom filters.
+        partition: The table's partition columns, with their types.
+        bloom: The data columns that have Bloom filters.
     """
     stats = [
         pa.field(

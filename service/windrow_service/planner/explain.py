@@ -1,4 +1,4 @@
-"""Why a plan's groups are as they are: their reasons, and how full they are."""
+"""Why a plan's groups are as they are: the reason for each, and how full they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILL_BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many groups, with how many splits and bytes."""
+    """A number of groups, with their splits and bytes."""
 
     groups: int
     splits: int
@@ -26,16 +26,16 @@ class Tally:
 
 
 def tally_reasons(plan: GroupedSplits, max_split_size: int) -> Mapping[Reason, Tally]:
-    """Count groups by the first reason that holds of them.
+    """Count groups by reason; a group counts under the first reason that applies.
 
     * `cacheable`: it holds splits that are read where they are cached.
-    * `large`: it is one split of at least `max_split_size`, or one piece of a file.
-    * `no_location`: hosts of the table are known, but the group prefers none.
-    * `small`: all others.
+    * `large`: it is a single split of at least `max_split_size`, or a single piece of a file.
+    * `no_location`: some hosts of the table are known, but the group prefers none.
+    * `small`: all other groups.
 
     Args:
         plan: The groups.
-        max_split_size: Most bytes of a group, as the plan was made.
+        max_split_size: Most bytes of a group, as used to make the plan.
     """
     first = plan.offsets[:-1]
     splits = np.diff(plan.offsets)
@@ -66,11 +66,11 @@ class PlacementTally:
     """The cacheable files that are read at one worker.
 
     Attributes:
-        host: The worker; None are those that no worker has room for.
-        cached_files: Those that it holds.
-        cached_bytes: Their bytes that are planned.
-        placed_files: Those that it does not hold yet.
-        placed_bytes: Their bytes that are planned.
+        host: The worker; None stands for files that no worker has room for.
+        cached_files: Files that the worker holds already.
+        cached_bytes: Planned bytes of those files.
+        placed_files: Files that the worker does not hold yet.
+        placed_bytes: Planned bytes of those files.
     """
 
     host: str | None
@@ -81,14 +81,14 @@ class PlacementTally:
 
 
 def tally_placements(plan: GroupedSplits) -> list[PlacementTally]:
-    """Count cacheable files by the worker that they are read at, in the order of hosts."""
+    """Count cacheable files by the worker that reads them, ordered by host."""
     cached = plan.cached
     count = len(plan.files)
     is_planned = np.bincount(plan.splits.file, minlength=count) > 0
     planned = np.bincount(plan.splits.file, plan.splits.length, count).astype(np.int64)
     rows = np.flatnonzero(cached.cacheable & is_planned)
     hosts = (*cached.workers, None)
-    # NO_HOST comes last.
+    # NO_HOST (-1) becomes the last position.
     place = cached.worker[rows] % len(hosts)
     held = cached.choice[rows] == HELD
     files, size_bytes, held_files, held_bytes = (
@@ -109,8 +109,8 @@ def tally_placements(plan: GroupedSplits) -> list[PlacementTally]:
 
 
 def fill_histogram(plan: GroupedSplits, max_split_size: int) -> Ints:
-    """Count groups by how full they are, in `FILL_BINS` equal steps; the last holds the full."""
-    # Whole numbers: a group of exactly three tenths is not less than that.
+    """Count groups by how full they are, in `FILL_BINS` equal bins; the last has full groups."""
+    # Integer arithmetic: a group of exactly three tenths must not fall in the bin below.
     step = plan.size_bytes * FILL_BINS // max_split_size
     return np.bincount(np.minimum(step, FILL_BINS - 1), minlength=FILL_BINS)
 

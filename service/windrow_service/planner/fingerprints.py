@@ -1,4 +1,4 @@
-"""A hash of each data file, for choices that should stay when other files come and go."""
+"""A hash of each data file, for choices that stay the same when other files come and go."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import pyarrow as pa
 
 from windrow_service.planner.splits import Hashes, run_offsets
 
-# So many files at a time that what is worked out for them stays in the caches.
+# Number of files hashed at a time, small enough for intermediate arrays to fit the CPU caches.
 _BLOCK = 2**17
 
 
 def fingerprints(files: pa.Table) -> Hashes:
     """Return a hash of each file's size, time and rows.
 
-    They cost a fraction of a hash of the path, and differ from file to file nearly as often.
-    Neighbours in which all three are equal are told apart by their position among themselves.
+    This costs a fraction of hashing the path, and collides almost as rarely. Neighbouring files in
+    which all three are equal are distinguished by their position within that run.
     """
     columns = [files[name].to_numpy() for name in ("size_bytes", "mtime_ns", "row_count")]
     runs = run_offsets(*columns)

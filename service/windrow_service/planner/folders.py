@@ -1,4 +1,4 @@
-"""Folders, and buckets in them, that the files of an inventory lie in."""
+"""The folders, and the buckets in them, that contain the files of an inventory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from windrow_service.planner.splits import NO_BUCKET, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The m places of n files: a folder, or one bucket of it, in the order of paths.
+    """The m places of n files: each is a folder or one bucket of it, in path order.
 
     Attributes:
         of_file: The place of each file.
-        folder: Of each place, a position in `names`.
-        bucket: Of each place, or NO_BUCKET.
+        folder: For each place, a position in `names`.
+        bucket: For each place, its bucket or NO_BUCKET.
         names: Folders relative to the table's location; "" is the location itself.
     """
 
@@ -32,11 +32,11 @@ class Places:
 
     @classmethod
     def of(cls, files: pa.Table) -> Places:
-        """Return where the files of an inventory lie, which is in the order of paths."""
+        """Return the places of an inventory's files, which are in path order."""
         coded = folders_of(files["path"]).combine_chunks().dictionary_encode()
         folder = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         bucket: Ints = files["bucket"].fill_null(NO_BUCKET).to_numpy().astype(np.int64)
-        # NO_BUCKET comes first.
+        # NO_BUCKET (-1) is numbered 0.
         buckets = int(bucket.max(initial=NO_BUCKET)) + 2
         places, of_file = np.unique(folder * buckets + bucket + 1, return_inverse=True)
         return cls(
@@ -48,5 +48,5 @@ class Places:
 
 
 def folders_of(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the folder of each path, "" for files right at the table's location."""
+    """Return the folder of each path; "" for files directly in the table's location."""
     return pc.replace_substring_regex(paths, "/?[^/]*$", "")

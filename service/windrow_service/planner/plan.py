@@ -24,7 +24,7 @@ _MANY_GROUPS = 2**16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedSplits:
-    """A plan's split groups, as columns; largest group first.
+    """A plan's split groups, as columns; the group with the most work comes first.
 
     Attributes:
         files: The inventory that `splits.file` points into.
@@ -34,8 +34,8 @@ class GroupedSplits:
         host_offsets: Group g prefers `host_codes[host_offsets[g]:host_offsets[g + 1]]`.
         host_codes: Positions in `splits.hosts.names`.
         residual: For each group, the position of its residual filter in `residual_filters`.
-        residual_filters: What is left for the reader to apply; None is nothing.
-        pruning: Which files were pruned, and by what.
+        residual_filters: Filters that the reader still has to apply; None means none.
+        pruning: Which files were pruned, and by which evidence.
         cached: Which files are cacheable, and where they are read.
     """
 
@@ -60,7 +60,7 @@ class GroupedSplits:
 
     @property
     def cached_on(self) -> Ints:
-        """For each group the position in `cached.workers` of its worker, or NO_HOST."""
+        """For each group, the position of its worker in `cached.workers`, or NO_HOST."""
         first = self.splits.file[self.offsets[:-1]]
         return np.where(self.cached.cacheable[first], self.cached.worker[first], NO_HOST)
 
@@ -82,19 +82,19 @@ def plan_groups(
 ) -> GroupedSplits:
     """Plan how to read a table's files.
 
-    The answer depends only on the set of files, the filter and the policy: the order of
-    `files` does not matter.
+    The result depends only on the set of files, the filter and the policy, not on the order of
+    `files`.
 
     Args:
-        files: An inventory, as `columns.inventory_schema` says.
+        files: An inventory, with the schema of `columns.inventory_schema`.
         expression: The filter, or None for every row.
         policy: Limits and costs.
-        caching: Tells of the files at some rows which are cacheable, and where they are read.
-            No file is by default.
-        limit: How many rows are enough; None is all.
-        by_manifest: What is not in `files`, as its manifests were ruled out.
-        table_format: What files are whose name does not say.
-        check: Called between steps; what it raises ends the work.
+        caching: Tells which of the files at given rows are cacheable, and where they are read.
+            By default no file is cacheable.
+        limit: How many rows are enough; None means all.
+        by_manifest: Files that are not in `files` because their manifests were ruled out.
+        table_format: Format of files whose name does not tell it.
+        check: Called between steps; raises to stop the work.
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
@@ -146,10 +146,10 @@ def plan_groups(
 
 
 def _pack(splits: Splits, cached: Cached, strategy: Strategy, policy: Policy) -> Groups:
-    """Pack with the strategy what is not cacheable, or may share a group all the same."""
+    """Pack splits with the strategy, except those that must be grouped by worker."""
     apart = cached.cacheable[splits.file]
     if policy.cached_splits == "by_worker":
-        # No worker keeps the others: nothing speaks against the groups that they would be in.
+        # No worker caches the others, so they can be grouped as usual.
         apart &= cached.worker[splits.file] != NO_HOST
     if not apart.any():
         return strategy.pack(splits, policy)
@@ -165,7 +165,7 @@ def _pack(splits: Splits, cached: Cached, strategy: Strategy, policy: Policy) ->
 def _hosts(
     splits: Splits, offsets: Ints, cached: Cached, min_local_share: float
 ) -> tuple[Ints, Ints]:
-    """Return each group's hosts: the worker that it is read at, else those with its bytes."""
+    """Return each group's hosts: the worker that reads it, else the hosts with its bytes."""
     first = splits.file[offsets[:-1]]
     worker = np.where(cached.cacheable[first], cached.worker[first], NO_HOST)
     at_worker = worker != NO_HOST
@@ -210,11 +210,11 @@ def _largest_first(splits: Splits, groups: Groups, policy: Policy) -> Groups:
 
 
 def _by_steps_of_work(work: Ints, first: Ints) -> Ints:
-    """Order many groups by descending work, where a difference of a sixteenth does not count.
+    """Order many groups by descending work, ignoring differences of less than a sixteenth.
 
-    To sort by 16 bits takes a fraction of the time that it takes to sort by all of them.
+    Sorting by 16 bits takes a fraction of the time of sorting by all bits.
     """
-    # The exponent of a float, and four bits of its fraction.
+    # The exponent of a float, and four bits of its mantissa.
     steps = work.astype(np.float32).view(np.int32) >> 19
     order = np.full(int(first.max()) + 1, -1, np.int64)
     order[first] = np.arange(len(first))

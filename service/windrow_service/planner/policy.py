@@ -13,16 +13,16 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 KIB = 2**10
 MIB = 2**20
 
-# What opening one more small file costs the grouped reader, as bytes of reading: measured by
+# What opening one more small file costs the grouped reader, in bytes of reading: measured by
 # benchmarks/open_file_cost.py, explained in docs/decisions/0005.
 DEFAULT_OPEN_FILE_COST = 32 * KIB
-# What a task costs in itself, as bytes of reading, and how fast one core reads; measured there.
+# Fixed cost of a task, in bytes of reading, and read speed of one core; measured by the same.
 TASK_COST = 16 * MIB
 READ_BYTES_PER_SECOND = 320 * MIB
 DEFAULT_MAX_INITIAL_SPLIT_SIZE = 32 * MIB
 
 
-# Most splits of one plan; files of lines can be cut into as many as they have bytes.
+# Most splits of one plan; files of lines could be cut into as many pieces as they have bytes.
 MAX_SPLITS = 20_000_000
 
 
@@ -33,16 +33,16 @@ class Policy:
     Attributes:
         strategy: Name of the packing strategy.
         max_split_size: Most bytes in a group, and where large files are cut.
-        min_split_size: Below this, `tez` and `iceberg` do not make smaller groups for the
-            sake of parallelism.
-        max_initial_split_size: Where large files are cut for the first splits of a plan.
-        max_initial_splits: How many splits are first.
-        max_small_splits_grouped: Most splits in a group; None is no bound.
-        open_file_cost: Bytes of reading that opening one file is worth.
+        min_split_size: `tez` and `iceberg` do not make groups smaller than this to gain
+            parallelism.
+        max_initial_split_size: Where large files are cut for the initial splits of a plan.
+        max_initial_splits: Number of initial splits.
+        max_small_splits_grouped: Most splits in a group; None means no limit.
+        open_file_cost: Cost of opening one file, in bytes of reading.
         cached_splits: `separate` leaves every cacheable split alone; `by_worker` groups those of
             one bucket that are cached on the same worker.
         parallelism: Tasks that run at the same time; a plan has at least as many groups
-            when there are that many splits.
+            if there are that many splits.
         max_files: Most files in one plan.
     """
 
@@ -58,11 +58,11 @@ class Policy:
     max_files: int = 20_000_000
 
     def fewest_groups(self, size_bytes: Ints, split_count: Ints) -> Ints:
-        """Return the fewest groups that the limits make of splits that add up to this.
+        """Return the fewest groups that the limits allow for sets of splits.
 
         Args:
-            size_bytes: Bytes of each of n lots of splits.
-            split_count: How many splits each lot has.
+            size_bytes: Total bytes of each of n sets of splits.
+            split_count: Number of splits in each set.
         """
         fewest: Ints = -(-size_bytes // self.max_split_size)
         if self.max_small_splits_grouped is not None:

@@ -1,4 +1,4 @@
-"""Predict what a plan costs to run, under the cost model that plans are made by."""
+"""Predict what a plan costs to run, under the cost model that the planner uses."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Prediction:
     """What a plan is expected to cost.
 
     Attributes:
-        fill: Mean size of the groups that a larger one could hold, in parts of `max_split_size`.
+        fill: Mean size of the groups in parts of `max_split_size`; larger groups count as 1.
         host_local_bytes: Bytes of splits with a replica on a host that their group prefers.
-        rack_local_bytes: Bytes of the other splits with a replica in the rack of such a host.
-        located_bytes: Bytes of splits of which any host is known.
+        rack_local_bytes: Bytes of other splits with a replica in the rack of such a host.
+        located_bytes: Bytes of splits for which at least one host is known.
         longest_task_seconds: Time of the group with the most work.
         all_tasks_seconds: Time of all groups, one after another.
-        slowest_slot_seconds: When the last of `parallelism` slots is done, each taking the
+        slowest_slot_seconds: When the last of `parallelism` slots finishes, if each takes the
             next group, in the plan's order, as soon as it is free.
-        fewest_groups: A bound that no plan of these splits can go below.
+        fewest_groups: A lower bound on the groups of any plan of these splits.
     """
 
     fill: float
@@ -42,8 +42,8 @@ def predict(plan: GroupedSplits, policy: Policy) -> Prediction:
     """Return what reading the plan's groups is expected to cost.
 
     Args:
-        plan: The groups, in the order in which they are run.
-        policy: Limits and costs; those of the reader, whatever strategy made the groups.
+        plan: The groups, in the order in which they run.
+        policy: Limits and costs of the reader, whatever strategy made the groups.
     """
     work = plan.splits.work(plan.splits.open_cost(policy.open_file_cost))
     tasks = task_costs(np.add.reduceat(work, plan.offsets[:-1]) if len(plan) else work)
@@ -65,9 +65,9 @@ def predict(plan: GroupedSplits, policy: Policy) -> Prediction:
 def fewest_groups(plan: GroupedSplits, policy: Policy) -> int:
     """Return the fewest groups that the limits allow: a lower bound, not always reachable.
 
-    What holds at least `max_split_size` shares its group with nothing but empty splits. The
-    rest of each bucket needs room for its bytes and its count, and a group for each split over
-    half of `max_split_size`.
+    A split of at least `max_split_size` can share its group only with empty splits. The other
+    splits of each bucket need room for their bytes and their count, and one group for each split
+    over half of `max_split_size`.
     """
     limit = policy.max_split_size
     length, bucket = plan.splits.length, _dense(plan.splits.bucket)
@@ -79,7 +79,7 @@ def fewest_groups(plan: GroupedSplits, policy: Policy) -> int:
     over_half = np.bincount(bucket[length > limit // 2], minlength=count)
     members = np.bincount(bucket, minlength=count)
     fewest = np.maximum(policy.fewest_groups(held, members), over_half)
-    # A bucket of empty splits alone needs a group, too.
+    # A bucket that has only empty splits needs a group, too.
     return int(np.maximum(alone + fewest, 1).sum())
 
 
@@ -88,7 +88,7 @@ def _dense(bucket: Ints) -> Ints:
 
 
 def _locality(plan: GroupedSplits) -> tuple[Bools, Bools, Bools]:
-    """Tell which splits are at a host that their group prefers, in its rack, and anywhere known."""
+    """Tell which splits are local to a preferred host, local to its rack, and located at all."""
     hosts, group = plan.splits.hosts, run_numbers(plan.host_offsets)
     located = hosts.counts > 0
     at_host = _at(plan, hosts, group, plan.host_codes)
@@ -107,14 +107,14 @@ def _at(plan: GroupedSplits, hosts: Hosts, group: Ints, preferred: Ints) -> Bool
     Args:
         plan: The groups.
         hosts: Hosts, or racks, of the splits.
-        group: Of p preferences, whose.
-        preferred: Of p preferences, a position in `hosts.names`.
+        group: For each of p preferences, its group.
+        preferred: For each of p preferences, a position in `hosts.names`.
     """
     here = np.zeros(len(plan.splits), np.bool_)
     if not len(preferred):
         return here
     host_count = len(hosts.names)
-    # Nearly in order; one that is there twice does no harm.
+    # Nearly sorted already; duplicates do no harm.
     wanted = np.sort(group * host_count + preferred, kind="stable")
     split = run_numbers(hosts.offsets)
     pair = run_numbers(plan.offsets)[split] * host_count + hosts.codes

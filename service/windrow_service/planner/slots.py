@@ -1,4 +1,4 @@
-"""What tasks cost, and when the slots that run them are done."""
+"""The cost of tasks, and when the slots that run them finish."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from windrow_service.planner.splits import Ints
 
 
 def task_costs(work: Ints) -> Ints:
-    """Return what each group costs, in bytes of reading: its work and that of a task in itself."""
+    """Return the cost of each group in bytes of reading: its work plus the fixed cost of a task."""
     return work + TASK_COST
 
 
 def slowest_slot(tasks: Ints, parallelism: int) -> int:
-    """Return when the last slot is done: list scheduling (Graham 1966) in the given order.
+    """Return when the last slot finishes: list scheduling (Graham 1966) in the given order.
 
     Args:
-        tasks: What each task costs.
-        parallelism: How many slots there are; each takes the next task as soon as it is free.
+        tasks: Cost of each task.
+        parallelism: Number of slots; each takes the next task as soon as it is free.
 
     Complexity: O(tasks * log(parallelism)), in Python.
     """

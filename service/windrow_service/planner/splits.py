@@ -1,4 +1,4 @@
-"""Splits as columns, and the runs that packing makes of them."""
+"""Splits as columns, and helpers for runs of equal keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 AnyValue = TypeVar("AnyValue", bound=np.generic)
 
-# What sums of costs may come to: with the bytes of all files they fit 64 bits.
+# Upper bound of sums of costs: together with the bytes of all files they fit 64 bits.
 MAX_COST = 2**60
 NO_BUCKET = -1
 _BLOCK = 2**18
@@ -29,11 +29,11 @@ class Hosts:
 
     Attributes:
         names: Distinct host names, ascending.
-        racks: The rack of each of them, or "" where it is not known.
+        racks: The rack of each host, or "" if unknown.
         offsets: m + 1 positions in `codes`; row i is `codes[offsets[i]:offsets[i + 1]]`.
-        codes: Positions in `names`, in the order in which the file names its hosts.
-        each: How many hosts every split has, or None if not all have as many; this is the
-            usual case, and spares most of the arithmetic.
+        codes: Positions in `names`, in the order in which the file lists its hosts.
+        each: Number of hosts of every split, or None if it varies. A uniform number is the
+            usual case, and saves most of the arithmetic.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class Hosts:
             return cls((), (), offsets, np.empty(0, np.int32))
         coded = pc.list_flatten(lists).dictionary_encode()
         topology = [_rack_and_name(text) for text in coded.dictionary.to_pylist()]
-        # A host that is named with its rack and without is one host.
+        # A host named both with and without its rack is one host.
         rack_of: dict[str, str] = {}
         for rack, name in sorted(topology, reverse=True):
             rack_of.setdefault(name, rack)
@@ -66,13 +66,13 @@ class Hosts:
 
     @property
     def counts(self) -> Ints:
-        """How many hosts each split has."""
+        """Number of hosts of each split."""
         if self.each is not None:
             return np.broadcast_to(np.int64(self.each), len(self.offsets) - 1)
         return np.diff(self.offsets)
 
     def repeat(self, values: npt.NDArray[AnyValue]) -> npt.NDArray[AnyValue]:
-        """Return a value of each split for each of its hosts."""
+        """Repeat the value of each split once for each of its hosts."""
         return np.repeat(values, self.counts if self.each is None else self.each)
 
     def take(self, rows: Ints) -> Hosts:
@@ -91,7 +91,7 @@ class Hosts:
         return replace(self, offsets=offsets, codes=codes)
 
     def by_rack(self) -> Hosts:
-        """Return the racks that hold a replica of each split, each once, as if they were hosts."""
+        """Return the racks that hold a replica of each split, without duplicates, as if hosts."""
         names = tuple(sorted({rack for rack in self.racks if rack}))
         number = {rack: at for at, rack in enumerate(names)}
         rack = np.array([number.get(rack, -1) for rack in self.racks], np.int64)[self.codes]
@@ -103,7 +103,7 @@ class Hosts:
         return Hosts(names, ("",) * len(names), offsets, codes)
 
     def nth(self, position: Ints) -> Ints:
-        """Return the code of host number `position` of each split, or NO_HOST past its last."""
+        """Return the code of the host at `position` of each split, or NO_HOST if it has fewer."""
         if not len(self.codes):
             return np.full(len(position), NO_HOST, np.int64)
         index = self.offsets[:-1] + position
@@ -119,15 +119,15 @@ class Deletes:
     """The delete files that a reader must apply to m splits.
 
     Attributes:
-        count: Delete files of each split's file.
-        size_bytes: What they hold of it.
+        count: Number of delete files of each split's file.
+        size_bytes: Bytes of delete files that apply to it.
     """
 
     count: Ints
     size_bytes: Ints
 
     def take(self, rows: Ints) -> Deletes:
-        """Return those of the splits at `rows`, in that order."""
+        """Return the delete files of the splits at `rows`, in that order."""
         return Deletes(self.count[rows], self.size_bytes[rows])
 
 
@@ -140,9 +140,9 @@ class Splits:
         start: Offset of the first byte.
         length: Bytes.
         bucket: Bucket number, or NO_BUCKET.
-        hosts: Hosts of the file.
-        deletes: Its delete files; None where no file has any.
-        fingerprints: A hash of each file of the inventory, as far as it has splits.
+        hosts: Hosts of each split's file.
+        deletes: Delete files of each split's file; None if no file has any.
+        fingerprints: A hash of each file of the inventory; only set for files with splits.
     """
 
     file: Ints
@@ -170,31 +170,31 @@ class Splits:
 
     @property
     def fingerprint(self) -> Hashes:
-        """A hash of each split's file, for choices that should not move when others come."""
+        """A hash of each split's file, for choices that stay the same when other files come."""
         return self.fingerprints[self.file]
 
     def open_cost(self, asked: int) -> int:
-        """Return what opening a file may cost, at most what is asked, so that sums of it fit."""
+        """Return the cost of opening a file: `asked`, reduced if sums of it would overflow."""
         opened = len(self)
         if self.deletes is not None:
             opened += int(self.deletes.count.sum())
         return min(asked, MAX_COST // max(opened, 1))
 
     def work(self, open_file_cost: int) -> Ints:
-        """Return what reading each split costs, in bytes of reading; at least 1.
+        """Return the cost of reading each split, in bytes of reading; at least 1.
 
-        A split costs its bytes, those of its delete files, and the opening of all of them.
+        The cost is its bytes, those of its delete files, and the opening of all these files.
         """
         cost = self.length + open_file_cost
         if self.deletes is not None:
             cost += self.deletes.size_bytes + self.deletes.count * open_file_cost
-        # Even an empty file that costs nothing to open is something to do.
+        # Even an empty file that costs nothing to open is some work.
         return np.maximum(cost, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Every split in exactly one group: group g holds `order[offsets[g]:offsets[g + 1]]`.
+    """An assignment of every split to one group: group g holds `order[offsets[g]:offsets[g + 1]]`.
 
     Attributes:
         order: A permutation of the splits' rows.
@@ -206,7 +206,7 @@ class Groups:
 
     @classmethod
     def by_number(cls, number: Ints) -> Groups:
-        """Gather splits that carry the same number; inside a group they keep their order."""
+        """Group splits that have the same number; within a group they keep their order."""
         order = stable_order(number)
         return cls(order, run_offsets(number[order]))
 
@@ -223,10 +223,10 @@ def _rack_and_name(text: str) -> tuple[str, str]:
 
 
 def stable_order(keys: Ints) -> Ints:
-    """Return the positions that sort keys of at least 0; equal ones keep their order.
+    """Return the positions that sort keys of at least 0; equal keys keep their order.
 
-    Complexity: O(n) for each 16 bits of the largest key: NumPy sorts so short integers by
-    radix, several times faster than longer ones.
+    Complexity: O(n) for each 16 bits of the largest key: NumPy sorts 16-bit integers by radix
+    sort, which is several times faster than sorting longer ones.
     """
     order = np.argsort(keys.astype(np.uint16), kind="stable")
     top = int(keys.max(initial=0))
@@ -239,13 +239,13 @@ def stable_order(keys: Ints) -> Ints:
 
 
 def distinct(keys: Ints) -> Ints:
-    """Return the different keys, ascending; several times faster than `np.unique`, which hashes."""
+    """Return the distinct keys, ascending; several times faster than `np.unique`, which hashes."""
     in_order = np.sort(keys, kind="stable")
     return in_order[run_offsets(in_order)[:-1]]
 
 
 def run_offsets(*keys: Ints) -> Ints:
-    """Return where runs of equal keys begin, and the length at the end."""
+    """Return where runs of equal keys begin, followed by the number of keys."""
     size = len(keys[0])
     if size == 0:
         return np.zeros(1, np.int64)
@@ -256,10 +256,10 @@ def run_offsets(*keys: Ints) -> Ints:
 
 
 def key_blocks(keys: Ints) -> Iterator[tuple[int, int]]:
-    """Yield ranges of keys with about so many splits that work on them stays in the caches.
+    """Yield ranges of keys with about _BLOCK splits, so that work on them fits the CPU caches.
 
     Args:
-        keys: Where runs of equal keys begin, and the number of splits at the end.
+        keys: Starts of the runs of equal keys, followed by the number of splits.
     """
     first = 0
     while first < len(keys) - 1:
@@ -270,12 +270,12 @@ def key_blocks(keys: Ints) -> Iterator[tuple[int, int]]:
 
 
 def run_numbers(offsets: Ints) -> Ints:
-    """Return the number of its run for each element; the reverse of `run_offsets`."""
+    """Return the run number of each element; the reverse of `run_offsets`."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def walk(following: Ints) -> Ints:
-    """Return 0, following[0], following[following[0]], … up to the end: one step per piece."""
+    """Return 0, following[0], following[following[0]], … up to the end, one step per piece."""
     steps = following.data
     visited = []
     at = 0

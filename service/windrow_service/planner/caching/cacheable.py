@@ -19,8 +19,9 @@ class MarkingRule:
     """A cache rule, as the planner applies it.
 
     Attributes:
-        expression: On partition columns alone; TRUE marks a file.
-        first_path: Files before it in the order of paths are beyond the rule's limit of bytes.
+        expression: On partition columns alone; a file is marked where it is TRUE.
+        first_path: The first path, in path order, within the rule's byte limit; files before it
+            are not marked.
     """
 
     expression: Expression
@@ -40,7 +41,7 @@ class MarkingRule:
 
 
 def cacheable_by(files: pa.Table, rules: Sequence[MarkingRule]) -> Bools:
-    """Tell which files any of some rules marks."""
+    """Tell which files are marked by at least one of the rules."""
     marked = np.zeros(len(files), np.bool_)
     for rule in rules:
         marked |= rule.marks(files)
@@ -48,21 +49,20 @@ def cacheable_by(files: pa.Table, rules: Sequence[MarkingRule]) -> Bools:
 
 
 def first_path_within(files: pa.Table, rule: MarkingRule, max_bytes: int) -> str | None:
-    """Return the first path of those that a rule may mark under a limit of bytes.
+    """Return the first path that a rule marks when its bytes are limited.
 
-    Files that come last in the order of paths go first, as folders by date have the newest
-    there.
+    The limit is filled from the end of the path order, because folders named by date have the
+    newest files there.
 
     Args:
-        files: An inventory in the order of paths, with every file that the rule marks.
-        rule: The rule without a limit.
-        max_bytes: Most bytes of all files that it marks.
+        files: An inventory in path order, with every file that the rule marks.
+        rule: The rule without its limit.
+        max_bytes: Most bytes that the marked files may hold together.
 
     Returns:
-        The path of the first file within the limit; None if not even the last fits.
+        The path of the first file within the limit; None if not even the last file fits.
     """
     rows = np.flatnonzero(rule.marks(files))[::-1]
     within = np.cumsum(files["size_bytes"].to_numpy()[rows]) <= max_bytes
-    # Sizes may be 0 past the limit too: only what comes before it counts.
     count = len(rows) if within.all() else int(np.argmin(within))
     return files["path"][int(rows[count - 1])].as_py() if count else None

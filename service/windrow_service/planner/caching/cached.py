@@ -1,4 +1,4 @@
-"""Splits that workers keep in their caches: where they are, and how they are grouped."""
+"""Splits that workers keep in their caches: where they are read, and how they are grouped."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from windrow_service.planner.splits import (
 
 Choices: TypeAlias = npt.NDArray[np.int8]
 
-# Why a cacheable file is read where it is: the worker holds it, or is its first or second
-# choice; or no worker has room for it.
+# Why a cacheable file is read where it is: the worker already holds it, the worker is its first
+# or second choice, or no worker has room for it.
 HELD, PRIMARY, SECONDARY, FALLBACK = range(4)
 
 
@@ -33,10 +33,10 @@ class Cached:
     """Which of n files are cacheable, and at which worker each is read.
 
     Attributes:
-        cacheable: A flag per file.
-        worker: Position in `workers` per file, or NO_HOST where it is read anywhere.
-        workers: Names of workers.
-        choice: HELD, PRIMARY, SECONDARY or FALLBACK per file.
+        cacheable: A flag for each file.
+        worker: For each file, a position in `workers`, or NO_HOST if it may be read anywhere.
+        workers: Names of the workers.
+        choice: HELD, PRIMARY, SECONDARY or FALLBACK for each file.
     """
 
     cacheable: Bools
@@ -46,7 +46,7 @@ class Cached:
 
     @classmethod
     def nothing(cls, file_count: int) -> Cached:
-        """Return that no file is cacheable."""
+        """Return a value in which no file is cacheable."""
         return cls(
             cacheable=np.zeros(file_count, np.bool_),
             worker=np.full(file_count, NO_HOST, np.int64),
@@ -55,7 +55,7 @@ class Cached:
         )
 
     def spread(self, rows: Ints, file_count: int) -> Cached:
-        """Return the same of `file_count` files, of which these are at `rows`, in order."""
+        """Expand to `file_count` files, with these at `rows`; the others are not cacheable."""
         if len(rows) == file_count:
             return self
         spread = Cached.nothing(file_count)
@@ -65,7 +65,7 @@ class Cached:
 
 
 def at_workers(splits: Splits, cached: Cached) -> Splits:
-    """Return splits whose host is the worker that they are read at, where there is one."""
+    """Return the splits with the worker that reads each as its only host, where there is one."""
     worker = np.where(cached.cacheable, cached.worker, NO_HOST)[splits.file]
     held = worker != NO_HOST
     if not held.any():
@@ -87,10 +87,10 @@ def at_workers(splits: Splits, cached: Cached) -> Splits:
 
 
 def pack_cached(splits: Splits, cached: Cached, policy: Policy) -> Groups:
-    """Group splits that are cacheable or, under `by_worker`, that are read at a worker.
+    """Group splits that are cacheable or, under `by_worker`, that a worker reads.
 
-    Under `separate` each is alone. Under `by_worker` those of one bucket that are read at one
-    worker share groups within the limits; what is at least `max_split_size` stays alone.
+    Under `separate` each split is alone. Under `by_worker`, splits of one bucket that the same
+    worker reads share groups within the limits; a split of `max_split_size` or more stays alone.
     """
     number = np.arange(len(splits), dtype=np.int64)
     worker = cached.worker[splits.file]
@@ -105,7 +105,7 @@ def pack_cached(splits: Splits, cached: Cached, policy: Policy) -> Groups:
     alone = work[~together]
     work = work[rows]
     enough = len(keys) - 1 + len(alone) >= policy.parallelism
-    # Bytes and count are limits enough: what a worker has cached it reads fast.
+    # The byte and count limits are enough: a worker reads what it has cached fast.
     share = int(work.sum()) if enough else None
     number[rows] = len(splits) + group_by_key(splits.length[rows], work, keys, share, alone, policy)
     return Groups.by_number(number)

@@ -1,4 +1,4 @@
-"""How much of what is cacheable workers hold."""
+"""How much of what is cacheable is held by workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow_service.planner.splits import Bools, Hashes, Ints
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How many files, and their bytes."""
+    """A number of files, and their bytes."""
 
     files: int
     size_bytes: int
@@ -23,12 +23,12 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class HostFigures:
-    """What one host holds of a table.
+    """The files of a table that one host holds.
 
     Attributes:
-        host: Its name.
-        cacheable: Of the files that are cacheable.
-        other_files: How many other files, or files as they were before.
+        host: Name of the host.
+        cacheable: How many of them are cacheable.
+        other_files: How many are not cacheable, or are older versions of files.
     """
 
     host: str
@@ -38,13 +38,13 @@ class HostFigures:
 
 @dataclass(frozen=True, slots=True)
 class CacheFigures:
-    """What is cacheable of a table, and what of it is cached.
+    """How much of a table is cacheable, and how much of that is cached.
 
     Attributes:
-        cacheable: Files that some rule marks, each once.
-        cached: Those that some host holds.
-        rules: For each rule, what it marks, and what of that is cached.
-        hosts: By name.
+        cacheable: Files that at least one rule marks, each counted once.
+        cached: Those of them that at least one host holds.
+        rules: For each rule, the files that it marks and how many of them are cached.
+        hosts: Figures of each host, ordered by name.
     """
 
     cacheable: Amount
@@ -56,12 +56,12 @@ class CacheFigures:
 def cache_figures(
     files: pa.Table, rules: Sequence[MarkingRule | None], holdings: Sequence[Holding]
 ) -> CacheFigures:
-    """Count what is cacheable and cached.
+    """Count the cacheable and the cached files.
 
     Args:
-        files: An inventory that has every file that some rule marks.
-        rules: What makes files cacheable; None marks nothing.
-        holdings: What each worker holds of the table.
+        files: An inventory that contains every file that any rule marks.
+        rules: The rules that make files cacheable; None marks nothing.
+        holdings: The files of the table that each worker holds.
 
     Complexity: O(n log n) for n files, and O(n) for each rule; O(n) memory.
     """
@@ -101,7 +101,7 @@ def _by_host(holdings: Sequence[Holding]) -> list[tuple[str, Hashes]]:
 
 
 def _positions(keys: Hashes, held: Hashes) -> Ints:
-    """Return where in `keys`, which ascend, those are that are held, too."""
+    """Return the positions in `keys`, which is ascending, of the keys that are held."""
     at = np.searchsorted(keys, held)
     inside = at < len(keys)
     at, held = at[inside], held[inside]

@@ -1,8 +1,8 @@
 """Keys of data files, and which worker holds the file of each key.
 
-A key is a 64-bit hash of a file's path, size and time of change. Two files of one table share a
-key with odds of 1 to 37,000,000 when there are 1,000,000 of them, and all that follows is
-that one is planned at a worker that does not hold it: it is read all the same.
+A key is a 64-bit hash of a file's path, size and time of change. Among 1,000,000 files of a table
+the odds that any two share a key are 1 to 37,000,000. A collision only means that one of them is
+planned at a worker that does not hold it; it is read correctly all the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from windrow_service.planner.fingerprints import mix
 from windrow_service.planner.splits import Hashes
 
-# So many paths at a time that what is worked out for them stays in the caches.
+# Number of paths hashed at a time, small enough for intermediate arrays to fit the CPU caches.
 _BLOCK = 2**15
 _WORD = 8
 # The first n bytes of a little-endian word.
@@ -31,7 +31,7 @@ class Holding:
 
     Attributes:
         host: Where the worker runs.
-        capacity_bytes: Most bytes that it keeps, of all tables.
+        capacity_bytes: Most bytes that the worker keeps, for all tables together.
         keys: Keys of the files, ascending, each once.
     """
 
@@ -43,8 +43,8 @@ class Holding:
 def file_keys(files: pa.Table) -> Hashes:
     """Return the key of each file, from its `path`, `size_bytes` and `mtime_ns`.
 
-    Keys are kept outside of the process: they depend neither on the machine nor on how the
-    columns are cut into chunks. A change of this function needs another name for what is kept.
+    Keys are stored outside the process, so they depend neither on the machine nor on how the
+    columns are chunked. If this function changes, store the keys under another name.
     """
     chunks = [_hash_texts(chunk) for chunk in files["path"].chunks if len(chunk)]
     keys = np.concatenate(chunks) if chunks else np.empty(0, np.uint64)

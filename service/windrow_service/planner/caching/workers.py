@@ -1,14 +1,14 @@
-"""Where cacheable files are read: at a worker that holds them, else at one that shall.
+"""Where cacheable files are read: at a worker that holds them, else at one that is to cache them.
 
-A file that no worker holds goes to the first of its two candidates that has room. First no
-worker takes much more than its share (bounded load, after Mirrokni et al. 2018), then, so that
-every file that fits somewhere is cached, none more than it can keep. What fits at neither
-candidate is read anywhere, and not cached.
+A file that no worker holds goes to the first of its two candidates that has room. In a first pass
+no worker takes much more than its fair share (bounded loads, Mirrokni et al. 2018). In a second
+pass workers may fill up to their capacity, so that every file that fits somewhere is cached. A
+file that fits at neither candidate is read anywhere, and is not cached.
 
-The candidates come from rendezvous hashing: each host draws a weight for each key, and the
-heaviest two are its candidates (Thaler and Ravishankar 1998). So a host that leaves takes only its
-own keys with it, and one that joins takes an even share from all others. Keys are looked up by
-their upper bits, which spreads them as well and costs as much for ten million keys as for none.
+The candidates come from rendezvous hashing: each host draws a weight for each key, and the two
+heaviest are its candidates (Thaler and Ravishankar 1998). When a host leaves, only its own keys
+move; a host that joins takes an even share from all the others. Only the upper bits of a key are
+used: the spread is as even, and the table of candidates costs the same however many keys there are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def candidates(keys: Hashes, hosts: Sequence[str]) -> tuple[Ints, Ints]:
         hosts: Distinct.
 
     Returns:
-        Positions in `hosts` for each key, NO_HOST where there are too few.
+        Positions in `hosts` for each key, NO_HOST if there are too few hosts.
     """
     first, second = _by_slot(tuple(hosts))
     slots = (keys >> np.uint64(64 - _SLOT_BITS)).view(np.int64)
@@ -53,7 +53,7 @@ def _by_slot(hosts: tuple[str, ...]) -> tuple[Ints, Ints]:
     heaviest, heavy = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
     first, second = np.full(count, NO_HOST, np.int64), np.full(count, NO_HOST, np.int64)
     for at, host in enumerate(hosts):
-        # No weight is 0, so that any host goes before none.
+        # A weight is never 0, so that any host beats having none.
         weight = mix(slots ^ np.uint64(xxhash.xxh64_intdigest(host.encode()))) | np.uint64(1)
         leads = weight > heaviest
         follows = ~leads & (weight > heavy)
@@ -64,13 +64,13 @@ def _by_slot(hosts: tuple[str, ...]) -> tuple[Ints, Ints]:
     return first, second
 
 
-# How much more than its even share a worker may get.
+# Most that a worker may get, relative to its fair share.
 _OVERLOAD = 1.25
-# A worker with less than this part of an even share gets files back that others hold for it, if
-# it lacks more than a few,
+# A worker with less than this part of a fair share, and short of it by more than a few files, gets
+# back files for which it is the first choice but which others hold.
 _SHORT = 0.8
 _FEW = 16
-# but at most this part of a plan's files at a time: they are all read from the store again.
+# Most of a plan's files returned at a time: each of them has to be read from the store again.
 _RETURNED_AT_ONCE = 0.1
 _COLUMNS = ["path", "size_bytes", "mtime_ns", "partition"]
 _SORTED_BITS = 16
@@ -78,18 +78,18 @@ _SORTED_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Caching:
-    """What is known of the caches of one table.
+    """The state of one table's caches.
 
     Attributes:
-        rules: What makes its files cacheable.
-        holdings: What each worker that lives holds of it, in any order.
+        rules: The rules that make files cacheable.
+        holdings: The files of the table that each live worker holds, in any order.
     """
 
     rules: Sequence[MarkingRule] = ()
     holdings: Sequence[Holding] = ()
 
     def of(self, files: pa.Table, rows: Ints) -> Cached:
-        """Return which of the files at `rows` are cacheable, and where they are read."""
+        """Tell which of the files at `rows` are cacheable, and where they are read."""
         if not self.rules or not len(rows):
             return Cached.nothing(len(rows))
         chosen = files.select(_COLUMNS)
@@ -109,9 +109,9 @@ def place(keys: Hashes, sizes: Ints, holdings: Sequence[Holding]) -> Cached:
     """Choose a worker for each of n cacheable files.
 
     Args:
-        keys: Of the files, as `file_keys` makes them.
-        sizes: Their bytes.
-        holdings: What workers hold of the table.
+        keys: Keys of the files, as returned by `file_keys`.
+        sizes: Bytes of the files.
+        holdings: The files of the table that each worker holds.
     """
     hosts, capacity = _rooms(holdings)
     choice = np.full(len(keys), FALLBACK, np.int8)
@@ -135,7 +135,7 @@ def place(keys: Hashes, sizes: Ints, holdings: Sequence[Holding]) -> Cached:
         worker[rows], choice[rows] = wanted, name
         load[:] += _loads(wanted, sizes[rows], len(hosts))
 
-    # By key, so that whether a file finds room does not hang on where its folder is.
+    # In key order, so that whether a file finds room does not depend on its folder.
     rows = rows[np.argsort(keys[rows], kind="stable")]
     first, second = candidates(keys[rows], hosts)
     for limit in (fair, capacity):
@@ -147,7 +147,7 @@ def place(keys: Hashes, sizes: Ints, holdings: Sequence[Holding]) -> Cached:
 
 
 def _rooms(holdings: Sequence[Holding]) -> tuple[tuple[str, ...], Ints]:
-    """Return the distinct hosts, and how many bytes each keeps."""
+    """Return the distinct hosts, and the cache capacity of each in bytes."""
     capacity: dict[str, int] = {}
     for holding in holdings:
         capacity[holding.host] = capacity.get(holding.host, 0) + holding.capacity_bytes
@@ -156,9 +156,10 @@ def _rooms(holdings: Sequence[Holding]) -> tuple[tuple[str, ...], Ints]:
 
 
 def _holders(keys: Hashes, holdings: Sequence[Holding], hosts: tuple[str, ...]) -> Ints:
-    """Return for each key a host that holds it, its better candidate if several do."""
+    """Return a host that holds each key; if several do, its better candidate."""
     number = {host: at for at, host in enumerate(hosts)}
-    # By host, which a stable sort keeps among equal keys: the order of `holdings` decides nothing.
+    # Sorted by host, so that the result does not depend on the order of `holdings`: the sort by key
+    # below is stable.
     holdings = sorted(
         (holding for holding in holdings if len(holding.keys)), key=lambda holding: holding.host
     )
@@ -170,11 +171,11 @@ def _holders(keys: Hashes, holdings: Sequence[Holding], hosts: tuple[str, ...]) 
         [len(holding.keys) for holding in holdings],
     )
     if len(holdings) > 1:
-        # This sort merges runs that are in order already.
+        # A stable sort is fast here, because it merges runs that are already sorted.
         order = np.argsort(held, kind="stable")
         held, host = held[order], host[order]
-    # Keys that are nearly in order are looked up several times faster, as their neighbours are
-    # in the caches; to sort them by 16 bits takes a tenth of the time that 64 would.
+    # Looking up nearly sorted keys is several times faster, since neighbours share CPU cache lines;
+    # sorting by 16 bits takes a tenth of the time of sorting by 64.
     order = np.argsort((keys >> np.uint64(64 - _SORTED_BITS)).astype(np.uint16), kind="stable")
     wanted = keys[order]
     at = np.searchsorted(held, wanted)
@@ -190,7 +191,7 @@ def _holders(keys: Hashes, holdings: Sequence[Holding], hosts: tuple[str, ...]) 
 
 
 def _holds(keys: Hashes, candidate: Ints, held: Hashes, host: Ints) -> Bools:
-    """Tell which keys their candidate holds; `held` is sorted, equal keys by `host`."""
+    """Tell which keys are held by their candidate; `held` is sorted, equal keys by `host`."""
     at = np.searchsorted(held, keys)
     found = np.zeros(len(keys), np.bool_)
     left = np.arange(len(keys))
@@ -203,7 +204,7 @@ def _holds(keys: Hashes, candidate: Ints, held: Hashes, host: Ints) -> Bools:
 
 
 def _owed(keys: Hashes, worker: Ints, holdings: Sequence[Holding], hosts: tuple[str, ...]) -> Ints:
-    """Return the files that go back from their holders to a first choice that has few files."""
+    """Return the files to move from their holders to a first choice that holds too few files."""
     if not len(keys):
         return np.empty(0, np.int64)
     number = {host: at for at, host in enumerate(hosts)}
@@ -215,7 +216,7 @@ def _owed(keys: Hashes, worker: Ints, holdings: Sequence[Holding], hosts: tuple[
         return np.empty(0, np.int64)
     first, _ = candidates(keys, hosts)
     rows = np.flatnonzero((first != worker) & short[first])
-    # Rounded up: a plan may be of few files, and every plan of a table so.
+    # Rounded up, so that plans of only a few files return files too.
     most = int(np.ceil(_RETURNED_AT_ONCE * len(keys)))
     return rows[np.argsort(keys[rows], kind="stable")[:most]]
 
@@ -225,9 +226,9 @@ def _loads(worker: Ints, sizes: Ints, count: int) -> Ints:
 
 
 def _fitting(wanted: Ints, sizes: Ints, room: Ints) -> Bools:
-    """Tell which files, in their order, fit into the room of the host that they want."""
+    """Tell which files, taken in order, fit into the room of the host that they want."""
     fits = np.zeros(len(wanted), np.bool_)
-    # A file too large for the whole host must not keep out those after it.
+    # Skip a file too large for the whole host, so that later files can still fit.
     rows = np.flatnonzero(sizes <= room[wanted])
     rows = rows[np.argsort(wanted[rows], kind="stable")]
     if not len(rows):

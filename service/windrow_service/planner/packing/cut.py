@@ -1,13 +1,13 @@
 """Cut large files into splits, where their format allows it.
 
-A piece is at most as large as the limit, unless its row group alone is larger. The pieces of
-a file but the last two are as large as they can be; if the last two are to be level, what is
-left once it fits into two pieces is cut in the middle, or at the boundary nearest to it: 250
-bytes at a limit of 100 are 100, 75 and 75, as in Hadoop's CombineFileInputFormat.
+A piece is at most as large as the limit, unless a single row group is larger. All pieces of a file
+except the last two are as large as possible. With a level tail, once the remainder fits into two
+pieces it is cut in the middle, or at the nearest boundary: 250 bytes with a limit of 100 become
+100, 75 and 75, as in Hadoop's CombineFileInputFormat.
 
-Parquet and ORC files are cut where their inventory says that a row group or stripe begins,
-and stay whole where it says nothing, or what cannot be. Files of lines, plain or in bzip2,
-are cut at any byte if no blocks are known: their readers begin at the next line. A file
+Parquet and ORC files are cut where the inventory says that a row group or stripe begins. They stay
+whole if it gives no offsets, or impossible ones. Files of lines, plain or compressed with bzip2,
+are cut at any byte if no blocks are known, because their readers skip to the next line. A file
 compressed as a whole stays whole.
 """
 
@@ -33,29 +33,29 @@ from windrow_service.planner.splits import (
     walk,
 )
 
-# Their files are made of row groups or stripes, and can be read from those alone.
+# Files of these formats consist of row groups or stripes that can be read separately.
 BLOCK_FORMATS = ("parquet", "orc")
 TEXT_FORMATS = ("csv", "json", "text")
 
 _BLOCKS = r"(?i)\.(parquet|parq|pq|orc)$"
 _LINES = r"(?i)\.(csv|tsv|json|jsonl|ndjson|txt|text|log)(\.bz2)?$|\.bz2$"
-# A stream of such a codec can be read from its beginning only.
+# Streams of these codecs can only be read from the beginning.
 _STREAM = r"(?i)\.(gz|gzip|zst|zstd|snappy|sz|lz4|lzo|lzo_deflate|lzma|xz|br|deflate|z|zip)$"
 
 
 def is_stream(paths: pa.ChunkedArray) -> Bools:
     """Tell which files are compressed as a whole, so that they cannot be cut.
 
-    `x.gz` is, and so is `x.csv.zst`; `x.snappy.parquet` is not: Parquet compresses its pages.
+    `x.gz` and `x.csv.zst` are; `x.snappy.parquet` is not, because Parquet compresses its pages.
     """
     return _matches(paths, _STREAM)
 
 
 def is_lines(paths: pa.ChunkedArray, table_format: str) -> Bools:
-    """Tell which files hold one record per line, so that a reader finds its way from any byte.
+    """Tell which files hold one record per line, so that a reader can start from any byte.
 
-    A reader of bzip2 finds the next block just so. The suffix decides; the table's format
-    where that says nothing.
+    A bzip2 reader likewise finds the next block from any byte. The suffix decides; if it does
+    not tell, the table's format does.
     """
     if table_format in TEXT_FORMATS:
         return ~_matches(paths, _BLOCKS)
@@ -67,7 +67,7 @@ def _matches(paths: pa.ChunkedArray, pattern: str) -> Bools:
     return matches
 
 
-# What splits take over from their files.
+# Columns that describe a split's file.
 _COLUMNS = [
     "size_bytes",
     "mtime_ns",
@@ -90,17 +90,17 @@ def cut(
     table_format: str = "parquet",
     max_splits: int | None = None,
 ) -> Splits:
-    """Turn files into splits, which cover every byte once.
+    """Turn files into splits that cover every byte exactly once.
 
     Args:
-        files: An inventory, in the order of its paths.
-        rows: Which files to cut, ascending.
-        max_size: Bytes that a piece may hold.
-        initial_size: Bytes that a piece of the first splits may hold; as others by default.
-        initial_count: How many splits are first, in the order of paths; whole files count.
+        files: An inventory, in path order.
+        rows: The files to cut, ascending.
+        max_size: Most bytes of a piece.
+        initial_size: Most bytes of a piece among the initial splits; `max_size` by default.
+        initial_count: Number of initial splits, in path order; whole files count.
         level_tail: Whether the last two pieces of a file are made about equal.
-        table_format: What files are whose suffix does not say.
-        max_splits: Most pieces of files that are cut at any byte; found out before they are made.
+        table_format: Format of files whose suffix does not tell it.
+        max_splits: Most pieces of files that can be cut at any byte; checked before cutting.
 
     Raises:
         PlanTooLargeError: There would be more than `max_splits`.
@@ -110,7 +110,7 @@ def cut(
     file, start = np.empty(0, np.int64), np.empty(0, np.int64)
     next_file, next_start = 0, 0
     if initial_count:
-        # Each file takes at least one of the first splits.
+        # Each file takes up at least one initial split.
         first = np.arange(min(initial_count, len(rows)))
         file, start = cutter.of(
             first, np.zeros_like(first), min(initial_size or max_size, max_size)
@@ -129,7 +129,7 @@ def cut(
     end = np.where(last, size[file], np.append(start[1:], 0))
     row = at = rows[file]
     if len(rows) < len(files) // 2:
-        # Few are left: the others' hosts need not be looked at.
+        # Few files are left: do not decode the hosts of the others.
         hashes = np.zeros(len(files), np.uint64)
         files, at = files.select(_COLUMNS).take(pa.array(rows)), file
         hashes[rows] = fingerprints(files)
@@ -148,7 +148,7 @@ def cut(
 
 @dataclass(frozen=True, slots=True)
 class _Cutter:
-    """Cuts what is left of files; files are numbered by their place in `rows`."""
+    """Cuts files from a given offset on; files are numbered by their position in `rows`."""
 
     files: pa.Table
     rows: Ints
@@ -158,7 +158,7 @@ class _Cutter:
     max_splits: int | None
 
     def of(self, file: Ints, begin: Ints, limit: int) -> tuple[Ints, Ints]:
-        """Return the file and the start of every piece of `begin` to the file's end."""
+        """Return the file and the start of every piece between `begin` and the file's end."""
         large = np.flatnonzero(self.size[file] - begin > limit)
         if not len(large):
             return file, begin
@@ -186,7 +186,7 @@ class _Cutter:
         return file[source], start
 
     def _boundaries(self, file: Ints) -> tuple[pa.ListArray, Bools, Bools]:
-        """Tell which files are cut at offsets, and at which, and which at any byte."""
+        """Return the offsets, which files are cut at them, and which are cut at any byte."""
         row = pa.array(self.rows[file])
         paths = self.files["path"].take(row)
         lists = self.files["row_group_offsets"].take(row).combine_chunks()
@@ -197,7 +197,7 @@ class _Cutter:
 
 
 def _are_boundaries(lists: pa.ListArray, size: Ints) -> Bools:
-    """Tell which lists name at least two places inside their file, in ascending order."""
+    """Tell which lists name at least two positions inside their file, in ascending order."""
     counts = _counts(lists)
     offset = _ints(pc.list_flatten(lists))
     source = np.repeat(np.arange(len(size)), counts)
@@ -223,19 +223,19 @@ def _by_bytes(begin: Ints, end: Ints, limit: int, level_tail: bool) -> tuple[Int
 def _by_blocks(
     lists: pa.ListArray, begin: Ints, end: Ints, limit: int, level_tail: bool
 ) -> tuple[Ints, Ints]:
-    """Return the number of pieces of each range, and the starts of all, each at an offset."""
+    """Return the number of pieces of each range, and all starts, each at an offset."""
     if not len(begin):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     source = np.repeat(np.arange(len(begin)), _counts(lists))
     offset = _ints(pc.list_flatten(lists))
     first = run_offsets(source)[:-1]
-    # What comes before the first row group belongs to it.
+    # Bytes before the first row group belong to it.
     offset[first] = begin
     kept = offset > begin[source]
     kept[first] = True
     source, offset = source[kept], offset[kept]
     runs = run_offsets(source)
-    # Ranges laid end to end, so that one search serves all of them.
+    # Lay the ranges end to end, so that one search serves all of them.
     base = np.cumsum(end - begin) - end
     position, stop = offset + base[source], (end + base)[source]
     line = np.append(position, stop[-1:])
@@ -265,7 +265,7 @@ def _deletes(files: pa.Table, file: Ints) -> Deletes | None:
     count = _ints(files["delete_count"])
     if not count.any():
         return None
-    # Each split of a file counts all of the file's, whatever that comes to.
+    # Each split counts all delete files of its file, up to a bound that prevents overflow.
     size_bytes = np.minimum(_ints(files["delete_bytes"]), MAX_COST // max(len(file), 1))
     return Deletes(count, size_bytes).take(file)
 

@@ -1,11 +1,11 @@
-"""Fill groups one after another, so that what comes later leaves the earlier ones as they are.
+"""Fill groups one after another, so that new files do not change earlier groups.
 
-Splits are taken in their order, as in next-fit packing, but in two streams: a group first takes
-its part of the large splits, then small ones into the room that is left. So groups become
-nearly full, and new files move the boundaries behind them alone.
+Splits are taken in order, as in next-fit packing, but from two streams: a group first takes its
+portion of the large splits, then fills the remaining room with small ones. Groups become nearly
+full, and a new file only moves the group boundaries after it.
 
-Where most are large, there is too little to fill the rooms with. There, batches of some dozens
-of groups are taken in order, and inside a batch splits are spread as `spread` does.
+Where most splits are large, there are too few small ones to fill the room. There, splits are taken
+in order in batches of some dozens of groups, and spread within each batch as in `spread`.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 # A split over this part of a group is large.
 LARGE_PART = 1 / 16
-# Steps in which the large splits' part of a group is counted, so that it seldom changes.
+# The large splits' portion of a group is rounded to such steps, so that it seldom changes.
 PART_STEPS = 16
-# With more large ones than this, groups are made in batches of so many.
+# Above this portion of large splits, groups are made in batches of BATCH_GROUPS.
 MAX_LARGE_PART = 0.5
 BATCH_GROUPS = 96
 
 
 def fill_groups(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy) -> Ints:
-    """Return a group number for each split; those of a key are consecutive.
+    """Return a group number for each split; the groups of a key are numbered consecutively.
 
     A group takes splits of one key while it stays within the share of work and every limit.
-    One split is always taken, however much work it is.
+    The first split is always taken, however much work it is.
 
     Args:
         length: Bytes of m splits, each under `max_split_size`.
-        work: What reading each costs.
-        keys: Where runs of equal keys begin, and m at the end.
-        share: The most work of a group.
+        work: Cost of reading each split.
+        keys: Starts of the runs of equal keys, followed by m.
+        share: Most work of a group.
         policy: The limits.
 
     Complexity: O(m) on columns, and O(log m) in Python for each group.
@@ -81,7 +81,7 @@ def _fill_keys(length: Ints, work: Ints, keys: Ints, share: int, policy: Policy)
 
 
 def _fill(large: _Stream, small: _Stream, large_part: Floats, share: int, policy: Policy) -> None:
-    """Let each group take from both streams, key after key."""
+    """Let each group take from both streams, one key after another."""
     count_limit = policy.max_small_splits_grouped or len(large.rows) + len(small.rows)
     limits = (policy.max_split_size, share, count_limit)
     stepped = np.minimum(np.floor(large_part * PART_STEPS + 1.5) / PART_STEPS, 1.0)
@@ -108,17 +108,17 @@ def _batches(length: Ints, work: Ints, key: Ints, part: Floats, policy: Policy) 
 
 
 class _Stream:
-    """Splits that are taken in their order, key by key.
+    """Splits that are taken in order, key by key.
 
     Attributes:
-        rows: Which splits.
+        rows: The splits in the stream.
         counts: How many of them each group has taken so far.
     """
 
     def __init__(self, length: Ints, work: Ints, key: Ints, which: Bools, keys: int) -> None:
         self.rows = np.flatnonzero(which)
         self.counts: list[int] = []
-        # Sums up to each split, as numbers of Python, made one by one as they are looked at.
+        # Running sums; a memoryview creates Python numbers only for the elements that are read.
         self._bytes = memoryview(np.cumsum(length[self.rows]).data)
         self._work = memoryview(np.cumsum(work[self.rows]).data)
         self._ends = np.cumsum(np.bincount(key[self.rows], minlength=keys)).tolist()
@@ -129,12 +129,12 @@ class _Stream:
         return bool(self._next < self._ends[key])
 
     def take(self, key: int, limits: tuple[int, ...], least: int) -> tuple[int, int, int]:
-        """Take splits of a key for one more group; return their bytes, work and number.
+        """Take splits of a key for one more group; return their bytes, work and count.
 
         Args:
             key: The key.
-            limits: The most bytes, work and number.
-            least: How many to take, if there are so many, whatever the limits.
+            limits: Most bytes, work and count.
+            least: How many to take regardless of the limits, if there are that many.
         """
         begin, end = self._next, self._ends[key]
         bytes_before = self._bytes[begin - 1] if begin else 0

@@ -1,9 +1,9 @@
 """Choose where each split is read: at one of its hosts, in one of its racks, or anywhere.
 
-A place is worth a group of its own when it holds at least half a share of a region (a bucket,
-or a part of one). What a host holds beyond whole shares first tops up the groups of the other
-hosts that have a replica, then forms groups in its rack, then anywhere: few groups, well
-filled, and the most bytes at home.
+A place gets groups of its own when it holds at least half a share of a region (a bucket, or a part
+of one). The remainder that a host holds beyond whole shares first tops up the groups of other
+hosts that have a replica, then forms groups in its rack, then anywhere. This gives few,
+well-filled groups and many local bytes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from windrow_service.planner.splits import (
 Floats: TypeAlias = npt.NDArray[np.float64]
 Codes: TypeAlias = npt.NDArray[np.integer[Any]]
 
-# What a place must hold of a share for a group of its own.
+# The part of a share that a place must hold to get a group of its own.
 LEAST_SHARE = 0.5
-# As many counters are kept without looking which of them are used.
+# Up to this many more counters than pairs are kept as a dense array.
 MAX_DENSE = 2**20
 
 
 def places(splits: Splits, region: Ints, fill: Floats) -> tuple[Ints, Bools]:
-    """Return a number per split, at least 0, that is equal for splits of one place.
+    """Return a place number, at least 0, for each split; splits of one place have the same number.
 
-    The flags returned with them tell which splits are not where their fingerprint wants them.
+    The flags returned with them mark splits that are not at the host their fingerprint prefers.
 
     Args:
         splits: m splits.
-        region: m numbers from 0; places of different regions have nothing to do with each other.
-        fill: What part of a group's share each split is.
+        region: m numbers from 0; regions do not share places.
+        fill: The part of a group's share that each split takes.
     """
     hosts = splits.hosts
     place, is_guest = np.zeros(len(splits), np.int64), np.zeros(len(splits), np.bool_)
@@ -71,13 +71,13 @@ def places(splits: Splits, region: Ints, fill: Floats) -> tuple[Ints, Bools]:
 
 
 class _Level:
-    """How full the places of one kind are, in whole shares and what is over.
+    """How full the places of one kind are: whole shares, and the remainder.
 
     Args:
         region: The region of each split.
-        fill: What part of a share each split is.
-        pairs: Every `region * count + place` that will be asked for.
-        count: How many places there are in a region.
+        fill: The part of a share that each split takes.
+        pairs: Every `region * count + place` that will be looked up.
+        count: Number of places in a region.
     """
 
     def __init__(self, region: Ints, fill: Floats, pairs: Ints, count: int) -> None:
@@ -85,37 +85,37 @@ class _Level:
         self._fill = fill
         self._count = count
         size = int(pairs.max(initial=0)) + 1
-        # Buckets by hosts can be far more than there are splits.
+        # There can be far more pairs of bucket and host than splits.
         self._known = distinct(pairs) if size > len(pairs) + MAX_DENSE else None
         self._held: Floats = np.zeros(size if self._known is None else len(self._known))
         self._room: Floats = np.zeros(len(self._held))
 
     def keep(self, rows: Ints, at: Ints, place: Ints, first: int) -> Ints:
-        """Let each place keep whole shares, the last at least half full; return who leaves.
+        """Let each place keep whole shares, the last at least half full; return the other splits.
 
         Args:
             rows: Splits that have a place.
             at: The place of every split.
-            place: Where to write `first` + the place of those that stay.
+            place: Output: `first` + the place of each split that stays.
             first: Number of the first place.
         """
         key = self._key(rows, at[rows])
         self._held = np.bincount(key, self._fill[rows], len(self._held)).astype(np.float64)
         shares = np.floor(self._held + 1 - LEAST_SHARE)
         self._room = np.maximum(shares - self._held, 0.0)
-        # Who lies half inside stays: else a large split could leave next to nothing behind.
+        # A split that is half inside stays; else one large split could leave almost nothing behind.
         most = np.where(shares < self._held, shares, np.inf)
         inside = self._within(key, self._fill[rows], most, part=0.5)
         place[rows[inside]] = first + at[rows[inside]]
         return rows[~inside]
 
     def top_up(self, rows: Ints, at: Ints, place: Ints, first: int) -> Ints:
-        """Fill up what room there is at other places; return the splits that found none.
+        """Fill the room that is left at other places; return the splits that found none.
 
         Args:
-            rows: Splits that look for a place.
-            at: A place of each of them.
-            place: Where to write `first` + the place of those that found one.
+            rows: Splits that need a place.
+            at: A candidate place of each of them.
+            place: Output: `first` + the place of each split that found one.
             first: Number of the first place.
         """
         key = self._key(rows, at)
@@ -126,7 +126,7 @@ class _Level:
         return rows[~inside]
 
     def reach(self, rows: Ints, at: Codes) -> Floats:
-        """Return for each of some splits and places what all of them add up to there."""
+        """Return the sum of `fill` at the place of each given split."""
         key = self._key(rows, at)
         total: Floats = np.bincount(key, self._fill[rows], len(self._held)).astype(np.float64)
         return total[key]
@@ -136,7 +136,7 @@ class _Level:
         return key if self._known is None else np.searchsorted(self._known, key)
 
     def _within(self, key: Ints, fill: Floats, most: Floats, part: float) -> Bools:
-        """Tell of which splits, taken in order, such a part is within what their key takes."""
+        """Tell which splits, taken in order, have the given part of themselves within `most`."""
         inside: Bools = most[key] == np.inf
         rows = np.flatnonzero(~inside & (most[key] > 0))
         rows = rows[stable_order(key[rows])]
@@ -148,7 +148,7 @@ class _Level:
 
 
 def _gather(level: _Level, rows: Ints, hosts: Hosts, place: Ints) -> Ints:
-    """Bring together, at hosts that can make a group of it, what is left over elsewhere."""
+    """Gather leftover splits at hosts where they are enough for a group."""
     if not len(rows):
         return rows
     some = hosts.take(rows)
@@ -167,7 +167,7 @@ def _nth(hosts: Hosts, rows: Ints, position: Ints) -> Ints:
 
 
 def _racks(hosts: Hosts) -> Ints | None:
-    """Return the number of each host's rack, or NO_HOST; None where no rack is known."""
+    """Return the number of each host's rack, or NO_HOST; None if no rack is known."""
     names = sorted({rack for rack in hosts.racks if rack})
     if not names:
         return None

@@ -1,4 +1,4 @@
-"""Say on which hosts each group is best read."""
+"""Choose the hosts on which each group is best read."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from windrow_service.planner.splits import Hosts, Ints, Splits, run_offsets
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 MAX_PREFERRED_HOSTS = 3
-# A host that holds less than this share of a group's bytes saves too little to wait for.
+# A host that holds less than this share of a group's bytes saves too little to wait for it.
 MIN_LOCAL_SHARE = 0.5
-# How many counters, of groups by hosts, are looked at together.
+# Most counters (groups by hosts) that are processed together.
 _MAX_COUNTERS = 2**22
-# Every machine's name for itself says nothing of where a file is.
+# Every machine calls itself this, so it says nothing about where a file is.
 _LOCALHOST = "localhost"
 
 
 def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tuple[Ints, Ints]:
-    """Return each group's hosts: those with most of its bytes, best first.
+    """Return the preferred hosts of each group: those with most of its bytes, best first.
 
-    Where no host holds enough but a rack does, they are hosts of that rack.
+    If no host holds enough but a rack does, hosts of that rack are returned.
 
     Args:
         splits: In the order of their groups.
         offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`.
-        min_local_share: What part of a group's bytes a host or a rack must hold.
+        min_local_share: The part of a group's bytes that a host or a rack must hold.
 
     Returns:
-        Offsets (one more than groups) and codes into `splits.hosts.names`; a group has at
-        most MAX_PREFERRED_HOSTS.
+        Offsets (one more than there are groups) and positions in `splits.hosts.names`; a group
+        has at most MAX_PREFERRED_HOSTS.
 
     Complexity: O(n + groups * hosts) time.
     """
     hosts, group_count = splits.hosts, len(offsets) - 1
     if not hosts.names or not group_count:
         return np.zeros(group_count + 1, np.int64), np.empty(0, np.int64)
-    # A file of no bytes still has a place: count it as one byte.
+    # An empty file has a location, too: count it as one byte.
     size = np.maximum(splits.length, 1)
     by_rack = hosts.by_rack() if any(hosts.racks) else None
     named = np.array([name != _LOCALHOST for name in hosts.names])
@@ -71,9 +71,9 @@ def local_bytes(hosts: Hosts, size: Ints, offsets: Ints) -> Floats:
     """Return how many bytes of each group each host holds, as an array of groups by hosts.
 
     Args:
-        hosts: Of m splits.
+        hosts: Hosts of m splits.
         size: Bytes of the m splits.
-        offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`; any run of groups.
+        offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`, for any range of groups.
     """
     group_count, host_count = len(offsets) - 1, len(hosts.names)
     begin, end = offsets[0], offsets[-1]

@@ -1,9 +1,9 @@
 """Spread the splits of each key over a number of groups, so that groups take equal time.
 
 The method is longest-processing-time-first scheduling (Graham 1969), on columns. Large splits
-are dealt, largest first, to the groups that hold least. Small ones follow class by class, each
-class of similar sizes poured like water over what the groups hold already; inside a class
-splits keep their order, so that a group reads neighbouring folders.
+are dealt, largest first, to the groups that hold least. Small ones follow in size classes; each
+class is poured like water over what the groups already hold. Within a class splits keep their
+order, so that a group reads neighbouring folders.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from windrow_service.planner.splits import Bools, Ints, key_blocks, run_numbers
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-# A key that is over a limit gets one group in so many more, until it is not.
+# A key whose groups exceed a limit gets 1/GROWTH more groups (at least one) until none does.
 GROWTH = 64
-# Splits over this part of `max_split_size` are dealt one by one, smaller ones poured.
+# Splits over 1/DEALT_PART of `max_split_size` are dealt one by one, smaller ones are poured.
 DEALT_PART = 16
-# Poured sizes fall by half from class to class; what is below the last is too small to matter.
+# Size halves from class to class; splits smaller than the last class are too small to matter.
 CLASSES = 12
 
 
@@ -33,8 +33,8 @@ class Items:
 
     Attributes:
         length: Bytes of each split.
-        work: What reading it costs.
-        keys: Where the runs begin, and the number of splits at the end; no run is empty.
+        work: Cost of reading each split.
+        keys: Starts of the runs, followed by the number of splits; no run is empty.
     """
 
     length: Ints
@@ -44,11 +44,11 @@ class Items:
     def spread(self, count: Ints, policy: Policy) -> Ints:
         """Return a group number for each split, ascending from key to key.
 
-        A key gets more groups than wanted if that is what keeps its groups within
-        `max_split_size` and `max_small_splits_grouped`. No group is empty.
+        A key gets more groups than wanted if its groups would otherwise exceed `max_split_size` or
+        `max_small_splits_grouped`. No group is empty.
 
         Args:
-            count: How many groups each key should have, at most one for each of its splits.
+            count: Number of groups wanted for each key, at most one for each of its splits.
             policy: The limits.
 
         Complexity: O(n log n) time, O(n) memory; no step per split in Python.
@@ -63,11 +63,11 @@ class Items:
         return _in_key_order(group, self.keys)
 
     def _spread(self, count: Ints, policy: Policy, used: int) -> tuple[Ints, int]:
-        """Return numbers from `used` on, and the first that is free behind them."""
+        """Return numbers from `used` on, and the first number after them that is free."""
         items, rows = self, np.arange(len(self.length))
         group = np.empty(len(rows), np.int64)
         dealt = items.length > policy.max_split_size // DEALT_PART
-        # It ends: splits dealt to as many groups leave none empty and none over a limit.
+        # This terminates: with one group per split, no group is empty or over a limit.
         while len(rows):
             spread = items._once(count, dealt)
             group[rows] = used + spread
@@ -99,8 +99,8 @@ class Items:
     def _deal(self, rows: Ints, group: Ints, levels: _Levels) -> None:
         """Give each split, largest first, to the group of its key that holds least.
 
-        A round gives one split each to all groups that are within one split of the lowest,
-        so there are about as many rounds as large splits fit into a group.
+        Each round gives one split to every group that is within one split of the lowest, so
+        there are about as many rounds as large splits that fit into a group.
         """
         key = run_numbers(self.keys)[rows]
         order = np.lexsort((-self.work[rows], key))
@@ -120,12 +120,12 @@ class Items:
             at = at + taken
 
     def _pour(self, rows: Ints, group: Ints, levels: _Levels) -> None:
-        """Spread splits of similar size so that the groups of each key level out."""
+        """Spread splits of similar size so that the groups of each key become level."""
         key = run_numbers(self.keys)[rows]
         work = self.work[rows].astype(np.float64)
         poured = np.bincount(key, work, len(levels.begin)).astype(np.float64)
         room = levels.room(poured)
-        # All keys lie on one line: a key's splits are as long as its groups' room.
+        # All keys are laid out on one line: a key's splits are as long as its groups' room.
         found = np.searchsorted(np.cumsum(room), np.cumsum(work) - work / 2, side="right")
         group[rows] = np.clip(found, levels.begin[key], levels.end[key] - 1)
         levels.add(group[rows], work)
@@ -140,14 +140,14 @@ class Items:
         return np.logical_or.reduceat(over, begin), np.logical_or.reduceat(members == 0, begin)
 
     def _only(self, keys: Bools) -> tuple[Ints, Items]:
-        """Return the rows of some keys, and those rows as items of their own."""
+        """Return the rows of the given keys, and those rows as separate items."""
         rows = np.flatnonzero(keys[run_numbers(self.keys)])
         offsets = np.concatenate(([0], np.cumsum(np.diff(self.keys)[keys])))
         return rows, Items(self.length[rows], self.work[rows], offsets)
 
 
 def _in_key_order(group: Ints, keys: Ints) -> Ints:
-    """Number groups anew, in the order of their keys and without gaps."""
+    """Renumber groups in the order of their keys, without gaps."""
     key_of = np.full(int(group.max()) + 1, len(keys), np.int64)
     key_of[group] = run_numbers(keys)
     number = np.empty(len(key_of), np.int64)
@@ -157,7 +157,7 @@ def _in_key_order(group: Ints, keys: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """How much work the groups of each key hold so far; groups of a key lie side by side."""
+    """How much work the groups of each key hold so far; groups of a key are adjacent."""
 
     held: Floats
     key: Ints
@@ -174,12 +174,12 @@ class _Levels:
         self.held[:] += np.bincount(group, work, len(self.held))
 
     def room(self, poured: Floats) -> Floats:
-        """Return how much each group takes when `poured[key]` levels out over a key's groups."""
+        """Return how much each group takes when `poured[key]` is levelled over a key's groups."""
         held = self.held[np.lexsort((self.held, self.key))]
         rank = np.arange(len(held)) - self.begin[self.key] + 1
         total = np.cumsum(held)
         below = total - (total - held)[self.begin][self.key]
-        # The water stands at this height if it reaches just this group and the lower ones.
+        # The water level if it reaches exactly this group and the lower ones.
         height = (below + poured[self.key]) / rank
         wet = np.maximum(np.add.reduceat((held < height).astype(np.int64), self.begin), 1)
         return np.maximum(height[self.begin + wet - 1][self.key] - self.held, 0.0)

@@ -1,4 +1,4 @@
-"""Make groups of splits whose keys are given, and finish the last wave of tasks."""
+"""Make groups of splits that have keys, and even out the last wave of tasks."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def group_by_key(
 
     Args:
         length: Bytes of each split, under `max_split_size`.
-        work: What reading it costs.
-        keys: Where runs of equal keys begin, and m at the end.
-        share: The most work of a group; None makes one last wave of everything.
-        alone: The work of each group that there is besides.
+        work: Cost of reading each split.
+        keys: Starts of the runs of equal keys, followed by m.
+        share: Most work of a group; None makes one last wave of all splits.
+        alone: Work of each group that exists besides these.
         policy: The limits.
     """
     if share is None:
         size = np.diff(keys)
         fewest = policy.fewest_groups(np.add.reduceat(length, keys[:-1]), size)
-        # A single split may be over a limit.
+        # A single split may exceed a limit.
         fewest = np.minimum(fewest, size)
         missing = -(int(fewest.sum()) + len(alone)) % policy.parallelism
         return _spread(length, work, keys, fewest, missing, policy)
     number = fill_groups(length, work, keys, share, policy)
-    # Of a last wave that is full already, the groups may still be made equal.
+    # A last wave that is already full is included: its groups may still be made equal.
     over = (int(number.max()) + len(alone)) % policy.parallelism + 1
     divided = _divide_last(number, over, length, work, keys, policy)
-    # Where what is left over is little, more tasks cost more than they save.
+    # When little is left over, more tasks cost more than they save.
     better = _slowest(divided, work, alone, policy) < _slowest(number, work, alone, policy)
     return divided if better else number
 
@@ -43,7 +43,7 @@ def group_by_key(
 def _divide_last(
     number: Ints, over: int, length: Ints, work: Ints, keys: Ints, policy: Policy
 ) -> Ints:
-    """Divide the last `over` groups into `parallelism`; as the newest paths they change most."""
+    """Divide the last `over` groups, whose new paths change most anyway, into `parallelism`."""
     first = max(int(number.max()) + 1 - over, 0)
     rows = np.flatnonzero(number >= first)
     runs = run_offsets(run_numbers(keys)[rows])
@@ -63,24 +63,24 @@ def _slowest(number: Ints, work: Ints, alone: Ints, policy: Policy) -> int:
 
 
 def _spread(length: Ints, work: Ints, keys: Ints, count: Ints, more: int, policy: Policy) -> Ints:
-    """Spread splits of each key over its groups and, of all keys, so many more."""
+    """Spread the splits of each key over its groups, after adding `more` groups in all."""
     items = Items(length, work, keys)
     wanted = _divide(np.add.reduceat(work, keys[:-1]), count, np.diff(keys), more)
     return items.spread(wanted, policy)
 
 
 def _divide(work: Ints, count: Ints, size: Ints, more: int) -> Ints:
-    """Give `more` groups to keys, each time where the most work falls on one group.
+    """Give `more` groups to keys, each to the key with the most work per group.
 
     Args:
         work: Work of each key.
-        count: Groups that it has.
-        size: Splits that it has.
-        more: How many groups to give, as far as there are splits for them.
+        count: Groups of each key.
+        size: Splits of each key.
+        more: Number of groups to add, limited by the number of splits.
     """
     budget = min(int(count.sum()) + more, int(size.sum()))
     low, high = 0.0, float((work / count).max())
-    # The least share that the budget suffices for, by bisection to one part in 2**40.
+    # Bisect for the least share that the budget allows, to one part in 2**40.
     for _ in range(40):
         middle = (low + high) / 2
         wanted = np.clip(np.ceil(work / max(middle, 1e-300)), count, size)

@@ -1,1 +1,1 @@
-"""Which files a filter can match: three-valued logic on what is known of their columns."""
+"""Which files a filter can match: three-valued logic on what is known about their columns."""

@@ -1,9 +1,9 @@
-"""Bloom filters of the values of a column in one file: may it hold a value at all?
+"""Bloom filters of the values of one column in a file: may the file hold a given value?
 
-They are Parquet's split-block Bloom filters: 256-bit blocks of eight words, one bit set in
-each word of one block for each value, after "Cache-, Hash- and Space-Efficient Bloom Filters"
-(Putze, Sanders, Singler) and the Parquet format's `BloomFilter.md`. Values that compare equal
-hash equal, whatever type a file has for them: a file's int32 is found as the table's decimal.
+They are Parquet's split-block Bloom filters: 256-bit blocks of eight words, where each value sets
+one bit in each word of one block, after "Cache-, Hash- and Space-Efficient Bloom Filters" (Putze,
+Sanders, Singler) and the Parquet format's `BloomFilter.md`. Values that compare equal have equal
+hashes, whatever type the file stores them as: an int32 in a file matches the table's decimal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BITS_PER_VALUE = 9.682
 _BLOCK_BYTES = 32
 _BLOCK_BITS = 8 * _BLOCK_BYTES
 MAX_VALUES = int(8 * MAX_FILTER_BYTES / _BITS_PER_VALUE)
-# Among more values than this, at 1 % each, a filter most likely finds one that is not there.
+# With more literals than this, at 1 % false positives each, a filter rarely rules out a file.
 _MAX_PROBES = 64
 
 _SALT = np.array(
@@ -66,10 +66,10 @@ def can_filter(type_: pa.DataType) -> bool:
 
 
 def bloom_filter(values: pa.Array | pa.ChunkedArray) -> bytes:
-    """Return the Bloom filter of a column's values; empty where they are too many for one.
+    """Return the Bloom filter of a column's values; empty if there are too many values for one.
 
     Args:
-        values: Of a type that `can_filter` allows; nulls do not count.
+        values: Of a type that `can_filter` allows; nulls are ignored.
     """
     distinct = values.unique().drop_null()
     if len(distinct) > 2 * MAX_VALUES:
@@ -87,7 +87,7 @@ class BloomColumn:
     """The Bloom filters of one column in n files.
 
     Args:
-        filters: n filters as `bloom_filter` makes them; null is not known.
+        filters: n filters, as returned by `bloom_filter`; null means unknown.
         type_: The type of the table's column.
     """
 
@@ -100,8 +100,8 @@ class BloomColumn:
 
         Args:
             literals: At least one, of the column's kind.
-            first: n positions.
-            last: n positions; where it is `first`, the answer is False.
+            first: n positions in `literals`.
+            last: n positions in `literals`; where it equals `first`, the answer is False.
         """
         hashes = _hashes(pa.array(literals, _literal_type(self._type)))
         found = last - first > _MAX_PROBES
@@ -121,10 +121,10 @@ class BloomColumn:
 
 
 class _Filters:
-    """Filters that lie in one buffer, end to end.
+    """Filters that are stored in one buffer, end to end.
 
     Attributes:
-        known: Where there is a filter.
+        known: Whether there is a filter at each position.
     """
 
     def __init__(self, filters: pa.LargeBinaryArray) -> None:
@@ -139,27 +139,27 @@ class _Filters:
         self.known = np.asarray(valid & (self._count > 0), np.bool_)
 
     def hold(self, rows: Ints, hashes: Hashes) -> Bools:
-        """Tell whether the filters at `rows`, all known, may hold one hash each (or the one)."""
+        """Tell whether the filters at `rows`, all known, may hold one hash each, or one for all."""
         bits = _bits(hashes)
         blocks = self._blocks[self._first[rows] + _blocks(hashes, self._count[rows])]
         return np.asarray(((blocks & bits) == bits).all(axis=1))
 
 
 def _blocks(hashes: Hashes, counts: Ints) -> Ints:
-    """Return the block that each hash belongs to, of `counts` blocks."""
+    """Return the block, out of `counts` blocks, that each hash belongs to."""
     high = hashes >> np.uint64(32)
     return np.asarray((high * counts.astype(np.uint64)) >> np.uint64(32), np.int64)
 
 
 def _bits(hashes: Hashes) -> npt.NDArray[np.uint32]:
-    """Return for each hash its bit in each of a block's words."""
+    """Return the bit of each hash in each word of a block."""
     low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     shifts = (low[:, None] * _SALT) >> np.uint32(27)
     return np.asarray(np.uint32(1) << shifts, np.uint32)
 
 
 def _hashes(values: pa.Array) -> Hashes:
-    """Return the hashes of values; two for a time between microseconds, as it may be read as."""
+    """Return the hashes of values; a nanosecond time gets two, as it may be rounded up or down."""
     return np.array([xxhash.xxh64_intdigest(key) for key in _keys(values)], np.uint64)
 
 
@@ -194,7 +194,7 @@ def _words(values: pa.Array) -> npt.NDArray[np.generic]:
 
 
 def _float_words(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
-    """Return a whole number's bits as an integer, else a double's; there is one NaN."""
+    """Return the bits of whole numbers as integers, of others as doubles; all NaN are equal."""
     words = np.where(np.isnan(values), np.nan, values).view(np.uint64)
     whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
     words[whole] = values[whole].astype(np.int64).view(np.uint64)
@@ -208,7 +208,7 @@ def _decimal_key(value: Decimal) -> bytes:
 
 
 def _literal_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type that holds every literal that columns of a type are compared with."""
+    """Return the type that holds every literal that is compared with columns of a type."""
     if pt.is_floating(type_):
         return pa.float64()
     if pt.is_timestamp(type_):

@@ -1,7 +1,7 @@
-"""What an inventory knows of the values of one column in each file.
+"""What an inventory knows about the values of one column in each file.
 
-Keys are values in a form that compares fast: NumPy numbers, and Arrow where there is no
-number for it (strings by their bytes, decimals).
+Keys are values in a form that compares fast: NumPy numbers, or Arrow arrays where no number
+represents the value (strings, compared by their bytes, and decimals).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Keys:
     """The keys of n values of one type.
 
     Attributes:
-        values: n keys; what stands at a position that is not known has no meaning.
+        values: n keys; the key at an unknown position has no meaning.
         known: Whether there is a value at each position.
-        type: The type that the values had before they became keys.
+        type: The type of the values before they became keys.
     """
 
     values: Any
@@ -69,7 +69,7 @@ class Keys:
 
     @property
     def are_integers(self) -> bool:
-        """Whether keys are numbers without others between two neighbours."""
+        """Whether keys are discrete: no value lies between two neighbouring integers."""
         return isinstance(self.values, np.ndarray) and self.values.dtype.kind in "iu"
 
     def less(self, literal: Scalar) -> Bools:
@@ -85,7 +85,7 @@ class Keys:
         return mask(pc.less_equal(self.values, self._arrow([literal])[0]))
 
     def less_bytes(self, literal: bytes) -> Bools:
-        """Tell where `key < literal`, of keys that are text."""
+        """Tell where `key < literal`, for keys that are text."""
         return mask(pc.less(self.values, pa.scalar(literal, pa.large_binary())))
 
     def equal(self, other: Keys) -> Bools:
@@ -95,8 +95,8 @@ class Keys:
         return mask(pc.equal(self.values, other.values))
 
     def distance(self, other: Keys) -> npt.NDArray[np.uint64]:
-        """Return `other - self`, of integer keys where `other` is not less."""
-        # Unsigned arithmetic wraps round, so the difference is right even past int64.
+        """Return `other - self`, for integer keys where `other` is not less."""
+        # Unsigned arithmetic wraps around, so the difference is right even beyond int64.
         here, there = (
             keys.values.astype(
                 np.uint64 if keys.values.dtype.kind == "u" else np.int64, copy=False
@@ -112,8 +112,8 @@ class Keys:
 
         Args:
             literals: Distinct, ascending.
-            or_equal: Whether a literal counts that is equal to the key.
-            repetitive: Whether few keys are distinct; it only saves time.
+            or_equal: Whether to count a literal that equals the key.
+            repetitive: Whether there are few distinct keys; this only affects speed.
         """
         if isinstance(self.values, np.ndarray):
             numbers = np.array([self._key(literal) for literal in literals], self.values.dtype)
@@ -145,18 +145,18 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of one column in n files.
+    """What is known about one column in n files.
 
-    A file's values lie in `lower..upper`, but for NaN, which `nan` speaks of.
+    A file's values lie in `lower..upper`, except NaN, which `nan` covers.
 
     Attributes:
-        lower: Least values; not known is no bound.
-        upper: Greatest values; not known is no bound.
+        lower: Least values; an unknown one is no bound.
+        upper: Greatest values; an unknown one is no bound.
         value: Whether the file may hold a value that is neither null nor NaN.
         nan: Whether it may hold NaN.
         null: Whether it may hold null.
-        exact: Whether `lower` and `upper` are one value, that of every row.
-        bloom: Bloom filters of the values; None where there are none, or nobody asked.
+        exact: Whether `lower` and `upper` are the same value, which every row has.
+        bloom: Bloom filters of the values; None if there are none, or they were not requested.
     """
 
     lower: Keys
@@ -172,10 +172,10 @@ class Inventory:
     """The columns of some of an inventory's files.
 
     Args:
-        files: As `columns.inventory_schema` says.
+        files: With the schema of `columns.inventory_schema`.
         rows: Which files, or None for all of them.
-        evidence: What to look at: partition values alone, or statistics as well, or Bloom
-            filters besides.
+        evidence: What to use: partition values only, statistics as well, or Bloom filters as
+            well.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Inventory:
         self.file_count = len(files) if rows is None else int(np.count_nonzero(rows))
 
     def bounds(self, column: str) -> Bounds | None:
-        """Return what is known of a column; None is nothing at all."""
+        """Return what is known about a column; None if nothing is known."""
         if column not in self._known:
             self._known[column] = self._read(column)
         return self._known[column]
@@ -240,7 +240,7 @@ class Inventory:
     def _column(self, name: str, *path: int) -> pa.ChunkedArray:
         column = self._files[name]
         if path:
-            # All at once, as each by itself takes as long.
+            # Flatten all parts at once: one part alone takes as long.
             if name not in self._parts:
                 self._parts[name] = column.flatten()
             column = self._parts[name][path[0]]
@@ -250,8 +250,8 @@ class Inventory:
 
 
 def _count_less(keys: pa.Array, literals: pa.Array, or_equal: bool) -> Ints:
-    # One sort of keys and literals together costs about as much as a search for each key, and
-    # copies no literal. It is stable: where equal ones fall depends on which stand first.
+    # Sorting keys and literals together costs about as much as a search for each key, and copies no
+    # literal. The sort is stable: whether equal keys or literals come first decides `or_equal`.
     if or_equal:
         order = pc.array_sort_indices(pa.concat_arrays([literals, keys])).to_numpy()
         is_literal = order < len(literals)
@@ -279,6 +279,6 @@ def _micros(values: Ints, unit: str, round_up: bool) -> Ints:
     if unit == "ns":
         return -(-values // 1_000) if round_up else values // 1_000
     factor = _MICROS_PER_UNIT[unit]
-    # What lies outside int64 lies outside every literal's years too, on the same side.
+    # Times outside int64 are outside every literal's years too, on the same side.
     limit = np.iinfo(np.int64).max // factor
     return np.clip(values, -limit, limit) * factor

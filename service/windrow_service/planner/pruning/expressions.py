@@ -1,12 +1,12 @@
 """Filters as the planner sees them: a small tree of typed nodes over columns.
 
-Literals are already of the column's own kind: `filters.bind` made them so.
+Literals already have the column's own type: `filters.bind` converted them.
 
 | column | literal |
 |---|---|
 | boolean | bool |
 | integers | int, within the type's range |
-| float, double | float; a float column is compared as double; NaN equals NaN and is the greatest |
+| float, double | float; a float column is compared as double; NaN equals NaN and is greater than any other value |
 | decimal | Decimal, exactly representable in the column's type |
 | string | str, compared by its UTF-8 bytes |
 | binary | bytes |
@@ -29,7 +29,7 @@ Operator: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`column op value`; NULL for a null on either side."""
+    """`column op value`; NULL if either side is null."""
 
     op: Operator
     column: str
@@ -42,7 +42,7 @@ class In:
 
     Attributes:
         values: At least one, distinct, ascending; NaN is last.
-        has_null: Whether NULL is in the list, too.
+        has_null: Whether the list also contains NULL.
     """
 
     column: str
@@ -52,7 +52,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """`column IS NULL`; never NULL itself."""
+    """`column IS NULL`; this is never NULL itself."""
 
     column: str
 
@@ -90,20 +90,20 @@ Expression: TypeAlias = Comparison | In | IsNull | StartsWith | Not | And | Or
 
 
 def never(column: str) -> Expression:
-    """Return what is FALSE for every value of a column, and NULL for null.
+    """Return an expression that is FALSE for every value of a column, and NULL for null.
 
-    It is what `x = 1.5` says of an integer column.
+    For example, this is what `x = 1.5` means for an integer column.
     """
     return And((IsNull(column), Comparison("eq", column, None)))
 
 
 def always(column: str) -> Expression:
-    """Return what is TRUE for every value of a column, and NULL for null."""
+    """Return an expression that is TRUE for every value of a column, and NULL for null."""
     return Not(never(column))
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """Return the expressions that must all be TRUE for `expression` to be, in their order."""
+    """Return the expressions that must all be TRUE for `expression` to be TRUE, in order."""
     found = []
     waiting = [expression]
     while waiting:
@@ -116,7 +116,7 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 
 
 def all_of(expressions: Iterable[Expression]) -> Expression | None:
-    """Join expressions by AND; None when there is none. The reverse of `conjuncts`."""
+    """Join expressions by AND; None if there are none. The reverse of `conjuncts`."""
     joined = tuple(part for expression in expressions for part in conjuncts(expression))
     if len(joined) < 2:
         return joined[0] if joined else None
@@ -124,7 +124,7 @@ def all_of(expressions: Iterable[Expression]) -> Expression | None:
 
 
 def columns_of(expression: Expression) -> tuple[str, ...]:
-    """Return the columns that an expression reads, each once, in order of appearance."""
+    """Return the columns that an expression uses, each once, in order of appearance."""
     found: dict[str, None] = {}
     waiting = [expression]
     while waiting:
@@ -139,7 +139,7 @@ def columns_of(expression: Expression) -> tuple[str, ...]:
 
 
 def asks_for_values(expression: Expression) -> bool:
-    """Tell whether some condition asks for values one by one, as a Bloom filter can answer."""
+    """Tell whether some condition compares with single values, which a Bloom filter can answer."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()

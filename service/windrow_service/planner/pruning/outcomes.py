@@ -1,8 +1,8 @@
-"""What a filter may be for the rows of a file, or of many: SQL's three-valued logic on bounds.
+"""What a filter may be for the rows of one or many files: SQL's three-valued logic on bounds.
 
 For each node of a filter and each file, three flags say whether the node may be TRUE, may
-be FALSE and may be NULL for some row. They err on one side only: a flag may be set in vain,
-and is never missing.
+be FALSE and may be NULL for some row. They err on the safe side only: a flag may be set
+unnecessarily, but a needed flag is never missing.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from windrow_service.planner.pruning.expressions import (
 
 
 class Facts(Protocol):
-    """What is known of the columns of n files, or of n sets of files."""
+    """What is known about the columns of n files, or of n sets of files."""
 
     @property
     def file_count(self) -> int:
-        """How many there are."""
+        """Number of files, or of sets of files."""
 
     def bounds(self, column: str) -> Bounds | None:
-        """Return what is known of a column; None is nothing at all."""
+        """Return what is known about a column; None if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """For each file, what an expression may be for some row of it."""
+    """For each file, what an expression may be for some row of the file."""
 
     true: Bools
     false: Bools
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def outcome(expression: Expression, facts: Facts) -> Outcome:
-    """Say what an expression may be for some row of each file."""
+    """Return what an expression may be for some row of each file."""
     if isinstance(expression, And):
         return _junction(expression.args, facts)
     if isinstance(expression, Or):
@@ -72,7 +72,7 @@ def _not(one: Outcome) -> Outcome:
 
 
 def _junction(args: Sequence[Expression], facts: Facts, *, negated: bool = False) -> Outcome:
-    """Join by AND, the arguments negated first if asked: OR is that, negated again."""
+    """Join by AND, negating the arguments first if asked: OR is the negation of that."""
     true = np.ones(facts.file_count, np.bool_)
     not_false = true.copy()
     false = np.zeros(facts.file_count, np.bool_)
@@ -106,7 +106,7 @@ def _compare(leaf: Comparison, bounds: Bounds) -> Outcome:
         return Outcome(no, no, bounds.null | bounds.value | bounds.nan)
     above, equal, below = _ORDERS[leaf.op]
     if literal != literal:
-        # Each value is below NaN, and NaN is equal to it.
+        # Every other value is less than NaN, and NaN equals itself.
         true = bounds.value & below | bounds.nan & equal
         false = bounds.value & (not below) | bounds.nan & (not equal)
         return Outcome(true, false, bounds.null)
@@ -133,7 +133,7 @@ def _compare(leaf: Comparison, bounds: Bounds) -> Outcome:
     return Outcome(true, false, bounds.null)
 
 
-# For each operator: whether it holds for a value above the literal, equal to it, below it.
+# For each operator: whether it holds for a value above, equal to, and below the literal.
 _ORDERS = {
     "eq": (False, True, False),
     "ne": (True, False, True),
@@ -149,7 +149,7 @@ def _in(leaf: In, bounds: Bounds) -> Outcome:
     has_nan = len(numbers) < len(leaf.values)
     if numbers:
         lower, upper = bounds.lower, bounds.upper
-        # A partition column has few distinct values.
+        # A partition column (exact bounds) has few distinct values.
         before = lower.count_less(numbers, or_equal=False, repetitive=bounds.exact)
         until = upper.count_less(numbers, or_equal=True, repetitive=bounds.exact)
         before = np.where(lower.known, before, 0)
@@ -159,7 +159,7 @@ def _in(leaf: In, bounds: Bounds) -> Outcome:
             true &= bounds.bloom.may_hold(numbers, before, np.where(true, until, before))
         known = lower.known & upper.known
         if lower.are_integers:
-            # As many literals as there are integers within the bounds: each is in the list.
+            # The list has as many literals as the bounds hold integers: it has them all.
             covered = (until > before) & (
                 lower.distance(upper) == np.maximum(until - before - 1, 0).astype(np.uint64)
             )
@@ -181,7 +181,7 @@ def _starts_with(leaf: StartsWith, bounds: Bounds) -> Outcome:
     prefix = leaf.prefix.encode()
     if not prefix:
         return Outcome(bounds.value, np.zeros(len(bounds.value), np.bool_), bounds.null)
-    # The least text above all that begin so. UTF-8 has no byte 0xFF, so one more always fits.
+    # The least text above all texts with this prefix. UTF-8 has no byte 0xFF, so +1 always fits.
     end = prefix[:-1] + bytes([prefix[-1] + 1])
     lower, upper = bounds.lower, bounds.upper
     starts_low = lower.known & ~lower.less_bytes(prefix)

@@ -1,7 +1,7 @@
-"""Prune files that hold no row a filter wants, and say what is left for the reader.
+"""Prune files that hold no row a filter wants, and say what is left for the reader to check.
 
-The cheapest evidence comes first: partition values, then statistics, then Bloom filters;
-each looks only at the files that the one before has left. A limit comes last.
+The cheapest evidence is used first: partition values, then statistics, then Bloom filters;
+each step looks only at the files that the one before has left. A limit is applied last.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from windrow_service.planner.pruning.outcomes import outcome
 
 Step: TypeAlias = Literal["manifest", "partition", "statistics", "bloom", "limit"]
 
-# One bit of a word for each conjunct.
+# One bit of a 64-bit word for each conjunct.
 _MAX_CONJUNCTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What one step has ruled out: files, and their bytes."""
+    """The files that one step has ruled out, and their bytes."""
 
     files: int
     size_bytes: int
@@ -47,11 +47,11 @@ class Pruning:
     """Which of n files may hold a row that the filter wants.
 
     Attributes:
-        survives: Files that may; and that a limit, if there is one, cannot do without.
+        survives: Files that may, reduced to those that are enough for a limit.
         conjuncts: At most 64 expressions; the filter is TRUE where all of them are.
-        open: For each file, bit i is set unless conjunct i is certain: TRUE for each row of
-            the file. Without meaning for files that do not survive.
-        pruned: By step, what it has ruled out of what the steps before have left.
+        open: For each file, bit i is set unless conjunct i is certain, that is, TRUE for each row
+            of the file. It has no meaning for files that do not survive.
+        pruned: By step, what it has ruled out of the files that the steps before left.
     """
 
     survives: Bools
@@ -70,11 +70,11 @@ def prune(
     """Tell which files may hold a row for which `expression` is TRUE.
 
     Args:
-        files: n files, as `columns.inventory_schema` says, in any order.
+        files: n files, with the schema of `columns.inventory_schema`, in any order.
         expression: The filter; None keeps every file.
-        limit: How many rows are enough. Once the files of which every row matches hold that
-            many, only the first such files are kept, in the order of `files`.
-        by_manifest: What was ruled out before, with whole manifests; it is not in `files`.
+        limit: How many rows are enough. If files whose every row matches hold that many rows,
+            only the first such files are kept, in the order of `files`.
+        by_manifest: What was ruled out earlier as whole manifests; it is not in `files`.
 
     Complexity: O(n) for each node of the filter, O(n log n) for an IN; O(n) memory.
     """
@@ -108,7 +108,7 @@ def prune(
 def residuals(
     pruning: Pruning, file: Ints, offsets: Ints
 ) -> tuple[Ints, Sequence[Expression | None]]:
-    """State what the reader of each group must still apply.
+    """Return the filter that the reader of each group must still apply.
 
     Args:
         pruning: What `prune` returned.
@@ -116,8 +116,8 @@ def residuals(
         offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`, at least one.
 
     Returns:
-        For each group a position in the list that follows, and the list of distinct
-        residual filters; None is nothing left to apply.
+        For each group a position in the following list, and the list of distinct residual
+        filters; None means that nothing is left to apply.
     """
     if len(offsets) < 2:
         return np.empty(0, np.int64), ()
@@ -133,7 +133,7 @@ def residuals(
 def _steps(
     files: pa.Table, parts: Sequence[Expression]
 ) -> Iterator[tuple[Literal["partition", "statistics", "bloom"], list[tuple[int, Expression]]]]:
-    """Yield each kind of evidence with the conjuncts that it may say more of than the last."""
+    """Yield each kind of evidence, with the conjuncts about which it may add something."""
     columns = [set(columns_of(part)) for part in parts]
     partition = set(files.schema.field("partition").type.names)
     bloom = set(bloom_columns(files.schema))
@@ -145,7 +145,7 @@ def _steps(
 
 def _enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Bools:
     """Return the first certain files that hold `limit` rows; `survives` if there are too few."""
-    # A delete file takes away nobody knows how many rows.
+    # The number of rows that a delete file removes is unknown.
     certain &= files["delete_count"].to_numpy() == 0
     rows = np.where(certain, np.minimum(files["row_count"].to_numpy(), limit), 0)
     held = np.cumsum(rows)

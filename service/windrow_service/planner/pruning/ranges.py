@@ -1,9 +1,9 @@
-"""What is known of the columns of a whole manifest, so that many need not be read at all.
+"""What is known about the columns of a whole manifest, so that many need not be read at all.
 
-One row per manifest: `file_count`, `size_bytes`, and `columns`, a struct of one
-struct<min, max, value, nan, null> per column of the table that has an order. `min` and `max`
-are null where they are not known; the flags tell whether any row may hold a value that is
-neither null nor NaN, NaN, or null.
+One row per manifest: `file_count`, `size_bytes`, and `columns`, a struct with one
+struct<min, max, value, nan, null> for each column of the table whose type is ordered. `min` and
+`max` are null if unknown; the flags tell whether any row may hold a value that is neither null nor
+NaN, NaN, or null.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def range_of(files: pa.Table, check: Callable[[], None] = lambda: None) -> pa.Ta
     """Return the range of one manifest, as one row.
 
     Args:
-        files: Its n files, as `columns.inventory_schema` says.
+        files: The manifest's n files, with the schema of `columns.inventory_schema`.
         check: Called between columns; raises to stop.
     """
     inventory = Inventory(files, evidence="statistics")
     fields, values = [], []
     partition, stats = files["partition"], files["stats"]
-    # All at once, as each by itself takes as long.
+    # Flatten all parts at once: one part alone takes as long.
     sources = [
         *(
             (field, [part, part])
@@ -63,7 +63,7 @@ def range_of(files: pa.Table, check: Callable[[], None] = lambda: None) -> pa.Ta
 
 
 def join_ranges(rows: Sequence[pa.Table]) -> pa.Table:
-    """Put the ranges of a table's manifests, one row each, into one table."""
+    """Join the ranges of a table's manifests, one row each, into one table."""
     nothing = pa.table([pa.array([], pa.int64())] * 2, names=["file_count", "size_bytes"])
     return pa.concat_tables(rows).combine_chunks() if rows else nothing
 
@@ -72,11 +72,11 @@ def prune_manifests(ranges: pa.Table, expression: Expression | None) -> tuple[Bo
     """Tell which manifests may hold a row for which `expression` is TRUE.
 
     Args:
-        ranges: One row for each of n manifests; all of one table.
+        ranges: One row for each of n manifests of one table.
         expression: The filter; None keeps every manifest.
 
     Returns:
-        n flags, and what is pruned with the manifests that may not.
+        n flags, and the totals of the manifests that are ruled out.
     """
     kept = np.ones(len(ranges), np.bool_)
     if expression is not None and len(ranges):
@@ -86,7 +86,7 @@ def prune_manifests(ranges: pa.Table, expression: Expression | None) -> tuple[Bo
 
 
 class _Ranges:
-    """`Facts` of manifests."""
+    """The `Facts` of manifests."""
 
     def __init__(self, ranges: pa.Table) -> None:
         self._columns = ranges["columns"]
@@ -97,15 +97,15 @@ class _Ranges:
         at = self._columns.type.get_field_index(column)
         if at < 0:
             return None
-        # By position: a name may hold what a path of names would take for a path.
+        # By position, because pyarrow could interpret a name as a path of names.
         lower, upper, *flags = pc.struct_field(self._columns, [at]).flatten()
         value, nan, null = (mask(flag) for flag in flags)
         return Bounds(Keys.of(lower), Keys.of(upper, round_up=True), value, nan, null, exact=False)
 
 
 def _end(ends: pa.ChunkedArray, known: Bools, value: Bools, which: str) -> pa.Array:
-    """Return the least or greatest bound of the files that hold a value; null if one lacks it."""
+    """Return the least or greatest bound of the files with values; null if one of them lacks it."""
     if not value.any() or (value & ~known).any():
         return pa.nulls(1, ends.type)
-    # Not as a Python value, which not every time can be.
+    # Stay in Arrow: not every timestamp can become a Python value.
     return pa.repeat(pc.min_max(ends.filter(pa.array(value)))[which], 1)

@@ -1,1 +1,1 @@
-"""What a table's files tell of the writes that made them, and what is worth compacting."""
+"""What a table's files reveal about the writes that made them, and which are worth compacting."""

@@ -1,10 +1,10 @@
-"""Which partitions are worth compacting: those whose small files cost reads more than they must.
+"""Which partitions are worth compacting: those whose small files make reads needlessly expensive.
 
-Only small files are rewritten, those under half of the target. With three quarters, as Iceberg has
-it, there is no end where what was written falls a little short of that again
-(apache/iceberg#6669). The files that an exact write plan makes of a key are 0.62 targets on average
-or more, unless it is a single file, and a single file cannot become fewer: so a second run has
-nothing to do. Files over the target stay, as plans cut them.
+Only files under half of the target are rewritten. With three quarters, as in Iceberg, compaction
+never ends if the new files again fall slightly short of that (apache/iceberg#6669). The files that
+an exact write plan makes of a key have 0.62 targets or more on average, unless there is only one,
+and a single file cannot become fewer: so a second run has nothing to do. Files over the target
+stay, because plans cut them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from windrow_service.planner.writes.exact import files_per_key
 from windrow_service.planner.writes.keys import SMALL, Floats, Keys
 from windrow_service.planner.writes.row_sizes import row_sizes
 
-# Why a partition is left alone, or `chosen`; the first that holds.
+# Why a partition is left alone, or `chosen`; the first that applies counts.
 Verdict: TypeAlias = Literal[
     "deletes",
     "layout",
@@ -46,13 +46,13 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CHOSEN = VERDICTS.index("chosen")
 
 # How fast one core rewrites what it has read (shuffles, sorts, hashes, encodes, reads again), in
-# bytes of small files, and what each new file takes besides. Both are measured by
+# bytes of small files per second; and the extra time for each new file. Both are measured by
 # benchmarks/compaction_cost.py, on tables of five columns.
 REWRITE_BYTES_PER_SECOND = 12 * MIB
 NEW_FILE_SECONDS = 0.04
 
-# A value in the name of a folder, as Spark and Hive write it; what they would write in another
-# way comes to lie in another folder.
+# A value in the name of a folder, escaped as Spark and Hive do. If a folder's name is escaped
+# differently, rewritten rows would land in another folder.
 _VALUE = (
     r"""(?:[^\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]"""
     r"|%(?:0[1-9A-F]|1[0-9A-F]|2[2357AF]|3[ADF]|5[B-E]|7[BF]))+"
@@ -61,13 +61,13 @@ _VALUE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPolicy:
-    """What is worth it, and the bounds of one candidate.
+    """When compaction is worth it, and the bounds of one candidate.
 
     Attributes:
-        target_bytes: Of a file.
-        min_files: Small files, below which a partition is left alone.
-        min_small_ratio: Small files among all of its files, likewise.
-        worth_reads: Within so many reads the rewriting must pay.
+        target_bytes: Target size of a file.
+        min_files: A partition with fewer small files is left alone.
+        min_small_ratio: So is one where small files are a smaller part of all its files.
+        worth_reads: The rewrite must pay off within this many reads.
         max_bytes: Most bytes of one candidate, at least one target.
         max_files: Most files of one candidate.
     """
@@ -81,29 +81,29 @@ class CompactionPolicy:
 
     @property
     def small_bytes(self) -> int:
-        """A file under this is small."""
+        """Files smaller than this are small."""
         return int(np.ceil(self.target_bytes * SMALL))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Partitions, and buckets of them, as columns in the order of paths; large ones in pieces.
+    """Partitions, or buckets of them, as columns in path order; large ones are in pieces.
 
     Attributes:
-        folders: Of each the folder, relative to the table's location.
-        bucket: Or NO_BUCKET.
-        all_files: Files that lie there.
-        files: Small files that are to be rewritten.
-        size_bytes: Their bytes.
-        rows: Their rows.
-        becomes_bytes: What their rows are expected to take in fewer files.
-        becomes: Files that an exact write plan makes of them.
-        cost_seconds: Of one core, to rewrite them.
-        gain_seconds: Of one core, that each read of them saves from then on.
+        folders: Folder of each, relative to the table's location.
+        bucket: Bucket of each, or NO_BUCKET.
+        all_files: Number of files in the partition or bucket.
+        files: Number of small files to be rewritten.
+        size_bytes: Bytes of the small files.
+        rows: Rows of the small files.
+        becomes_bytes: Expected bytes of their rows in fewer files.
+        becomes: Number of files that an exact write plan makes of them.
+        cost_seconds: Time of one core to rewrite them.
+        gain_seconds: Time of one core that each later read of them saves.
         pays: Whether it would be chosen with any number of files.
         verdict: Positions in `VERDICTS`.
-        file_rows: Rows of the small files in the inventory, one candidate after the other.
-        offsets: Where those of each candidate begin, and the end.
+        file_rows: Rows of the small files in the inventory, one candidate after another.
+        offsets: Where the `file_rows` of each candidate begin, followed by their number.
     """
 
     folders: pa.StringArray
@@ -126,11 +126,11 @@ class Candidates:
 
     @property
     def chosen(self) -> Ints:
-        """Positions of those that are worth it."""
+        """Positions of the candidates that are worth compacting."""
         return np.flatnonzero(self.verdict == CHOSEN)
 
     def rows_of(self, at: Ints) -> Ints:
-        """Return the rows of the files of some candidates, one candidate after the other."""
+        """Return the file rows of the given candidates, one candidate after another."""
         counts = self.files[at]
         begins = np.repeat(self.offsets[at] - np.cumsum(counts) + counts, counts)
         return self.file_rows[begins + np.arange(len(begins))]
@@ -144,14 +144,14 @@ def find_candidates(
     is_bucketed: bool,
     policy: CompactionPolicy,
 ) -> Candidates:
-    """Judge every partition, and every bucket of it, that has one of some files.
+    """Judge every partition, and every bucket of it, that has files.
 
     Args:
-        files: n files, as `columns.inventory_schema` says.
+        files: n files, with the schema of `columns.inventory_schema`.
         partition: Names of the partition columns.
-        columns: That the files hold.
-        is_bucketed: Whether each file should be of a bucket.
-        policy: What is worth it.
+        columns: Number of columns in the files.
+        is_bucketed: Whether each file should belong to a bucket.
+        policy: When compaction is worth it.
 
     Complexity: O(n log n); O(n) memory.
     """
@@ -208,13 +208,13 @@ def find_candidates(
 def page_of(
     candidates: Candidates, offset: int, *, max_candidates: int, policy: CompactionPolicy
 ) -> Ints:
-    """Return the chosen candidates from number `offset` on that are one batch; at least one.
+    """Return a batch of chosen candidates, from number `offset` on; at least one.
 
     Args:
-        candidates: All of them.
-        offset: How many chosen ones come before.
-        max_candidates: Most of a batch.
-        policy: Bounds the bytes and files of a batch as of a candidate.
+        candidates: All candidates.
+        offset: Number of chosen candidates to skip.
+        max_candidates: Most candidates of a batch.
+        policy: Its bounds on bytes and files also apply to a batch.
     """
     rest = candidates.chosen[offset : offset + max_candidates]
     fits = (np.cumsum(candidates.size_bytes[rest]) <= policy.max_bytes) & (
@@ -224,17 +224,17 @@ def page_of(
 
 
 def _pieces(part: Ints, sizes: Ints, count: int, policy: CompactionPolicy) -> tuple[Ints, Ints]:
-    """Cut partitions that are more than one candidate may hold.
+    """Cut partitions that exceed the bounds of one candidate.
 
     Args:
-        part: Of small files, in the order of partitions.
-        sizes: Of the same files.
-        count: How many partitions there are.
+        part: Partition of each small file, ascending.
+        sizes: Bytes of the same files.
+        count: Number of partitions.
         policy: The bounds.
 
     Returns:
-        The partition of each piece, of which each has one or more, and where the files of
-        each piece begin, and their number.
+        The partition of each piece (every partition has one or more), and where the files of
+        each piece begin, followed by their number.
     """
     starts = np.searchsorted(part, np.arange(count + 1))
     total = np.concatenate(([0], np.cumsum(sizes)))
@@ -256,14 +256,14 @@ def _pieces(part: Ints, sizes: Ints, count: int, policy: CompactionPolicy) -> tu
 
 
 def _fits(folders: pa.StringArray, partition: Sequence[str]) -> Bools:
-    """Tell which folders are those that Spark writes the rows of a partition to."""
+    """Tell which folders have the names that Spark would give them when writing a partition."""
     pattern = "/".join(f"{re.escape(name)}={_VALUE}" for name in partition)
     matched = pc.match_substring_regex(folders, f"^{pattern}$")
     return np.asarray(matched.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _row_bytes(files: pa.Table, places: Places, columns: int) -> Floats:
-    """Return the bytes that a row of each place takes, as the plan of a write expects it."""
+    """Return the bytes that a row of each place takes, as estimated for write plans."""
     known = row_sizes(
         files["size_bytes"].to_numpy(),
         files["row_count"].to_numpy(),

@@ -1,4 +1,4 @@
-"""Whether a table has finer partitions than its bytes can fill."""
+"""Whether a table's partitions are finer than its bytes can fill."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.origins import ideal_files
 from windrow_service.planner.writes.keys import SMALL
 
-# With fewer partitions there is little to mend.
+# With fewer partitions there is little to gain.
 _FEW = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grain:
-    """Partitions that are too fine, and which would do.
+    """Partitions that are too fine, and a partitioning that would do.
 
     Attributes:
-        partitions: Folders that hold files.
-        small: Those of them that hold less than half of the target in all.
-        file_rows: Rows of the inventory that lie in those.
-        levels: How many of the partition columns, from the first on, are enough.
-        becomes: Files that an exact write plan would make of the table with those alone.
+        partitions: Number of folders that hold files.
+        small: How many of them hold less than half of the target in all.
+        file_rows: Rows of the inventory that are in those small folders.
+        levels: How many of the partition columns, counted from the first, would do.
+        becomes: Files that an exact write plan would make of the table with those columns.
     """
 
     partitions: int
@@ -36,13 +36,13 @@ class Grain:
 
 
 def find_grain(files: pa.Table, places: Places, levels: int, target_bytes: int) -> Grain | None:
-    """Tell whether most partitions cannot fill half a file; None if they can, or are few.
+    """Tell whether most partitions cannot fill half a file; None if they can, or if there are few.
 
     Args:
-        files: n files, as `columns.inventory_schema` says.
-        places: Where they lie.
-        levels: How many partition columns the table has.
-        target_bytes: Of a file.
+        files: n files, with the schema of `columns.inventory_schema`.
+        places: The places of the files.
+        levels: Number of partition columns of the table.
+        target_bytes: Target size of a file.
     """
     sizes: Ints = files["size_bytes"].to_numpy()
     rows: Ints = files["row_count"].to_numpy()
@@ -54,7 +54,7 @@ def find_grain(files: pa.Table, places: Places, levels: int, target_bytes: int) 
         return None
     names = pa.chunked_array([places.names])
     above = np.arange(len(names))
-    # Without any partition column the rest fits best, if no column fits.
+    # If no number of columns is coarse enough, none (0) comes closest.
     kept = levels
     while kept:
         kept -= 1

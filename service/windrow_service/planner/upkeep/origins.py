@@ -1,7 +1,7 @@
 """Which writes made the files of a table, and what went wrong with them.
 
-Spark names what one job writes `part-<task>-<job's UUID>…`, so that its files are known by their
-names, and so is the number of its tasks. Files with other names are told apart by time.
+Spark names the files of one job `part-<task>-<job's UUID>…`, so the names tell which files belong
+together and how many tasks the job had. Files with other names are separated by time.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from windrow_service.planner.splits import Bools, Ints
 from windrow_service.planner.writes.exact import files_per_key
 from windrow_service.planner.writes.keys import SMALL, Keys
 
-# What went wrong with a write; the first that holds, or `nothing`.
+# What went wrong with a write; the first that applies, or `nothing`.
 #
-# * `explosion`: each task wrote files into several partitions, and those share few rows.
-# * `many_tasks`: one file a task, and far more tasks than its bytes need.
+# * `explosion`: each task wrote files into several partitions, and each file has few rows.
+# * `many_tasks`: one file per task, and far more tasks than the bytes need.
 # * `one_file_per_key`: each partition has one file, whatever its size, and some are too large.
-# * `large_files`: files that are too large otherwise.
-# * `small_appends`: few bytes, into partitions that got as few from other writes.
+# * `large_files`: files that are too large for another reason.
+# * `small_appends`: few bytes, in partitions that other writes add equally little to.
 Trouble: TypeAlias = Literal[
     "explosion", "many_tasks", "one_file_per_key", "large_files", "small_appends", "nothing"
 ]
@@ -32,14 +32,13 @@ TROUBLES: tuple[Trouble, ...] = get_args(Trouble)
 NOTHING = TROUBLES.index("nothing")
 
 NO_TASKS = -1
-# A file above this is too large, in targets; as in the compaction of Iceberg.
+# Files above this many targets are too large; the value is that of Iceberg's compaction.
 LARGE = 1.8
-# A write makes too many files from so many times those that it should have made on, and so many
-# more.
+# Too many files: at least twice the ideal count, and at least four more.
 _TOO_MANY_TIMES, _TOO_MANY_MORE = 2, 4
-# So many small appends, and so many into each partition, are too many.
+# Too many small appends: at least five, and on average at least three into each partition.
 _APPENDS, _APPENDS_EACH = 5, 3
-# Files whose names tell nothing are of another write once nothing was written for so long.
+# Files with other names belong to another write after a pause of this length.
 _PAUSE_NS = 60 * 10**9
 _SPARK_NAME = (
     r"(?:^|/)part-(?P<task>[0-9]{1,9})-"
@@ -49,21 +48,21 @@ _SPARK_NAME = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """The w writes that made the files of an inventory, by time, as columns.
+    """The w writes that made the files of an inventory, as columns, ordered by time.
 
     Attributes:
-        job: The UUID of the Spark job; null where the names tell none.
-        first_ns: When its first file was finished, nanoseconds since 1970.
-        last_ns: When its last one was.
-        files: Files of it that are there.
-        small_files: Those under half of the target.
-        size_bytes: Bytes of all.
-        rows: Rows of all.
-        largest_bytes: Of its largest file.
-        places: Partitions, or buckets of them, that it wrote into.
-        tasks: Its greatest task number and one; NO_TASKS where the names tell none.
-        writers: Tasks of which there are files; NO_TASKS likewise.
-        ideal: Files that an exact write plan would have made.
+        job: The UUID of the Spark job; null if the names do not tell it.
+        first_ns: When its first file was finished, in nanoseconds since 1970.
+        last_ns: When its last file was finished.
+        files: Number of its files that still exist.
+        small_files: How many of them are under half of the target.
+        size_bytes: Bytes of its files.
+        rows: Rows of its files.
+        largest_bytes: Size of its largest file.
+        places: Number of partitions, or buckets of them, that it wrote into.
+        tasks: Its greatest task number plus one; NO_TASKS if the names do not tell it.
+        writers: Number of tasks that have files; NO_TASKS likewise.
+        ideal: Number of files that an exact write plan would have made.
         trouble: Positions in `TROUBLES`.
         of_file: The write of each file of the inventory.
     """
@@ -88,12 +87,12 @@ class Writes:
 
 
 def find_writes(files: pa.Table, places: Places, target_bytes: int) -> Writes:
-    """Tell which writes made some files.
+    """Find the writes that made the files of an inventory.
 
     Args:
-        files: n files, as `columns.inventory_schema` says.
-        places: Where they lie.
-        target_bytes: Of a file.
+        files: n files, with the schema of `columns.inventory_schema`.
+        places: The places of the files.
+        target_bytes: Target size of a file.
 
     Complexity: O(n log n); O(n) memory.
     """
@@ -138,13 +137,13 @@ def find_writes(files: pa.Table, places: Places, target_bytes: int) -> Writes:
 
 
 def ideal_files(sizes: Ints, rows: Ints, place: Ints, target_bytes: int) -> int:
-    """Return how many files an exact write plan would make of all that lies at each place.
+    """Return how many files an exact write plan would make of the rows at each place, in all.
 
     Args:
-        sizes: Of n files.
-        rows: Of the same files.
-        place: Of the same files, numbers from 0 on.
-        target_bytes: Of a file.
+        sizes: Bytes of n files.
+        rows: Rows of the same files.
+        place: Places of the same files, numbered from 0.
+        target_bytes: Target size of a file.
     """
     return int(_ideal(sizes, rows, place, int(place.max(initial=-1)) + 1, target_bytes).sum())
 
@@ -178,7 +177,7 @@ def _writes(paths: pa.ChunkedArray, times: Ints) -> tuple[Ints, pa.StringArray, 
 
 
 def _distinct(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return the left of each distinct pair, and the number of its pair for each row."""
+    """Return the left value of each distinct pair, and the number of the pair of each row."""
     width = int(right.max(initial=0)) + 1
     pairs, number = np.unique(left * width + right, return_inverse=True)
     return pairs // width, number.reshape(-1)
@@ -207,7 +206,7 @@ def _troubles(writes: Writes, places: Places, target_bytes: int) -> Ints:
 
 
 def _appended(writes: Writes, places: Places, little: Bools) -> bool:
-    """Tell whether writes of few bytes meet in the same partitions, again and again."""
+    """Tell whether small writes repeatedly add to the same partitions."""
     if np.count_nonzero(little) < _APPENDS:
         return False
     of_little = little[writes.of_file]

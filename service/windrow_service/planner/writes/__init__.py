@@ -1,1 +1,1 @@
-"""Plans of writes: how many files, where rows go, and what comes of each way to place them."""
+"""Write plans: how many files, where rows go, and the predicted outcome of each scheme."""

@@ -1,4 +1,4 @@
-"""Which scheme a write should use, what each would come to, and why."""
+"""Which scheme a write should use, what each scheme would produce, and why."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from windrow_service.planner.writes.schemes import (
 
 SCHEMES = ("coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact")
 _BY_KEYS = ("columns", "salted", "range", "range_hash")
-# Of all files: so many small ones may be, beyond those of keys that are small themselves.
+# Part of all files that may be small, not counting the files of keys that are small themselves.
 _FEW_SMALL = 0.05
-# Tasks of more targets than this keep the others waiting.
+# In targets: the other tasks have to wait for a longer one.
 _LONG_TASK = 1.5
 _LARGE_FILE = 1.5
 
@@ -36,14 +36,14 @@ class Write:
     """What is to be written.
 
     Attributes:
-        keys: What schemes have to place; equal ones where nobody counted.
-        tasks: Files of the wanted size, all keys together.
+        keys: The keys that schemes have to place; equal ones if their rows were not counted.
+        tasks: Number of files of the target size for all keys together.
         divided: Whether the table has partition columns or buckets.
-        files_per_key: The same for every key, where somebody said so.
-        source_tasks: Spark partitions of the data before; None if that is not known.
-        parallelism: How many tasks run at the same time; None if that is not known.
-        efficiency: Wanted of `salted`.
-        exact: Where an exact plan puts the keys; None where nobody counted.
+        files_per_key: Number of files for every key, if the caller gave it.
+        source_tasks: Spark partitions of the data before the write; None if unknown.
+        parallelism: How many tasks run at the same time; None if unknown.
+        efficiency: Efficiency that `salted` should reach.
+        exact: Where an exact plan puts the keys; None if their rows were not counted.
     """
 
     keys: Keys
@@ -57,17 +57,17 @@ class Write:
 
     @property
     def salts(self) -> int:
-        """Files of each key if all are given the same."""
+        """Number of files of each key if all keys get the same number."""
         return self.files_per_key or max(1, round(self.tasks / max(len(self.keys), 1)))
 
     def key_files(self) -> Ints:
-        """Return how many files an exact plan gives each key."""
+        """Return the number of files that an exact plan gives each key."""
         if self.files_per_key is None:
             return files_per_key(self.keys)
         return np.minimum(self.files_per_key, np.maximum(self.keys.rows, 1))
 
     def placed(self) -> Write:
-        """Return the same with its exact plan."""
+        """Return the same write with its exact plan."""
         return replace(self, exact=self.packed())
 
     def packed(self) -> ExactTasks:
@@ -77,7 +77,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One scheme for one write."""
+    """The judgement of one scheme for one write."""
 
     scheme: str
     outcome: Outcome
@@ -86,31 +86,31 @@ class Judged:
 
 
 def choose(write: Write) -> tuple[str, str]:
-    """Return the scheme for a write, and why it is the one."""
+    """Return the scheme for a write, and the reason for the choice."""
     if not write.divided or (write.keys.counted and len(write.keys) == 1):
         one = "there is one partition to write"
         if write.source_tasks is not None and write.tasks <= write.source_tasks < 2 * write.tasks:
             return "coalesce", (
-                f"{one}, and its {write.tasks:,} files are almost as many as the tasks that make "
-                "the rows, so that nothing needs to be moved"
+                f"{one}, and its {write.tasks:,} files are almost as many as the tasks that "
+                "produce the rows, so no rows need to be moved"
             )
         return "repartition", f"{one}: rows are dealt out evenly, whatever the skew"
     if write.keys.counted:
         return "exact", "the rows of each partition are known, so each gets the files it needs"
     if write.files_per_key is not None:
         return "salted", (
-            "every partition is to have the same number of files, and nobody counted their rows; "
-            f"figures are for {len(write.keys):,} partitions, as the table has"
+            "every partition gets the same number of files, as requested, and their rows have not "
+            f"been counted; figures assume {len(write.keys):,} equal partitions, as in the table now"
         )
     return "range_hash", (
-        "nobody counted the rows of each partition, and even ranges bound files and tasks without "
-        f"that; figures are for {len(write.keys):,} equal partitions, as the table has, and fewer "
-        "make fewer files"
+        "the rows of each partition have not been counted, and even ranges bound the size of files "
+        f"and tasks without that; figures assume {len(write.keys):,} equal partitions, as in the "
+        "table now, and fewer partitions give fewer files"
     )
 
 
 def judge(scheme: str, write: Write) -> Judged:
-    """Predict what a scheme makes of a write, and say whether it is fit for it."""
+    """Predict what a scheme makes of a write, and tell whether it suits the write."""
     outcome = _PREDICTIONS[scheme](write)
     if scheme in _BY_KEYS and not write.divided:
         problems = ["there are no partition columns to place rows by"]
@@ -122,7 +122,7 @@ def judge(scheme: str, write: Write) -> Judged:
 
 
 def file_count(scheme: str, write: Write) -> int:
-    """Return how many files a scheme makes, and nothing else of what it comes to."""
+    """Return how many files a scheme makes, without predicting anything else."""
     rows = write.keys.rows[write.keys.rows > 0]
     if scheme == "exact":
         return int(write.key_files()[write.keys.rows > 0].sum())
@@ -133,35 +133,35 @@ def file_count(scheme: str, write: Write) -> int:
 
 
 def refuse_too_many(files: int, max_files: int) -> None:
-    """Make sure that a plan stays within its limit.
+    """Check that a plan stays within its limit.
 
     Raises:
-        TooManyFilesError: It does not.
+        TooManyFilesError: It makes more files than allowed.
     """
     if files > max_files:
         raise TooManyFilesError(files, max_files)
 
 
 def refuse_unfit(scheme: str, write: Write) -> None:
-    """Make sure that a scheme that was asked for can place the rows at all.
+    """Check that a requested scheme can place the rows at all.
 
     Raises:
         SchemeUnfitError: It cannot.
     """
     if scheme == "exact" and not write.keys.counted:
         raise SchemeUnfitError(
-            "an exact plan needs the rows of each partition: give keys, or keys_from, or take "
-            "scheme range_hash, which needs none"
+            "an exact plan needs the rows of each partition: give keys or keys_from, or use "
+            "scheme range_hash, which needs neither"
         )
     if scheme in _BY_KEYS and not write.divided:
         raise SchemeUnfitError(
-            f"scheme {scheme} places rows by partition columns, and there are none: take "
+            f"scheme {scheme} places rows by partition columns, and the table has none: use "
             "repartition or coalesce"
         )
     if scheme == "coalesce" and (write.source_tasks or write.tasks) < write.tasks:
         raise SchemeUnfitError(
-            f"coalesce makes tasks fewer, and {write.tasks:,} are needed of "
-            f"{write.source_tasks:,}: take repartition"
+            f"coalesce cannot increase the number of tasks from {write.source_tasks:,} to the "
+            f"{write.tasks:,} that are needed: use repartition"
         )
 
 
@@ -182,46 +182,46 @@ _PREDICTIONS: Mapping[str, Callable[[Write], Outcome]] = {
 }
 
 _MERITS: Mapping[str, str] = {
-    "coalesce": "no row is moved, and the stage that makes the rows runs in as few tasks",
+    "coalesce": "no row is moved, and the stage that produces the rows keeps most of its tasks",
     "repartition": "rows are dealt out evenly",
     "columns": "every partition is about one file, and tasks are about equal",
-    "salted": "all partitions are about equal, so that one number of files fits them",
+    "salted": "all partitions are about equal, so one number of files suits them all",
     "range": "every partition is about one file",
-    "range_hash": "even ranges bound files and tasks, whatever the partitions hold",
+    "range_hash": "even ranges bound the size of files and tasks, whatever the partitions hold",
     "exact": "each partition gets the files it needs",
 }
 
 
 def _own_problems(scheme: str, write: Write) -> list[str]:
     if scheme == "coalesce" and write.source_tasks is None:
-        return ["how many tasks make the rows is not known (source_tasks)"]
+        return ["the number of tasks that produce the rows is unknown (source_tasks)"]
     if scheme == "coalesce" and write.source_tasks is not None:
         if write.source_tasks < write.tasks:
-            return [f"the rows come in {write.source_tasks:,} tasks, and coalesce makes no more"]
+            return [f"the rows come in {write.source_tasks:,} tasks, and coalesce cannot add any"]
         if write.source_tasks >= 2 * write.tasks:
             return [
-                f"the stage that makes the rows would run in {write.tasks:,} tasks instead of "
+                f"the stage that produces the rows would run in {write.tasks:,} tasks instead of "
                 f"{write.source_tasks:,}"
             ]
     if scheme == "range":
-        return ["it makes the files of `columns`, and looks at the data twice"]
+        return ["it makes the same files as `columns`, but reads the data twice"]
     if scheme == "exact" and not write.keys.counted:
         return ["it needs the rows of each partition"]
     return []
 
 
 def _problems(outcome: Outcome, write: Write) -> list[str]:
-    """Return what is wrong with an outcome, the worst first."""
+    """Return the problems of an outcome, the worst first."""
     wanted = max(write.tasks, len(write.keys))
     found = []
     if outcome.files > 2 * wanted:
-        found.append(f"it makes {outcome.files:,} files where {wanted:,} would do")
+        found.append(f"it makes {outcome.files:,} files where {wanted:,} would be enough")
     if outcome.largest_task > _LONG_TASK:
-        found.append(f"one task writes {outcome.largest_task:,.1f} targets while others are done")
+        found.append(f"one task writes {outcome.largest_task:,.1f} targets while the others wait")
     if outcome.largest_file > _LARGE_FILE:
-        found.append(f"its largest file is {outcome.largest_file:,.1f} targets")
+        found.append(f"its largest file has {outcome.largest_file:,.1f} targets")
     unavoidable = int(np.count_nonzero(write.keys.weight < SMALL))
     small = outcome.small_files - unavoidable
     if small > _FEW_SMALL * outcome.files:
-        found.append(f"{100 * small / outcome.files:.0f} % of its files are small for no need")
+        found.append(f"{100 * small / outcome.files:.0f} % of its files are needlessly small")
     return found

@@ -13,11 +13,11 @@ from windrow_service.planner.errors import PlannerError
 
 
 class WritePlanError(PlannerError):
-    """Base of every error that a write plan ends with."""
+    """Base of every error that ends the planning of a write."""
 
 
 class UnhashableTypeError(WritePlanError):
-    """Spark's hash of a column of this type is not known here."""
+    """It is not known how Spark hashes columns of this type."""
 
     def __init__(self, type_: str) -> None:
         super().__init__(type_)
@@ -25,17 +25,17 @@ class UnhashableTypeError(WritePlanError):
 
     def __str__(self) -> str:
         return (
-            f"where Spark's hash puts values of type {self.type} cannot be predicted: partition by "
-            "a boolean, a number, a date, a timestamp or a string"
+            f"cannot predict where Spark's hash puts values of type {self.type}: partition by a "
+            "boolean, a number, a date, a timestamp or a string"
         )
 
 
 class InvalidKeysError(WritePlanError):
-    """The keys that a caller gives are not keys of the table."""
+    """The keys in a request are not keys of the table."""
 
 
 class NoEstimateError(WritePlanError):
-    """Nothing says how many files there should be."""
+    """There is nothing to estimate the number of files from."""
 
 
 class TooManyFilesError(WritePlanError):
@@ -54,4 +54,4 @@ class TooManyFilesError(WritePlanError):
 
 
 class SchemeUnfitError(WritePlanError):
-    """The scheme that was asked for cannot place these rows at all."""
+    """The requested scheme cannot place these rows at all."""

@@ -1,6 +1,6 @@
-"""The exact plan: files of each key, and a Spark partition for each file.
+"""The exact plan: the number of files of each key, and a Spark partition for each file.
 
-docs/decisions/0014-exact-plans-bound-the-largest-file.md says why the number of files is what it is.
+docs/decisions/0014-exact-plans-bound-the-largest-file.md explains the number of files.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from windrow_service.planner.writes.keys import Floats, Keys, quantile
 
 # No file should be larger than this, in targets.
 MOST = 1.25
-# How far bytes per row may be off: files are a little other than those that they are known from.
+# Allowance for the error of estimated bytes per row.
 _OFF = 1.04
-# One plan in a hundred may have a file above MOST.
+# Allowed chance that a plan makes any file above MOST.
 _CHANCE = 0.01
-# A file takes time to open however small it is: at most so many share a task.
+# Most files in one task, because even a tiny file takes time to open.
 _FILES_PER_TASK = 64
-# With so many tasks for each that runs at the same time, the last ones end at about the same time.
+# With this many tasks for each slot, all slots finish at about the same time.
 _WAVES = 4
 
 
@@ -29,9 +29,9 @@ class ExactTasks:
     """Where an exact plan puts n keys.
 
     Attributes:
-        files: Of each key, at least 1.
-        first: The first of the Spark partitions that hold a key; the others follow it.
-        count: Spark partitions in all.
+        files: Number of files of each key, at least 1.
+        first: The first Spark partition of each key; its others follow.
+        count: Number of Spark partitions.
     """
 
     files: Ints
@@ -42,8 +42,8 @@ class ExactTasks:
 def files_per_key(keys: Keys) -> Ints:
     """Return how many files each key is divided into.
 
-    It is the k that minimises `|ln(weight / k)|`, or more where files of that mean could be
-    expected to pass `MOST`: the rows of a part are binomial, so that of many files some are larger
+    It is the k that minimises `|ln(weight / k)|`, or more if files of that mean would probably
+    exceed `MOST`: the rows of a part are binomially distributed, so some of many files are larger
     than the mean.
     """
     most = MOST / _OFF if keys.estimated else MOST
@@ -55,22 +55,22 @@ def files_per_key(keys: Keys) -> Ints:
     fewer = np.maximum(enough - 1, 1)
     fits = keys.weight / fewer + spread * np.sqrt(fewer - 1) / fewer <= most
     enough = np.where(fits, fewer, enough)
-    # Files that are divided on account of `most` come to no less than half of it.
+    # Files divided because of `most` become no smaller than half of it.
     limit = np.maximum(nearest, np.floor(2 * keys.weight / most))
     files = np.clip(enough, nearest, limit).astype(np.int64)
     return np.minimum(files, np.maximum(keys.rows, 1))
 
 
 def pack(keys: Keys, files: Ints, parallelism: int | None = None) -> ExactTasks:
-    """Give each file a Spark partition of its own; keys below the target share some.
+    """Give each file its own Spark partition; keys below the target share partitions.
 
-    Keys that share are of one bucket, neighbours among the small keys of it, and come to at most
-    one target together, or to less where there would else be too few tasks.
+    Keys that share a partition are of one bucket and neighbours among its small keys. Together they
+    come to at most one target, or to less if there would otherwise be too few tasks.
 
     Args:
-        keys: What is written.
-        files: Of each key.
-        parallelism: How many tasks run at the same time, where that is known.
+        keys: The keys to write.
+        files: Number of files of each key.
+        parallelism: How many tasks run at the same time, if known.
     """
     first = np.empty(len(keys), np.int64)
     small = (files == 1) & (keys.weight <= 1)
@@ -99,11 +99,11 @@ def _nearest(weight: Floats) -> Ints:
 
 
 def _fill(weight: Floats, bucket: Ints) -> Ints:
-    """Return 1 where a new task starts, if neighbours of a bucket fill tasks up to 1.0."""
+    """Return 1 where a new task starts, so that neighbours of a bucket fill tasks up to 1.0."""
     starts = np.zeros(len(weight), np.int64)
     before = np.concatenate(([0.0], np.cumsum(weight)))
     ends = np.append(np.flatnonzero(np.diff(bucket)) + 1, len(weight))
-    # The first that no longer fits, were a task to start at each; sums are not exact.
+    # For a task that starts at each key, the first key that no longer fits; sums are not exact.
     full = np.searchsorted(before, before[:-1] + 1 + 1e-9, side="right") - 1
     full = np.minimum(full, ends[np.searchsorted(ends, np.arange(len(weight)), side="right")])
     at = 0

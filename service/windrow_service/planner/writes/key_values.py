@@ -1,4 +1,4 @@
-"""Values of keys as they travel in JSON, turned into columns of their Spark types."""
+"""Convert key values from JSON to columns of their Spark types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import InvalidKeysError
 
 _SHOWN = 60
-# No file system has folders of longer names, and hashing takes a step for each four bytes.
+# File systems do not allow longer folder names, and hashing takes a step for every four bytes.
 _MAX_TEXT_BYTES = 4096
 
 
@@ -23,12 +23,12 @@ def column_of(name: str, type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
     """Return the values of one column.
 
     Args:
-        name: Of the column, for errors.
-        type_: What they are to become; dates, times and decimals come as text.
-        values: None is NULL.
+        name: Name of the column, for errors.
+        type_: Type of the result; dates, times and decimals are given as text.
+        values: None stands for NULL.
 
     Raises:
-        InvalidKeysError: A value is none of this type; the first such is named.
+        InvalidKeysError: A value is not of this type; the error names the first one.
     """
     try:
         return _converted(type_, values)
@@ -39,7 +39,7 @@ def column_of(name: str, type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
             _converted(type_, [value])
         except (pa.ArrowException, ValueError, TypeError, OverflowError):
             raise InvalidKeysError(
-                f"key {at:,}: {repr(value)[:_SHOWN]} is no value of partition column {name!r}, "
+                f"key {at:,}: {repr(value)[:_SHOWN]} is not a value of partition column {name!r}, "
                 f"which is {type_}"
             ) from None
     raise InvalidKeysError(f"the values of column {name!r} are not all {type_}")
@@ -77,8 +77,8 @@ def _times(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         if type_.tz is None:
             raise
-    # Which moments local times are depends on the session that wrote them: they stay text, of a
-    # type that Spark's hash is not known of.
+    # The instant of a local time depends on the session that wrote it, so these stay text, a type
+    # for which the hash is then reported as unknown.
     texts.cast(pa.timestamp(type_.unit))
     return texts.cast(pa.large_string())
 
@@ -94,7 +94,7 @@ def _number(value: Any) -> float:
         raise TypeError(value)
     number = float(value)
     if isinstance(value, str) and math.isfinite(number):
-        # Text is for what JSON has no number for.
+        # Text is only for values that JSON has no number for.
         raise TypeError(value)
     return number
 
@@ -106,13 +106,14 @@ def _digits(value: Any) -> str:
 
 
 def numbered(columns: Sequence[pa.Array], rows: int) -> tuple[Ints, int]:
-    """Give equal rows equal numbers from 0 on; NULL equals NULL.
+    """Number rows from 0, giving equal rows equal numbers; NULL equals NULL.
 
     Args:
-        columns: Of `rows` values each; without any, all rows are equal.
-        rows: How many.
+        columns: Each with `rows` values; with no columns, all rows are equal.
+        rows: Number of rows.
 
     Returns:
+        The number of each row, and how many numbers there are.
         The number of each row, and how many there are.
 
     Complexity: O(n log n) per column.

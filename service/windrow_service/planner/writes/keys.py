@@ -1,4 +1,4 @@
-"""The keys of a write, as columns: what a scheme has to place."""
+"""The keys of a write, as columns: the things that a scheme has to place."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from windrow_service.planner.writes.murmur3 import Words
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-# Under half of the target.
+# In targets: a smaller file is small.
 SMALL = 0.5
-# More targets than any plan may have files, and sums of them still fit 64 bits.
+# In targets: more than the files of any plan, yet sums of them fit 64 bits.
 _MOST = 1e12
-# Of keys whose rows nobody counted, so that no part of them runs out of rows.
+# Row count of keys whose rows were not counted, so large that no part of them runs out of rows.
 _PLENTY = 2**50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """n keys: distinct values of the partition columns, and bucket.
+    """n keys: distinct values of the partition columns and the bucket.
 
     Attributes:
-        rows: How many each holds.
-        weight: Size of each in targets: 2.0 are two files of the size that is wanted.
-        bucket: Of each; None where the table has none.
-        hashes: Spark's hash of partition columns and bucket; None where it is not known.
-        counted: Whether rows and weights are those of the data; else all keys are taken as equal.
-        estimated: Whether weights are in bytes, which rows are only thought to take.
+        rows: Number of rows of each key.
+        weight: Size of each key in targets: 2.0 means two files of the target size.
+        bucket: Bucket of each key; None if the table has no buckets.
+        hashes: Spark's hash of partition columns and bucket; None if unknown.
+        counted: Whether rows and weights are from the data; otherwise all keys are presumed equal.
+        estimated: Whether weights rest on an estimate of the bytes per row.
     """
 
     rows: Ints
@@ -44,7 +44,7 @@ class Keys:
 
     @classmethod
     def equal(cls, count: int, weight: float, rows: int | None) -> Keys:
-        """Return keys of which only the number is known, and what they hold together."""
+        """Return equal keys, given only their number and what they hold together."""
         each = _PLENTY if rows is None else max(1, rows // count)
         return cls(
             rows=np.full(count, each, np.int64),
@@ -71,17 +71,17 @@ class Keys:
 
     @property
     def total(self) -> float:
-        """Size of all together, in targets."""
+        """Total size of all keys, in targets."""
         return float(self.weight.sum())
 
     def deviation(self, parts: Ints | Floats) -> Floats:
-        """Return how far the size of a part strays where a hash divides a key, in targets.
+        """Return the deviation of the size of a part when a hash divides a key, in targets.
 
         Args:
-            parts: Into how many each key is divided.
+            parts: Number of parts of each key.
 
         Returns:
-            The standard deviation, since the rows of a part are binomial.
+            The standard deviation; the rows of a part are binomially distributed.
         """
         share = 1 / np.maximum(parts, 1)
         rows = np.maximum(self.rows, 1)
@@ -90,6 +90,6 @@ class Keys:
 
 
 def quantile(count: int, chance: float = 0.5) -> float:
-    """Return how many deviations the largest of so many parts exceeds, with this chance."""
-    # Beyond, a float is not told from 1.
+    """Return the deviations that the largest of `count` parts exceeds with the given chance."""
+    # A float cannot represent probabilities closer to 1.
     return NormalDist().inv_cdf(1 - max(chance / max(count, 1), 1e-15))

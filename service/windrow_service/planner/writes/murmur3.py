@@ -1,9 +1,9 @@
-"""Spark's hash of columns, as `hash` and `repartition` compute it, for many rows at once.
+"""Spark's hash of columns, as computed by `hash` and `repartition`, for many rows at once.
 
-It is Murmur3 (x86, 32 bits) with two differences from what libraries compute: columns are
-chained, the hash of one being the seed of the next; and each of the last one to three bytes of a
-text is mixed as a whole word. After `org.apache.spark.unsafe.hash.Murmur3_x86_32` and
-`HashExpression`; the algorithm is Austin Appleby's.
+It is Murmur3 (x86, 32 bits), which differs in two ways from the implementations in libraries:
+columns are chained, the hash of one being the seed of the next; and each of the last one to three
+bytes of a text is mixed as a whole word. See `org.apache.spark.unsafe.hash.Murmur3_x86_32` and
+`HashExpression`; the algorithm is by Austin Appleby.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ Floating: TypeAlias = npt.NDArray[np.floating[Any]]
 SEED = 42
 _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 _ADDED = np.uint32(0xE6546B64)
-# A decimal of so many digits fits a long, and Spark hashes it as one.
+# A decimal of up to this many digits fits a long, and Spark hashes it as one.
 _LONG_DIGITS = 18
 
 
 def hash_columns(columns: Sequence[pa.Array], rows: int, seed: int = SEED) -> Words:
-    """Return Spark's `hash` of each row; the caller reads it as signed.
+    """Return Spark's `hash` of each row, as unsigned; the caller reinterprets it as signed.
 
     Args:
-        columns: Of `rows` values each, in the order of the arguments of `hash`.
-        rows: How many.
-        seed: Of the first column.
+        columns: Each with `rows` values, in the order of the arguments of `hash`.
+        rows: Number of rows.
+        seed: Seed of the first column.
 
     Raises:
-        UnhashableTypeError: Of a type that is nested or binary, or that Spark does not have.
+        UnhashableTypeError: A column's type is nested, binary or unknown to Spark.
 
     Complexity: O(n) per column, and for texts O(n) per 4 bytes of the longest one.
     """
     hashes: Words = np.full(rows, seed, np.uint32)
     for column in columns:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
-        # NULL leaves the seed as it was.
+        # NULL leaves the hash unchanged.
         hashes = np.where(valid, _hash_column(column, hashes), hashes)
     return hashes
 
 
 def hash_int(values: Integers, seeds: Words) -> Words:
-    """Return the hash of an INT for each row, chained to what was hashed before."""
+    """Return the hash of an INT for each row, chained to the hashes so far."""
     return _finish(_mix(seeds, values.astype(np.int32, copy=False).view(np.uint32)), np.uint32(4))
 
 
 def partition_of(hashes: Words, partitions: int) -> Ints:
-    """Return where `repartition(partitions, …)` puts rows: `pmod(hash, partitions)`."""
+    """Return the partition to which `repartition(partitions, …)` sends rows: `pmod(hash, n)`."""
     return np.mod(hashes.view(np.int32).astype(np.int64), partitions)
 
 
@@ -89,7 +89,7 @@ def _numbers(column: pa.Array, type_: pa.DataType) -> Integers:
 
 def _float_bits(column: pa.Array, type_: type[np.float32] | type[np.float64]) -> Floating:
     values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(type_)
-    # -0.0 equals 0.0, so Spark hashes it as that; and all NaN as one.
+    # -0.0 equals 0.0, so Spark hashes it as 0.0, and all NaN as one value.
     bits: Floating = np.where(np.isnan(values), np.nan, values + 0).astype(type_)
     return bits
 
@@ -102,7 +102,7 @@ def _hash_long(values: Integers, seeds: Words) -> Words:
 
 
 def _hash_decimal(column: pa.Array, seeds: Words) -> Words:
-    # 16 bytes each, little-endian: the unscaled values.
+    # The buffer holds the unscaled values, 16 bytes each, little-endian.
     raw = column.buffers()[1]
     if column.type.precision <= _LONG_DIGITS:
         low = np.frombuffer(raw, np.int64)[2 * column.offset :: 2][: len(column)]
@@ -110,7 +110,7 @@ def _hash_decimal(column: pa.Array, seeds: Words) -> Words:
     data = raw.to_pybytes()
     places = range(16 * column.offset, 16 * (column.offset + len(column)), 16)
     numbers = (int.from_bytes(data[at : at + 16], "little", signed=True) for at in places)
-    # As BigInteger.toByteArray: big-endian, as few bytes as hold the number and its sign.
+    # Like BigInteger.toByteArray: big-endian, the fewest bytes that hold the number and its sign.
     texts = [
         number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
         for number in numbers

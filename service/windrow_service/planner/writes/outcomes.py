@@ -1,4 +1,4 @@
-"""What a scheme makes of keys: files, their sizes, and how evenly tasks are used."""
+"""The outcome of a scheme: files, their sizes, and how evenly tasks are used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.keys import SMALL, Floats, quantile
 
-# From so many things to a slot, their numbers are as good as normal.
+# From this mean on, the number of things in a slot is close enough to normally distributed.
 _CROWDED = 30
 
 
@@ -19,19 +19,19 @@ class Outcome:
     """The figures of one scheme; sizes are in targets.
 
     Attributes:
-        tasks: Spark partitions that the data is repartitioned to.
-        files: How many are written.
-        small_files: Those under `SMALL`.
-        mean_file: Mean size.
-        largest_file: Expected size of the largest.
-        largest_task: Expected size of the Spark partition with the most.
+        tasks: Number of Spark partitions that the data is repartitioned into.
+        files: Number of files written.
+        small_files: Number of files under `SMALL`.
+        mean_file: Mean size of a file.
+        largest_file: Expected size of the largest file.
+        largest_task: Expected size of the largest Spark partition.
         efficiency: Spark partitions with rows, per file.
-        collisions: Share of the Spark partitions with rows that have two files or more.
-        severe: The same, of three or more.
-        most_keys: Files of the Spark partition with the most.
-        exact: Computed with Spark's own hash; else expected.
-        scale: Of `salted`: Spark partitions per file.
-        salts: Of `salted`: parts that each key is divided into.
+        collisions: Share of the Spark partitions with rows that have two or more files.
+        severe: The same for three or more files.
+        most_keys: Most files of any Spark partition.
+        exact: Whether figures are computed with Spark's own hash; otherwise they are expectations.
+        scale: For `salted`: Spark partitions per file.
+        salts: For `salted`: number of parts that each key is divided into.
     """
 
     tasks: int
@@ -54,9 +54,9 @@ class Parts:
     """The files that a scheme makes, as columns.
 
     Attributes:
-        key: Which key each belongs to.
+        key: The key that each file belongs to.
         weight: Expected size, in targets.
-        deviation: How far it strays from that.
+        deviation: Standard deviation of the size.
     """
 
     key: Ints
@@ -68,19 +68,19 @@ class Parts:
 
     @property
     def small(self) -> int:
-        """How many are under `SMALL`."""
+        """Number of parts under `SMALL`."""
         return int(np.count_nonzero(self.weight < SMALL))
 
     @property
     def largest(self) -> float:
-        """Expected size of the largest."""
+        """Expected size of the largest part."""
         return _largest(self.weight, self.deviation)
 
 
 def placed(parts: Parts, task: Ints, tasks: int) -> Outcome:
-    """Return the outcome where each part is known to go to a task.
+    """Return the outcome when the task of each part is known.
 
-    Complexity: O(n log n) for n parts, however many tasks.
+    Complexity: O(n log n) for n parts, whatever the number of tasks.
     """
     used, of = np.unique(task, return_inverse=True)
     counts = np.bincount(of)
@@ -103,7 +103,7 @@ def placed(parts: Parts, task: Ints, tasks: int) -> Outcome:
 
 
 def hashed_evenly(parts: Parts, tasks: int) -> Outcome:
-    """Return what is expected where a uniform hash sends each part to one of the tasks."""
+    """Return the expected outcome when a uniform hash sends each part to one of the tasks."""
     count = len(parts)
     ideal = Ideal(count, tasks)
     most = ideal.most
@@ -125,34 +125,34 @@ def hashed_evenly(parts: Parts, tasks: int) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ideal:
-    """What comes of m things that a uniform hash puts into n slots, on average."""
+    """Average figures of a uniform hash that puts m things into n slots."""
 
     things: int
     slots: int
 
     @property
     def used(self) -> float:
-        """Slots that have something."""
+        """Number of slots that are not empty."""
         return self.slots * (1 - (1 - 1 / self.slots) ** self.things)
 
     @property
     def efficiency(self) -> float:
-        """Slots that have something, for each thing: `s(1 - (1 - 1/n)^m)` with n = s m."""
+        """Slots that are not empty, per thing: `s(1 - (1 - 1/n)^m)` with n = s m."""
         return self.used / self.things if self.things else 0.0
 
     @property
     def collisions(self) -> float:
-        """Share of the slots with something that have two things or more."""
+        """Share of the non-empty slots that have two or more things."""
         return max(0.0, 1 - self._with(1) / self.used) if self.things else 0.0
 
     @property
     def severe(self) -> float:
-        """The same, of three or more."""
+        """The same for three or more things."""
         return max(0.0, 1 - (self._with(1) + self._with(2)) / self.used) if self.things else 0.0
 
     @property
     def most(self) -> int:
-        """As many things as some slot can be expected to have."""
+        """The number of things that the fullest slot can be expected to have."""
         mean = self.things / self.slots
         if mean > _CROWDED:
             crowded = mean + quantile(self.slots) * sqrt(mean * (1 - 1 / self.slots))
@@ -164,7 +164,7 @@ class Ideal:
         return max(count, min(self.things, 1))
 
     def _with(self, count: int) -> float:
-        """Return how many slots have just so many things: binomial."""
+        """Return the expected number of slots with exactly `count` things: binomial."""
         if count > self.things:
             return 0.0
         ways = 1.0

@@ -1,4 +1,4 @@
-"""How many bytes a row takes in files, from files or writes that are there."""
+"""Bytes that a row takes in files, estimated from existing files or writes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.keys import Floats
 
-# Files of fewer rows than a tenth of the usual say little of what large files will be.
+# Files with less than this part of the usual rows say little about large files.
 _TINY = 0.1
 _LOW, _HIGH = 0.1, 0.9
-# A group of files with so many rows has an average of its own.
+# From this many rows on, a group of files has its own average.
 _ENOUGH_ROWS = 1_000
-# What a file holds besides rows, at most: headers and statistics of each column, and the footer.
+# Most bytes of a file besides rows: headers and statistics of each column, and the footer.
 _FIXED_BYTES, _FIXED_BYTES_PER_COLUMN = 1_024, 400
 
 
@@ -23,11 +23,11 @@ class RowSizes:
     """Bytes per row.
 
     Attributes:
-        mean: Of all, weighted by rows.
-        low: A tenth of the rows lie in files of less.
-        high: A tenth of the rows lie in files of more.
-        rows: That it rests on.
-        of_group: Of each group of files; that of all where a group has too few rows.
+        mean: Average of all files, weighted by rows.
+        low: A tenth of the rows are in files with fewer bytes per row.
+        high: A tenth of the rows are in files with more.
+        rows: Number of rows that the figures rest on.
+        of_group: Average of each group of files; `mean` for a group of too few rows.
     """
 
     mean: float
@@ -46,19 +46,19 @@ def row_sizes(
     group: Ints | None = None,
     groups: int = 0,
 ) -> RowSizes | None:
-    """Pool the sizes of files, weighted by rows; None if they hold none, or no bytes.
+    """Pool the sizes of files, weighted by rows; None if they hold no rows or no bytes.
 
-    Tiny files are left out. What a file takes however few its rows are is not counted among the
-    bytes of rows: it is where a line through rows and bytes begins, within what the format needs.
+    Tiny files are left out. The fixed bytes of a file, which do not depend on its rows, are not
+    counted: they are the intercept of a line through rows and bytes, bounded by what the format
+    needs.
 
     Args:
-        size_bytes: Of each file.
-        rows: Of each file.
-        columns: That the files hold; None if what a file takes besides its rows is to be
-            counted among the bytes of rows.
-        files: How many files of these figures there are; 1 of each by default.
-        group: Which group each file belongs to, for averages of their own.
-        groups: How many there are.
+        size_bytes: Bytes of each file.
+        rows: Rows of each file.
+        columns: Number of columns in the files; None counts the fixed bytes as bytes of rows.
+        files: Number of files that each entry stands for; 1 by default.
+        group: The group of each file, for averages by group.
+        groups: Number of groups.
     """
     many = np.ones(len(rows), np.int64) if files is None else files
     total = rows.astype(np.float64) * many
@@ -83,7 +83,7 @@ def row_sizes(
 
 
 def _fixed(size: Floats, rows: Floats, columns: int) -> float:
-    """Return the bytes that each file takes besides its rows."""
+    """Return the fixed bytes of each file, besides its rows."""
     spread = rows - rows.mean()
     variance = float((spread**2).sum())
     if variance == 0:

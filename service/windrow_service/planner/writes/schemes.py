@@ -1,4 +1,4 @@
-"""The outcome of each way to place rows, before a row is moved."""
+"""Predict the outcome of each scheme, before any row is moved."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from windrow_service.planner.writes.keys import SMALL, Keys, quantile
 from windrow_service.planner.writes.murmur3 import hash_int, partition_of
 from windrow_service.planner.writes.outcomes import Ideal, Outcome, Parts, hashed_evenly, placed
 
-# More parts than these are not placed one by one: expected figures do as well.
+# More parts than this are not placed one by one: expected figures are good enough.
 _MAX_PARTS = 2_000_000
-# What `spark.sql.execution.rangeExchange.sampleSizePerPartition` is, and how `RangePartitioner`
-# bounds and oversamples it.
+# The default of `spark.sql.execution.rangeExchange.sampleSizePerPartition`, and the bound and
+# oversampling factor of `RangePartitioner`.
 _SAMPLES, _MAX_SAMPLES, _OVERSAMPLED = 100, 1_000_000, 3
 _MAX_SCALE, _SCALES_TRIED = 100, 8
 
 
 def dealt(keys: Keys, tasks: int) -> Outcome:
-    """Predict `coalesce(tasks)` and `repartition(tasks)`: every task gets some of every key.
+    """Predict `coalesce(tasks)` and `repartition(tasks)`: every task gets rows of every key.
 
-    So it is at worst, and where rows come in the order of their keys.
+    This is the worst case, and what `repartition` does with rows that come in key order.
     """
     pieces = np.minimum(tasks, np.maximum(keys.rows, 1))
     size = keys.weight / pieces
@@ -47,7 +47,7 @@ def dealt(keys: Keys, tasks: int) -> Outcome:
 
 
 def by_columns(keys: Keys, tasks: int) -> Outcome:
-    """Predict `repartition(tasks, keys)`: one file of each key."""
+    """Predict `repartition(tasks, keys)`: one file for each key."""
     parts = _parts(keys, np.ones(len(keys), np.int64))
     if keys.hashes is None:
         return hashed_evenly(parts, tasks)
@@ -55,7 +55,7 @@ def by_columns(keys: Keys, tasks: int) -> Outcome:
 
 
 def salted(keys: Keys, salts: int, scale: int) -> Outcome:
-    """Predict `repartition(keys * salts * scale, keys, salt)`, salt being 0 to salts - 1."""
+    """Predict `repartition(keys * salts * scale, keys, salt)`, with salts 0 to salts - 1."""
     tasks = len(keys) * salts * scale
     parts = _parts(keys, np.full(len(keys), salts, np.int64))
     if keys.hashes is None or len(keys) * salts > _MAX_PARTS:
@@ -67,10 +67,10 @@ def salted(keys: Keys, salts: int, scale: int) -> Outcome:
 
 
 def scale_for(keys: Keys, salts: int, efficiency: float) -> int:
-    """Return the least scale of `salted` that can be expected to reach an efficiency.
+    """Return the least scale of `salted` that is expected to reach an efficiency.
 
-    Where Spark's own hash is known, a few more are tried, as one hash of one set of keys may do
-    better or worse than the average.
+    If Spark's own hash is known, a few more scales are tried, because the hash of a specific set
+    of keys may do better or worse than the average.
     """
     things = len(keys) * salts
     scale = 1
@@ -85,7 +85,7 @@ def scale_for(keys: Keys, salts: int, efficiency: float) -> int:
 def ranged(keys: Keys, tasks: int) -> Outcome:
     """Predict `repartitionByRange(tasks, keys)`: neighbours together, no key divided.
 
-    A bound lies where the rows pass the next share of the whole, and at a key: after
+    A bound lies at the first key where the rows pass the next equal share of the whole, as in
     `org.apache.spark.RangePartitioner.determineBounds`.
     """
     parts = _parts(keys, np.ones(len(keys), np.int64))
@@ -100,14 +100,14 @@ def ranged(keys: Keys, tasks: int) -> Outcome:
 def ranged_by_hash(keys: Keys, tasks: int) -> Outcome:
     """Predict `repartitionByRange(tasks, xxhash64(keys), salt)`: even ranges that cut keys.
 
-    A key of x targets is cut in x places on average, and both of its ends are pieces of any size.
+    A key of x targets is cut in x places on average, and the pieces at its ends are of any size.
     """
     weight = keys.weight[keys.rows > 0] * tasks / max(keys.total, 1e-300)
     small = np.where(weight < SMALL, 1 + weight, 1.0)
     files = min(tasks + len(weight) - 1, int(keys.rows.sum())) if len(weight) else 0
     target = keys.total / tasks
     sampled = _OVERSAMPLED * min(_SAMPLES, max(1.0, _MAX_SAMPLES / tasks))
-    # A range holds as many gaps between sampled rows as any other, which are of random length.
+    # Every range holds the same number of gaps between sampled rows, but their lengths are random.
     largest = target * (1 + quantile(tasks) / sqrt(sampled)) if tasks > 1 else target
     per_task = files / tasks
     return Outcome(
@@ -132,7 +132,7 @@ def exactly(keys: Keys, tasks: ExactTasks) -> Outcome:
 
 
 def _parts(keys: Keys, count: Ints) -> Parts:
-    """Divide each key into `count` parts; those that can be expected to have no row are left out."""
+    """Divide each key into `count` parts; parts that are expected to get no rows are left out."""
     rows = keys.rows.astype(np.float64)
     held = count * -np.expm1(rows * np.log1p(-1 / np.maximum(count, 1.0 + 1e-12)))
     held = np.where(count == 1, rows > 0, np.round(held)).astype(np.int64)
@@ -142,13 +142,13 @@ def _parts(keys: Keys, count: Ints) -> Parts:
 
 
 def _number(key: Ints) -> Ints:
-    """Return 0, 1, … for the parts of each key, which lie side by side."""
+    """Return 0, 1, … for the parts of each key, which are adjacent."""
     starts = np.flatnonzero(np.diff(key, prepend=-1))
     lengths = np.diff(starts, append=len(key))
     return np.arange(len(key)) - np.repeat(starts, lengths)
 
 
 def _touched_by(cuts: float, least: int) -> float:
-    """Return the share of ranges in which so many keys or more begin, at random places."""
+    """Return the share of ranges in which at least `least` keys begin, at random positions."""
     none = np.exp(-max(cuts, 0.0))
     return float(1 - none if least == 1 else 1 - none * (1 + max(cuts, 0.0)))

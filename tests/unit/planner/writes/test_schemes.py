@@ -145,11 +145,11 @@ def test_rows_that_are_fewer_than_tasks_make_no_more_files_than_rows() -> None:
     [
         ("columns", False, None, "no partition columns"),
         ("coalesce", False, None, "source_tasks"),
-        ("coalesce", False, 3, "coalesce makes no more"),
+        ("coalesce", False, 3, "coalesce cannot add any"),
         ("coalesce", False, 500, "instead of 500"),
-        ("range", True, None, "looks at the data twice"),
+        ("range", True, None, "reads the data twice"),
         ("repartition", True, None, "files where"),
-        ("salted", True, None, "small for no need"),
+        ("salted", True, None, "needlessly small"),
     ],
 )
 def test_a_scheme_that_is_not_fit_says_why_in_plain_words(

@@ -1,21 +1,21 @@
 """Windrow's own packing: few groups, of equal work, read where their files are.
 
-The work of a split is its bytes, those of its delete files, and the cost of opening all of
-them. Packing aims first at the time of the slowest slot, then at the cost of all tasks:
+The work of a split is its bytes, the bytes of its delete files, and the cost of opening all of
+them. Packing first minimises the time of the slowest slot, then the cost of all tasks:
 
-1. *Share.* The most work of one group: that of a full one, or more where it does not matter:
-   up to 1/16 of a slot's whole work, which no slot notices, and up to what a task costs in
-   itself. It is rounded up to a step of a scale, so that a few more files do not move every
+1. *Share.* The most work of one group: that of a full group, or more where more does no harm,
+   which is up to 1/16 of a slot's whole work (no slot notices it) and up to the fixed cost of a
+   task. It is rounded up to a step of a scale, so that a few more files do not change every
    group.
-2. *Keys.* A group holds splits of one bucket and one place: host, else rack, else anywhere
-   (`locality`). A large table is also divided into cells, runs of paths that end at files
-   chosen by their fingerprint; packing stops at a cell's end, so that new files change the
-   groups of their cell alone. Where cells would cost groups there are none.
+2. *Keys.* A group holds splits of one bucket and one place: a host, else a rack, else anywhere
+   (`locality`). A large table is also divided into cells: runs of paths that end at files chosen
+   by their fingerprint. Packing stops at the end of a cell, so that new files only change the
+   groups of their cell. There are no cells where they would cost extra groups.
 3. *Fill.* The groups of a key are filled one after another (`fill`).
 4. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
-   as a full one. The groups that do not fill a last wave are divided into as many as do, of
-   equal work, if that helps the slowest slot (`waves`, `spread`). A table of fewer groups than
-   `parallelism` is all last wave.
+   as a full one. If it helps the slowest slot, the groups of an incomplete last wave are divided
+   into `parallelism` groups of equal work (`waves`, `spread`). A table of fewer groups than
+   `parallelism` consists of a last wave only.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, st
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-# A slot's work over this is small enough that no slot waits long for the last of them.
+# A group of 1/GROUPS_PER_SLOT of a slot's work is small enough that no slot waits long for it.
 GROUPS_PER_SLOT = 16
-# Steps by which shares grow from one power of two to the next.
+# Number of steps of the share between one power of two and the next.
 SHARE_STEPS = 8
-# Groups that a key should have in each cell, and how many more groups cells may cost.
+# Groups that a key should have in each cell, and the part of groups that cells may add.
 CELL_GROUPS = 48
 CELL_COST = 0.02
 
 
 def pack(splits: Splits, policy: Policy) -> Groups:
-    """Group splits by bucket and place into equal shares of work.
+    """Group splits by bucket and place into groups of equal work.
 
     A split of at least `max_split_size` stays alone.
 
-    Complexity: O(n) time and memory on columns, and a step in Python for each group.
+    Complexity: O(n) time and memory on columns, and one step in Python for each group.
     """
     work = splits.work(policy.open_file_cost)
     number = np.arange(len(splits), dtype=np.int64)
@@ -65,7 +65,7 @@ STRATEGY = Strategy(pack=pack)
 
 
 def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
-    """Return a group number for each split, next to groups whose work is `alone`."""
+    """Return a group number for each split, given the work of the groups that are `alone`."""
     held = np.bincount(splits.bucket + 1, splits.length).astype(np.int64)
     fewest = policy.fewest_groups(held, np.bincount(splits.bucket + 1))
     is_short = int(fewest.sum()) + len(alone) < policy.parallelism
@@ -77,7 +77,7 @@ def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
         region = _with_cells(splits, work, region, share, policy)
     place, is_guest = places(splits, region, _parts(splits.length, work, share, policy))
     key = _dense(region * (int(place.max(initial=0)) + 1) + place)
-    # Guests come last, so that they do not move the groups of those who are at home.
+    # Guests come last, so that they do not change the groups of the splits at home.
     order = stable_order(2 * key + is_guest)
     group = np.empty(len(order), np.int64)
     group[order] = group_by_key(
@@ -92,15 +92,15 @@ def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
 
 
 def _share(length: Ints, work: Ints, policy: Policy) -> int:
-    """Return the most work of a group, where there are at least `parallelism` of them."""
+    """Return the most work of a group if there are at least `parallelism` groups."""
     full_groups = int(length.sum()) / policy.max_split_size
     if policy.max_small_splits_grouped is not None:
         full_groups = max(full_groups, len(length) / policy.max_small_splits_grouped)
     total = int(work.sum())
-    # A group of more than a slot's part of the work would be the slowest slot by itself.
+    # A group of more than a slot's part of the work would itself be the slowest slot.
     of_full_group = total / max(full_groups, policy.parallelism)
-    # List scheduling ends within the largest group's time, less one slot's part of it, of the
-    # best there is (Graham 1969).
+    # List scheduling ends at most one largest group, less a slot's part of that group, after the
+    # optimum (Graham 1966).
     others = policy.parallelism - 1
     unnoticed = total / (others * GROUPS_PER_SLOT) if others else total
     steps = np.ceil(np.log2(max(of_full_group, unnoticed, TASK_COST)) * SHARE_STEPS)
@@ -108,9 +108,9 @@ def _share(length: Ints, work: Ints, policy: Policy) -> int:
 
 
 def _parts(length: Ints, work: Ints, share: int, policy: Policy) -> Floats:
-    """Return what part of a group each split is, so that all of them add up to the groups.
+    """Return the part of a group that each split takes; their sum is the number of groups.
 
-    A group is left, on average, with room for half a split.
+    On average, half a split's room is left in a group.
     """
     parts = [length / policy.max_split_size, work / share]
     if policy.max_small_splits_grouped is not None:
@@ -124,14 +124,14 @@ def _parts(length: Ints, work: Ints, share: int, policy: Policy) -> Floats:
 
 
 def _with_cells(splits: Splits, work: Ints, region: Ints, share: int, policy: Policy) -> Ints:
-    """Divide regions into cells, where that costs next to no groups."""
+    """Divide regions into cells, where that adds almost no groups."""
     regions = int(region.max()) + 1
     whole = int(_groups(splits.length, work, region, share, policy).sum())
     used = int(np.count_nonzero(np.bincount(region)))
     cells = whole // (CELL_GROUPS * used * max(len(splits.hosts.names), 1))
     if cells < 2:
         return region
-    # A power of two moves seldom while the table grows.
+    # A power of two seldom changes while the table grows.
     every = 1 << (len(splits) // cells).bit_length()
     starts = splits.fingerprint & np.uint64(every - 1) == 0
     # The pieces of a file stay together.
@@ -142,7 +142,7 @@ def _with_cells(splits: Splits, work: Ints, region: Ints, share: int, policy: Po
 
 
 def _groups(length: Ints, work: Ints, key: Ints, share: int, policy: Policy) -> Ints:
-    """Return about how many groups each key makes; none for a key without splits."""
+    """Return about how many groups each key makes; 0 for a key without splits."""
     held = np.maximum(
         np.bincount(key, length) / policy.max_split_size, np.bincount(key, work) / share
     )
@@ -152,7 +152,7 @@ def _groups(length: Ints, work: Ints, key: Ints, share: int, policy: Policy) -> 
 
 
 def _dense(keys: Ints) -> Ints:
-    """Number keys from 0 in their order, if they are not nearly so already."""
+    """Number keys from 0 in their order, unless their numbers are small enough already."""
     if int(keys.max(initial=0)) < 2 * len(keys):
         return keys
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -1,16 +1,15 @@
-"""Iceberg's planning of tasks: first fit in the order of paths, over a few open bins.
+"""Iceberg's task planning: first fit in path order, over a few open bins.
 
-Source: Iceberg's `TableScanUtil` and `BinPacking`, as its documentation of
-`read.split.target-size`, `read.split.open-file-cost` and `read.split.planning-lookback`
-describes them. The target is `max_split_size`; where that gives fewer splits than
-`parallelism`, it shrinks to an equal share of the bytes, but not below `min_split_size`.
-A split weighs its bytes and those of its delete files, and at least one open cost for each
-of these files.
+Source: Iceberg's `TableScanUtil` and `BinPacking`, as described in its documentation of
+`read.split.target-size`, `read.split.open-file-cost` and `read.split.planning-lookback`.
+The target is `max_split_size`. If that gives fewer splits than `parallelism`, the target shrinks
+to an equal share of the bytes, but not below `min_split_size`. A split weighs its bytes plus those
+of its delete files, and at least one open cost for each of these files.
 
-A bucket is what a grouping key is there: packed on its own. Choices: adjacent splits of one
-file that meet in a group stay two splits. A bin that is full by `max_small_splits_grouped`
-is closed first when there are too many; else the fullest is, and of equal ones the oldest.
-Iceberg cuts a Parquet file whose offsets cannot be true at any byte; here it stays whole.
+A bucket corresponds to Iceberg's grouping key: each is packed separately. Differences: adjacent
+splits of one file in the same group stay two splits. When too many bins are open, one that is full
+by `max_small_splits_grouped` is closed first; otherwise the fullest is, and among equals the
+oldest. Iceberg cuts a Parquet file with impossible offsets at any byte; here it stays whole.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from windrow_service.planner.policy import MIB, Policy
 from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, stable_order
 
 LOOKBACK = 10
-# Less room than any bin has.
+# Less than the room of any bin.
 _CLOSED = -(2**63)
 
 
 def cut_size(size_bytes: Ints, policy: Policy) -> int:
-    """Return the adaptive target: where files are cut, and the most that a group weighs."""
+    """Return the adaptive target: the size at which files are cut, and the most a group weighs."""
     total, target = int(size_bytes.sum()), policy.max_split_size
     if -(-total // target) >= policy.parallelism:
         return target
@@ -65,10 +64,10 @@ def pack(splits: Splits, policy: Policy) -> Groups:
 def first_fit(
     weights: Iterable[int], target: int, max_items: int | None = None, lookback: int = LOOKBACK
 ) -> list[int]:
-    """Return the number of its bin for each weight.
+    """Return the bin number of each weight.
 
     A weight goes to the first open bin that stays within `target`, else to a new one. When
-    more than `lookback` are open, the fullest is closed.
+    more than `lookback` bins are open, the fullest is closed.
     """
     bins: list[int] = []
     rooms: list[int] = []

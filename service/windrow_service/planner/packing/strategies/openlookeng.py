@@ -1,4 +1,4 @@
-"""openLooKeng's small-split grouping, as its design describes it.
+"""openLooKeng's small-split grouping, as described in its design.
 
 Source: the design "Merging small file size splits" of openLooKeng, section "High level
 design", and its HiveSplitSource for the order in which splits are taken.
@@ -18,11 +18,11 @@ HOSTS_IN_LOCATION = 3
 def pack(splits: Splits, policy: Policy) -> Groups:
     """Group small splits of one bucket and one location, largest and smallest in turn.
 
-    A location is the set of the first three hosts of a file. A group takes the largest
-    split left, then the smallest, then the next largest, and closes before the first that
-    would pass `max_split_size` or the count limit: the lesser of
-    `max_small_splits_grouped` and the location's splits per host, rounded
-    down. A split of at least `max_split_size` stays alone.
+    A location is the set of the first three hosts of a file. A group takes the largest remaining
+    split, then the smallest, then the next largest, and so on. It closes before the first split
+    that would exceed `max_split_size` or the count limit, which is the lesser of
+    `max_small_splits_grouped` and the location's splits per host, rounded down. A split of at
+    least `max_split_size` stays alone.
 
     Complexity: O(n log n) for sorting, then one step per group.
     """
@@ -71,7 +71,7 @@ def _fill(prefix: list[int], begin: int, end: int, most: int, limit: int) -> int
 
 
 def _locations(hosts: Hosts) -> tuple[Ints, Ints]:
-    """Return a number per split that is equal for equal sets of first hosts, and their size."""
+    """Return a number for each split, equal for equal sets of first hosts, and the set's size."""
     split_count = len(hosts.offsets) - 1
     first = np.sort(
         np.stack([hosts.nth(np.full(split_count, n)) for n in range(HOSTS_IN_LOCATION)], axis=1)

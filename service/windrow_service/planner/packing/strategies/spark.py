@@ -1,16 +1,16 @@
 """Spark's packing of files into partitions, largest first.
 
-Source: Spark's `FilePartition` and `PartitionedFileUtil`, as their settings describe them.
-Files are cut, and partitions closed, at the lesser of `max_split_size` and a core's share:
-all bytes and open costs over `parallelism`, but at least one open cost. A partition takes the
-largest split left until the next would pass that size (next fit), each split followed by an
-open cost. Place plays no part, and delete files weigh nothing; a group's hosts are the three
-that hold most of its bytes.
+Source: Spark's `FilePartition` and `PartitionedFileUtil`, as described by their settings. Files are
+cut, and partitions closed, at the lesser of `max_split_size` and a core's share: the sum of all
+bytes and open costs over `parallelism`, but at least one open cost. A partition takes the largest
+remaining split until the next would exceed that size (next fit); an open cost is added after each
+split. Locality plays no part, and delete files weigh nothing; a group's hosts are the three that
+hold most of its bytes.
 
 Spark reads each bucket of a bucketed table as one partition, however large. Here the limits
-of a plan come first: the splits of a bucket share a group until `max_split_size` or the count
+of a plan take precedence: the splits of a bucket share a group until `max_split_size` or the count
 limit closes it, and a bucket without files has no group. Splits without a bucket are packed
-as those of a table that has none.
+like those of an unbucketed table.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from windrow_service.planner.splits import (
 
 
 def cut_size(size_bytes: Ints, policy: Policy) -> int:
-    """Return where files are cut: Spark's `maxSplitBytes`."""
+    """Return the size at which files are cut: Spark's `maxSplitBytes`."""
     return _partition_size(int(size_bytes.sum()), len(size_bytes), policy)
 
 
 def pack(splits: Splits, policy: Policy) -> Groups:
-    """Fill one partition after the other, largest splits first.
+    """Fill one partition after another, largest splits first.
 
     Complexity: O(n log n) time, then one step per group.
     """
@@ -50,7 +50,7 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     open_cost = np.where(free, policy.open_file_cost, 0)
     limit = np.where(free, size, policy.max_split_size)
 
-    # What a partition holds when its last split has no open cost after it.
+    # The size of a partition does not include the open cost after its last split.
     before = np.concatenate(([0], np.cumsum(length + open_cost)))
     nth = np.arange(len(order))
     end = np.searchsorted(before, before[:-1] + limit + open_cost, side="right") - 1

@@ -1,4 +1,4 @@
-"""What a packing strategy is: a way to pack splits, and the defaults that belong to it."""
+"""The interface of a packing strategy: a way to pack splits, and its defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windrow_service.planner.splits import Groups, Ints, Splits
 
 
 def max_split_size(size_bytes: Ints, policy: Policy) -> int:
-    """Cut every file that is over `max_split_size`."""
+    """Return `max_split_size`: the default `cut_size`."""
     return policy.max_split_size
 
 
@@ -21,12 +21,12 @@ class Strategy:
 
     Attributes:
         pack: Groups splits. Every split is in exactly one group, no group mixes buckets, and
-            no group of several splits passes `max_split_size` or `max_small_splits_grouped`.
-        cut_size: From the sizes of the planned files, how large a piece of a file may be.
+            no group of several splits exceeds `max_split_size` or `max_small_splits_grouped`.
+        cut_size: Returns the most bytes of a piece, given the sizes of the planned files.
         level_tail: Whether the last two pieces of a file are made about equal.
-        max_small_splits_grouped: What holds if the caller does not say.
-        min_split_size: What holds if the caller does not say.
-        open_file_cost: What holds if the caller does not say.
+        max_small_splits_grouped: Default for requests that do not set it.
+        min_split_size: Default for requests that do not set it.
+        open_file_cost: Default for requests that do not set it.
         min_local_share: The share of a group's bytes that a host must hold to be preferred.
     """
 

@@ -1,18 +1,18 @@
-"""Tez' grouping: rounds over nodes, one group each, then over racks.
+"""Tez's grouping: rounds over nodes that make one group each, then over racks.
 
-Source: Tez' `TezSplitGrouper`, as the settings `tez.grouping.*` describe it, grouping by
-length; and Hive's `SplitGrouper` for what it asks of Tez when splits may not mix. Of the
-`parallelism` groups wanted, a bucket wants its part by bytes, and the groups of a bucket aim
-for an equal length of `min_split_size` to `max_split_size`.
+Source: Tez's `TezSplitGrouper`, as described by the settings `tez.grouping.*`, grouping by length;
+and Hive's `SplitGrouper` for what it requests from Tez when splits may not mix. A bucket gets its
+part of the `parallelism` wanted groups by bytes, and the groups of a bucket aim for an equal length
+between `min_split_size` and `max_split_size`.
 
-In a round each node, by name, takes its next splits in the order of paths until the next
-would pass that length, and gives up what is left when that is less than half of it. Once no
-node fills a group, racks do the same at three quarters of the length. After a round in which
-at most one in ten nodes filled a group, small groups are allowed, so that the rest ends.
+In a round each node, by name, takes its next splits in path order until the next one would exceed
+that length. A remainder of less than half the length is given up. Once no node fills a group, racks
+do the same at three quarters of the length. After a round in which at most one in ten nodes filled
+a group, small groups are allowed, so that the remaining splits are grouped too.
 
-Choices: hosts without a rack share one; splits without hosts are a node, and a rack, of
-their own, the last. The count limit is `max_small_splits_grouped`, it does not shrink on racks,
-and a group that reaches half of it is not too small.
+Differences: hosts without a rack share one; splits without hosts form a node, and a rack, of
+their own, which comes last. The count limit is `max_small_splits_grouped`; it does not shrink for
+racks, and a group that reaches half of it is not too small.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LOCALHOST = "localhost"
 def pack(splits: Splits, policy: Policy) -> Groups:
     """Group the splits of each bucket by node, then by rack.
 
-    Complexity: O(n * replicas) steps in Python on integers in place.
+    Complexity: O(n * replicas) steps in Python, on integers in arrays.
     """
     order = stable_order(splits.bucket - NO_BUCKET)
     buckets = run_offsets(splits.bucket[order])
@@ -79,7 +79,7 @@ def _group_count(splits: Splits, size: int, desired: int, policy: Policy) -> int
 
 
 def _is_local(hosts: Hosts) -> bool:
-    """Tell whether every split lies on the machine that asks, where groups cost little."""
+    """Tell whether every split is on this machine, where groups cost little."""
     return hosts.names == (LOCALHOST,) and bool((hosts.counts > 0).all())
 
 
@@ -90,14 +90,14 @@ def by_rounds(
     max_count: int | None = None,
     rack_reduction: float = RACK_REDUCTION,
 ) -> Ints:
-    """Return the number of its group for each split.
+    """Return the group number of each split.
 
     Args:
         length: Bytes of the splits.
-        hosts: Where they are.
-        group_length: Bytes that a group may hold, unless it is a single split.
-        max_count: Splits that a group may hold.
-        rack_reduction: What part of `group_length` a group of a rack may hold.
+        hosts: Hosts of the splits.
+        group_length: Most bytes of a group, unless it is a single split.
+        max_count: Most splits of a group.
+        rack_reduction: The part of `group_length` that a group of a rack may hold.
     """
     taker = _Taker(length, max_count)
     places = taker.places(hosts, np.arange(len(hosts.names)))
@@ -108,7 +108,7 @@ def by_rounds(
         filled: list[_Place] = []
         for place in places:
             found = taker.take(place, group_length, allow_small)
-            # What is too little for a group now is no more later.
+            # A place with too little for a group now cannot have more later.
             (filled if found else idle).append(place)
         places = filled
         if not filled and not in_racks:
@@ -124,7 +124,7 @@ def by_rounds(
 
 @dataclass(slots=True)
 class _Place:
-    """A node or a rack: the splits there, and how many of them have been looked at."""
+    """A node or a rack: its splits, and how many of them have been looked at."""
 
     number: int
     rows: memoryview
@@ -134,13 +134,13 @@ class _Place:
 class _Taker:
     """Takes splits into groups, each split once.
 
-    It keeps integers in arrays and no object per split.
+    It keeps integers in arrays, not one object per split.
     """
 
     def __init__(self, length: Ints, max_count: int | None) -> None:
         self._length = np.ascontiguousarray(length).data
         self._most = len(length) if max_count is None else max_count
-        # By length alone, a group of any count may be too small.
+        # Without a count limit, only the length decides whether a group is too small.
         self._small_count = len(length) + 1 if max_count is None else max_count // 2
         self._taken = np.zeros(len(length), np.bool_)
         self._order = array("q")
@@ -148,15 +148,15 @@ class _Taker:
 
     @property
     def left(self) -> int:
-        """How many splits are in no group yet."""
+        """Number of splits that are in no group yet."""
         return len(self._taken) - len(self._order)
 
     def places(self, hosts: Hosts, place_of: Ints) -> list[_Place]:
         """Return the places that have splits left, in the order of their numbers.
 
         Args:
-            hosts: Of all splits.
-            place_of: The number of its place for each host; what has no host is at the last.
+            hosts: Hosts of all splits.
+            place_of: The place number of each host; splits without a host get a last place.
         """
         nowhere = int(place_of.max(initial=-1)) + 1
         lonely = np.flatnonzero(hosts.counts == 0)
@@ -173,7 +173,7 @@ class _Taker:
         ]
 
     def take(self, place: _Place, group_length: int, allow_small: bool) -> bool:
-        """Make the next group of a place; tell whether there was enough for one."""
+        """Make the next group of a place; tell whether there were enough splits for one."""
         length, taken, most = self._length, self._taken.data, self._most
         rows, at, end = place.rows, place.seen, len(place.rows)
         group: list[int] = []
@@ -197,7 +197,7 @@ class _Taker:
         return True
 
     def numbers(self) -> Ints:
-        """Return the number of its group for each split."""
+        """Return the group number of each split."""
         number = np.empty(len(self._taken), np.int64)
         number[np.asarray(self._order)] = np.repeat(
             np.arange(len(self._counts)), np.asarray(self._counts)
