@@ -21,11 +21,8 @@ _TOKEN_VARIABLE = "WINDROW_TOKEN"
 class InvalidTokenError(WindrowError):
     """What was given as a token cannot be one; it is not repeated here."""
 
-    def __str__(self) -> str:
-        return (
-            "the token holds characters that no token has: check how it got into "
-            f"{_TOKEN_VARIABLE}, or make another with `windrow token create`"
-        )
+    message = "the token holds characters that no token has: {remedy}"
+    remedy = f"check how it got into {_TOKEN_VARIABLE}, or make another with `windrow token create`"
 
 
 def connect(

@@ -25,48 +25,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from windrow.files.stated import StatedError
 
 if TYPE_CHECKING:
     from windrow.models import Problem
 
 
-class WindrowError(Exception):
+class WindrowError(StatedError):
     """Base of every error that the client raises on purpose."""
 
 
+@dataclass(eq=False)
 class CoordinatorUnreachableError(WindrowError):
     """No answer came from the coordinator."""
 
-    def __init__(self, url: str, attempts: int, reason: str) -> None:
-        super().__init__(url, attempts, reason)
-        self.url = url
-        self.attempts = attempts
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return (
-            f"no answer from the coordinator at {self.url} after {self.attempts} attempts "
-            f"({self.reason}): is it running? `windrow serve` starts one"
-        )
+    url: str
+    attempts: int
+    reason: str
+    message = (
+        "no answer from the coordinator at {url} after {attempts} attempts ({reason}): {remedy}"
+    )
+    remedy = "is it running? `windrow serve` starts one"
 
 
+@dataclass(eq=False)
 class IncompletePlanError(WindrowError):
     """The stream of groups ended before its end marker, or does not add up."""
 
-    def __init__(self, plan_id: str, reason: str) -> None:
-        super().__init__(plan_id, reason)
-        self.plan_id = plan_id
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"plan {self.plan_id} arrived incomplete ({self.reason}): ask for it again"
+    plan_id: str
+    reason: str
+    message = "plan {plan_id} arrived incomplete ({reason}): {remedy}"
+    remedy = "ask for it again"
 
 
 class UnsupportedAnswerError(WindrowError):
     """The coordinator's answer is not one that this client understands."""
 
 
+@dataclass(eq=False)
 class InvalidArgumentError(WindrowError, ValueError):
     """What was passed cannot be; nothing was sent.
 
@@ -74,19 +73,16 @@ class InvalidArgumentError(WindrowError, ValueError):
         argument: The parameter; below it, fields and positions after dots.
     """
 
-    def __init__(self, argument: str, reason: str) -> None:
-        super().__init__(argument, reason)
-        self.argument = argument
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+    argument: str
+    reason: str
+    message = "{reason}"
 
 
 class CacheSqlError(WindrowError):
     """SQL text about caches is not one of the statements that are supported, or finds no rule."""
 
 
+@dataclass(eq=False)
 class ProblemError(WindrowError):
     """The coordinator refused, and said why.
 
@@ -94,12 +90,8 @@ class ProblemError(WindrowError):
         problem: The RFC 9457 problem; branch on its `type`.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return self.problem.detail
+    problem: Problem
+    message = "{problem.detail}"
 
 
 class NotFoundError(ProblemError):
@@ -121,14 +113,15 @@ class TableNotRefreshedError(ProblemError):
 class NotAuthenticatedError(ProblemError):
     """The coordinator asks for a token, and got none that is valid."""
 
-    def __str__(self) -> str:
-        return f"{self.problem.detail}; set WINDROW_TOKEN, or windrow.connect(url, token=...)"
+    message = "{problem.detail}; {remedy}"
+    remedy = "set WINDROW_TOKEN, or windrow.connect(url, token=...)"
 
 
 class NotAllowedError(ProblemError):
     """The token lacks a scope, or the location is one that the coordinator may not read."""
 
 
+@dataclass(eq=False)
 class BusyError(ProblemError):
     """The coordinator has too much to do.
 
@@ -136,10 +129,7 @@ class BusyError(ProblemError):
         retry_after_s: When to try again, in seconds.
     """
 
-    def __init__(self, problem: Problem, retry_after_s: float) -> None:
-        super().__init__(problem)
-        self.args = (problem, retry_after_s)
-        self.retry_after_s = retry_after_s
+    retry_after_s: float
 
 
 class OutcomeUnknownError(ProblemError):

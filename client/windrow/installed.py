@@ -10,11 +10,8 @@ from windrow.errors import WindrowError
 class ServiceNotInstalledError(WindrowError):
     """The coordinator's own packages are missing here."""
 
-    def __str__(self) -> str:
-        return (
-            "the coordinator is not installed here: pip install 'windrow-spark[service]', "
-            "or '.[service]' in a clone"
-        )
+    message = "the coordinator is not installed here: {remedy}"
+    remedy = "pip install 'windrow-spark[service]', or '.[service]' in a clone"
 
 
 def require_service() -> None:

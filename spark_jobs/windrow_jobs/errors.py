@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from windrow.errors import WindrowError
 
@@ -20,18 +21,16 @@ class JobError(WindrowError):
     """Base of every error that a Spark job raises on purpose."""
 
 
+@dataclass(eq=False)
 class UnfitTableError(JobError):
     """The job cannot take the inventory of such a table."""
 
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(table, reason)
-        self.table = table
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"table {self.table!r} {self.reason}"
+    table: str
+    reason: str
+    message = "table {table!r} {reason}"
 
 
+@dataclass(eq=False)
 class UnfitFilesError(JobError):
     """Files or folders of the table are in the way of an inventory.
 
@@ -39,29 +38,23 @@ class UnfitFilesError(JobError):
         reason: Which, and what to do about it.
     """
 
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(table, reason)
-        self.table = table
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"nothing was published of table {self.table!r}: {self.reason}"
+    table: str
+    reason: str
+    message = "nothing was published of table {table!r}: {reason}"
 
 
+@dataclass(eq=False)
 class TableMovedError(JobError):
     """The table's definition or current snapshot changed while its files were read."""
 
-    def __init__(self, table: str) -> None:
-        super().__init__(table)
-        self.table = table
-
-    def __str__(self) -> str:
-        return (
-            f"table {self.table!r} was changed while its files were read, and nothing was "
-            "published: run the job again"
-        )
+    table: str
+    message = (
+        "table {table!r} was changed while its files were read, and nothing was published: {remedy}"
+    )
+    remedy = "run the job again"
 
 
+@dataclass(eq=False)
 class ColdFilesError(JobError):
     """Cacheable files are not in the cache of the worker that is to hold them.
 
@@ -72,14 +65,10 @@ class ColdFilesError(JobError):
         reasons: Why, of some.
     """
 
-    def __init__(
-        self, table: str, elsewhere_files: int, failed_files: int, reasons: Sequence[str]
-    ) -> None:
-        super().__init__(table, elsewhere_files, failed_files, reasons)
-        self.table = table
-        self.elsewhere_files = elsewhere_files
-        self.failed_files = failed_files
-        self.reasons = reasons
+    table: str
+    elsewhere_files: int
+    failed_files: int
+    reasons: Sequence[str]
 
     def __str__(self) -> str:
         counts = {
@@ -93,29 +82,25 @@ class ColdFilesError(JobError):
         )
 
 
+@dataclass(eq=False)
 class RowsDifferError(JobError):
     """What was written is not what was read; nothing of it was moved in."""
 
-    def __init__(self, table: str, read: str, written: str) -> None:
-        super().__init__(table, read, written)
-        self.table = table
-        self.read = read
-        self.written = written
-
-    def __str__(self) -> str:
-        return (
-            f"of table {self.table!r}, {self.read} were read and {self.written} written: nothing "
-            "was changed; run again, and if it says the same, report it"
-        )
+    table: str
+    read: str
+    written: str
+    message = (
+        "of table {table!r}, {read} were read and {written} written: nothing was changed; {remedy}"
+    )
+    remedy = "run again, and if it says the same, report it"
 
 
+@dataclass(eq=False)
 class PartitionsLeftError(JobError):
     """Partitions could not be rewritten; others were."""
 
-    def __init__(self, table: str, reasons: Mapping[str, str]) -> None:
-        super().__init__(table, reasons)
-        self.table = table
-        self.reasons = reasons
+    table: str
+    reasons: Mapping[str, str]
 
     def __str__(self) -> str:
         name, reason = next(iter(self.reasons.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +20,11 @@ completion_init()
 _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 
+@dataclass(eq=False)
 class UnknownShellError(WindrowError):
     """It is not known how to complete commands in this shell."""
 
-    def __init__(self, shell: str) -> None:
-        super().__init__(shell)
-        self.shell = shell
+    shell: str
 
     def __str__(self) -> str:
         found = f"{self.shell} is not one of them" if self.shell else "no shell was found"

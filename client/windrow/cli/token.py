@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -36,18 +37,13 @@ class TokenCommandError(WindrowError):
     """The tokens cannot be looked after as asked."""
 
 
+@dataclass(eq=False)
 class NoDatabaseError(TokenCommandError):
     """There is no embedded database, and so there are no tokens."""
 
-    def __init__(self, state_dir: Path) -> None:
-        super().__init__(state_dir)
-        self.state_dir = state_dir
-
-    def __str__(self) -> str:
-        return (
-            f"there is no database in state folder {self.state_dir}: name that of the coordinator "
-            "with --state-dir"
-        )
+    state_dir: Path
+    message = "there is no database in state folder {state_dir}: {remedy}"
+    remedy = "name that of the coordinator with --state-dir"
 
 
 @app.callback()

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.errors import WindrowError
@@ -19,58 +20,43 @@ class DemoError(WindrowError):
     """Base of what can keep the demo from running."""
 
 
+@dataclass(eq=False)
 class MissingPackageError(DemoError):
     """A Python package is not installed."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(package, extra)
-        self.package = package
-        self.extra = extra
-
-    def __str__(self) -> str:
-        return (
-            f"{self.package} is not installed here: pip install 'windrow-spark[{self.extra}]', "
-            f"or '.[{self.extra}]' in a clone"
-        )
+    package: str
+    extra: str
+    message = "{package} is not installed here: {remedy}"
+    remedy = "pip install 'windrow-spark[{extra}]', or '.[{extra}]' in a clone"
 
 
+@dataclass(eq=False)
 class MissingJavaError(DemoError):
     """There is no Java, or one that is too old for Spark."""
 
-    def __init__(self, found: str) -> None:
-        super().__init__(found)
-        self.found = found
-
-    def __str__(self) -> str:
-        return (
-            f"Spark needs Java 17 or newer, and {self.found}: install it "
-            "(Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install "
-            "openjdk@17; without root: unpack one from https://adoptium.net), and set JAVA_HOME "
-            "to its folder if `java` is not on the PATH"
-        )
+    found: str
+    message = "Spark needs Java 17 or newer, and {found}: {remedy}"
+    remedy = (
+        "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew "
+        "install openjdk@17; without root: unpack one from https://adoptium.net), and set "
+        "JAVA_HOME to its folder if `java` is not on the PATH"
+    )
 
 
+@dataclass(eq=False)
 class ForeignFolderError(DemoError):
     """A folder for generated data holds files that were not generated."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.folder = folder
-
-    def __str__(self) -> str:
-        return (
-            f"{self.folder} holds something that was not written here and is left alone: "
-            "choose another folder for the data, or move it away"
-        )
+    folder: Path
+    message = "{folder} holds something that was not written here and is left alone: {remedy}"
+    remedy = "choose another folder for the data, or move it away"
 
 
+@dataclass(eq=False)
 class CoordinatorStartError(DemoError):
     """The coordinator's process ended, or did not answer in time."""
 
-    def __init__(self, reason: str, log: Path) -> None:
-        super().__init__(reason, log)
-        self.reason = reason
-        self.log = log
-
-    def __str__(self) -> str:
-        return f"the coordinator did not start ({self.reason}): see {self.log}"
+    reason: str
+    log: Path
+    message = "the coordinator did not start ({reason}): {remedy}"
+    remedy = "see {log}"

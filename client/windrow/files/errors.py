@@ -11,18 +11,21 @@
   + UnreadableFileError
   + FileChangedError
 
-They may come back from another process, so each passes exactly its constructor's
-positional arguments to `super().__init__`. Paths are relative to the table's location
-unless an attribute is called `location` or `folder`.
+Paths are relative to the table's location unless an attribute is called `location` or `folder`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-class InventoryError(Exception):
+from windrow.files.stated import StatedError
+
+
+class InventoryError(StatedError):
     """Base of every error that taking an inventory raises on purpose."""
 
 
+@dataclass(eq=False)
 class LocationError(InventoryError):
     """A folder cannot be listed.
 
@@ -31,26 +34,21 @@ class LocationError(InventoryError):
         reason: What is wrong, and what to do about it.
     """
 
-    def __init__(self, folder: str, reason: str) -> None:
-        super().__init__(folder, reason)
-        self.folder = folder
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.folder!r} {self.reason}"
+    folder: str
+    reason: str
+    message = "{folder!r} {reason}"
 
 
 class ColumnTypeError(InventoryError):
     """A column's type cannot be used."""
 
 
+@dataclass(eq=False)
 class UnknownTypeError(ColumnTypeError):
     """A text is not a type of Spark SQL that a table's column can have."""
 
-    def __init__(self, text: str, reason: str) -> None:
-        super().__init__(text, reason)
-        self.text = text
-        self.reason = reason
+    text: str
+    reason: str
 
     def __str__(self) -> str:
         text = self.text if len(self.text) <= 100 else f"{self.text[:97]}..."
@@ -60,6 +58,7 @@ class UnknownTypeError(ColumnTypeError):
         )
 
 
+@dataclass(eq=False)
 class UnsupportedTypeError(ColumnTypeError):
     """A file holds a column of a type that Spark does not have, or that is not read here.
 
@@ -67,12 +66,10 @@ class UnsupportedTypeError(ColumnTypeError):
         layout: As what its bare values can be read; empty where that makes no sense.
     """
 
-    def __init__(self, column: str, type_: str, path: str, layout: str = "") -> None:
-        super().__init__(column, type_, path, layout)
-        self.column = column
-        self.type = type_
-        self.path = path
-        self.layout = layout
+    column: str
+    type: str
+    path: str
+    layout: str = ""
 
     def __str__(self) -> str:
         held = f"column {self.column!r} of file {self.path!r} is of type {self.type}, which"
@@ -87,6 +84,7 @@ class UnsupportedTypeError(ColumnTypeError):
         )
 
 
+@dataclass(eq=False)
 class SchemaConflictError(ColumnTypeError):
     """Two types of one column cannot be widened to a type that fits both.
 
@@ -95,15 +93,11 @@ class SchemaConflictError(ColumnTypeError):
         other_type: What `other_path` holds, or the declared type where that is empty.
     """
 
-    def __init__(
-        self, column: str, type_: str, path: str, other_type: str, other_path: str
-    ) -> None:
-        super().__init__(column, type_, path, other_type, other_path)
-        self.column = column
-        self.type = type_
-        self.path = path
-        self.other_type = other_type
-        self.other_path = other_path
+    column: str
+    type: str
+    path: str
+    other_type: str
+    other_path: str
 
     def __str__(self) -> str:
         held = f"column {self.column!r} is {self.type} in file {self.path!r}"
@@ -118,6 +112,7 @@ class SchemaConflictError(ColumnTypeError):
         )
 
 
+@dataclass(eq=False)
 class ColumnNameError(InventoryError):
     """A file holds a column whose name is empty or too long.
 
@@ -125,11 +120,9 @@ class ColumnNameError(InventoryError):
         most: How many characters a name may have.
     """
 
-    def __init__(self, column: str, path: str, most: int) -> None:
-        super().__init__(column, path, most)
-        self.column = column
-        self.path = path
-        self.most = most
+    column: str
+    path: str
+    most: int
 
     def __str__(self) -> str:
         what = "an empty name" if not self.column else f"a name of {len(self.column):,} characters"
@@ -139,6 +132,7 @@ class ColumnNameError(InventoryError):
         )
 
 
+@dataclass(eq=False)
 class DuplicateColumnError(InventoryError):
     """Two columns have names that differ by case only.
 
@@ -146,11 +140,9 @@ class DuplicateColumnError(InventoryError):
         path: The file that holds both; empty where they were declared or name folders.
     """
 
-    def __init__(self, column: str, other_column: str, path: str) -> None:
-        super().__init__(column, other_column, path)
-        self.column = column
-        self.other_column = other_column
-        self.path = path
+    column: str
+    other_column: str
+    path: str
 
     def __str__(self) -> str:
         where = f"of file {self.path!r}" if self.path else "of the table"
@@ -160,6 +152,7 @@ class DuplicateColumnError(InventoryError):
         )
 
 
+@dataclass(eq=False)
 class UnreadableFileError(InventoryError):
     """Files of the table cannot be read as Parquet.
 
@@ -167,9 +160,7 @@ class UnreadableFileError(InventoryError):
         files: Path and reason of each, by path; at most as many as are worth showing.
     """
 
-    def __init__(self, files: tuple[tuple[str, str], ...]) -> None:
-        super().__init__(files)
-        self.files = files
+    files: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
         lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
@@ -179,6 +170,7 @@ class UnreadableFileError(InventoryError):
         )
 
 
+@dataclass(eq=False)
 class FileChangedError(InventoryError):
     """Files changed or vanished after they were listed.
 
@@ -186,9 +178,7 @@ class FileChangedError(InventoryError):
         paths: Some of them, by path.
     """
 
-    def __init__(self, paths: tuple[str, ...]) -> None:
-        super().__init__(paths)
-        self.paths = paths
+    paths: tuple[str, ...]
 
     def __str__(self) -> str:
         names = ", ".join(repr(path) for path in self.paths)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
@@ -24,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow.files.entries import unescape
+from windrow.files.stated import StatedError
 from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -139,16 +141,16 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.array(values, type_)
 
 
-class InvalidValueError(Exception):
-    """A text is no value of the type asked for. Callers say of which column.
+@dataclass(eq=False)
+class InvalidValueError(StatedError):
+    """A text is not a value of the type asked for; the caller says of which column.
 
     Attributes:
         index: Which of the texts it is.
     """
 
-    def __init__(self, index: int) -> None:
-        super().__init__(index)
-        self.index = index
+    index: int
+    message = "value {index} is not one of the type asked for"
 
 
 def is_partition_type(type_: pa.DataType) -> bool:

@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from windrow.errors import WindrowError
 
 
@@ -22,23 +24,24 @@ class ReadError(WindrowError):
 class SparkConnectError(ReadError):
     """The session is one of Spark Connect, which gives no way to place tasks."""
 
-    def __str__(self) -> str:
-        return (
-            "Windrow needs a classic Spark session: Spark Connect cannot say where rows and tasks go;"
-            " start the session with `.master(...)` instead of `.remote(...)`"
-        )
+    message = (
+        "Windrow needs a classic Spark session: Spark Connect cannot say where rows and tasks "
+        "go; {remedy}"
+    )
+    remedy = "start the session with `.master(...)` instead of `.remote(...)`"
 
 
 class CaseSensitiveNamesError(ReadError):
     """The session tells `id` from `ID`, and a table's files were united without regard to case."""
 
-    def __str__(self) -> str:
-        return (
-            "spark.sql.caseSensitive is true, and a table's columns are united without regard to"
-            " case, so that rows could be others than Spark's: set it to false to read them"
-        )
+    message = (
+        "spark.sql.caseSensitive is true, and a table's columns are united without regard to "
+        "case, so that rows could be others than Spark's: {remedy}"
+    )
+    remedy = "set it to false to read them"
 
 
+@dataclass(eq=False)
 class UnsupportedFormatError(ReadError):
     """The table's files are of a format that can be planned, but not read.
 
@@ -47,19 +50,16 @@ class UnsupportedFormatError(ReadError):
         format: Its format.
     """
 
-    def __init__(self, table: str, format: str) -> None:
-        super().__init__(table, format)
-        self.table = table
-        self.format = format
-
-    def __str__(self) -> str:
-        return (
-            f"table {self.table!r} is {self.format}, and only Parquet is read: read its location"
-            f" with `spark.read.{self.format}`, or the splits of `client.plan` with a reader of"
-            " your own"
-        )
+    table: str
+    format: str
+    message = "table {table!r} is {format}, and only Parquet is read: {remedy}"
+    remedy = (
+        "read its location with `spark.read.{format}`, or the splits of `client.plan` with a "
+        "reader of your own"
+    )
 
 
+@dataclass(eq=False)
 class UnsupportedDeletesError(ReadError):
     """Delete files apply to the plan's files, and reading them would bring deleted rows back.
 
@@ -68,19 +68,19 @@ class UnsupportedDeletesError(ReadError):
         delete_files: How many there are.
     """
 
-    def __init__(self, table: str, delete_files: int) -> None:
-        super().__init__(table, delete_files)
-        self.table = table
-        self.delete_files = delete_files
+    table: str
+    delete_files: int
+    message = (
+        "{delete_files:,} delete files apply to the planned files of {table!r}, and they are not "
+        "applied here: {remedy}"
+    )
+    remedy = (
+        "compact the table first, or read the splits of `client.plan` with a reader that applies "
+        "them"
+    )
 
-    def __str__(self) -> str:
-        return (
-            f"{self.delete_files:,} delete files apply to the planned files of {self.table!r}, and"
-            " they are not applied here: compact the table first, or read the splits of"
-            " `client.plan` with a reader that applies them"
-        )
 
-
+@dataclass(eq=False)
 class UnsupportedTypeError(ReadError):
     """A column has a type that cannot pass from Arrow to Spark.
 
@@ -89,18 +89,13 @@ class UnsupportedTypeError(ReadError):
         type_name: Its type, as Spark SQL writes it.
     """
 
-    def __init__(self, column: str, type_name: str) -> None:
-        super().__init__(column, type_name)
-        self.column = column
-        self.type_name = type_name
-
-    def __str__(self) -> str:
-        return (
-            f"column {self.column!r} is {self.type_name}, which this reader cannot hand to Spark;"
-            " leave it out of the columns asked for"
-        )
+    column: str
+    type_name: str
+    message = "column {column!r} is {type_name}, which this reader cannot hand to Spark; {remedy}"
+    remedy = "leave it out of the columns asked for"
 
 
+@dataclass(eq=False)
 class TaskFailedError(ReadError):
     """A task could not read its group.
 
@@ -109,10 +104,8 @@ class TaskFailedError(ReadError):
         detail: What it said: the file, what is wrong with it and what to do.
     """
 
-    def __init__(self, kind: str, detail: str) -> None:
-        super().__init__(kind, detail)
-        self.kind = kind
-        self.detail = detail
+    kind: str
+    detail: str
 
     def __str__(self) -> str:
         return self.detail

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ _PICTURE_WIDTH = 100
 _FONT_FACES = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
+@dataclass(eq=False)
 class PictureError(WindrowError):
     """A picture cannot be saved."""
 
-    def __init__(self, path: Path, reason: OSError) -> None:
-        super().__init__(f"the picture cannot be written to {path}: {reason.strerror or reason}")
+    path: Path
+    reason: str
+    message = "the picture cannot be written to {path}: {reason}"
 
 
 def error_console() -> Console:
@@ -59,7 +62,7 @@ def save_picture(path: Path, title: str, *renderables: RenderableType) -> None:
     try:
         path.write_text(_FONT_FACES.sub("", drawing), encoding="utf-8")
     except OSError as error:
-        raise PictureError(path, error) from error
+        raise PictureError(path, error.strerror or str(error)) from error
 
 
 def _wide(console: Console) -> Console:

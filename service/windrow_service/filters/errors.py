@@ -9,6 +9,9 @@ the wire.
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass
+
+from windrow.files.stated import StatedError
 
 _EXCERPT_CHARACTERS = 100
 _QUOTED_CHARACTERS = 60
@@ -21,7 +24,8 @@ def quote(text: str) -> str:
     return repr(text)
 
 
-class InvalidFilterError(Exception):
+@dataclass(eq=False)
+class InvalidFilterError(StatedError):
     """A filter cannot be read, or cannot be planned.
 
     Attributes:
@@ -30,11 +34,9 @@ class InvalidFilterError(Exception):
         offset: Where in `text` it is wrong, in characters from its start.
     """
 
-    def __init__(self, reason: str, text: str | None = None, offset: int | None = None) -> None:
-        super().__init__(reason, text, offset)
-        self.reason = reason
-        self.text = text
-        self.offset = offset
+    reason: str
+    text: str | None = None
+    offset: int | None = None
 
     @property
     def line(self) -> int | None:

@@ -20,13 +20,13 @@
   + InvalidInventoryError
   + TotalsTooLargeError
 
-They may come back from another process, so each passes exactly its constructor's
-positional arguments to `super().__init__`. Paths are relative to the table's location
-unless an attribute is called `location` or `folder`. `windrow.files.errors` has those that
-Spark jobs meet too.
+Paths are relative to the table's location unless an attribute is called `location` or `folder`.
+`windrow.files.errors` has those that Spark jobs meet too.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from windrow.files.errors import (
     ColumnNameError,
@@ -64,6 +64,7 @@ __all__ = [
 ]
 
 
+@dataclass(eq=False)
 class InvalidLocationError(InventoryError):
     """A text is not a location that a table can have.
 
@@ -72,15 +73,12 @@ class InvalidLocationError(InventoryError):
         reason: What is wrong, and what to do about it.
     """
 
-    def __init__(self, location: str, reason: str) -> None:
-        super().__init__(location, reason)
-        self.location = location
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"location {self.location!r} {self.reason}"
+    location: str
+    reason: str
+    message = "location {location!r} {reason}"
 
 
+@dataclass(eq=False)
 class PartitionLayoutError(InventoryError):
     """The folders of a table do not form one `key=value` layout.
 
@@ -90,11 +88,9 @@ class PartitionLayoutError(InventoryError):
         reason: In what they disagree.
     """
 
-    def __init__(self, path: str, other_path: str, reason: str) -> None:
-        super().__init__(path, other_path, reason)
-        self.path = path
-        self.other_path = other_path
-        self.reason = reason
+    path: str
+    other_path: str
+    reason: str
 
     def __str__(self) -> str:
         paths = f"{self.path!r} and {self.other_path!r}" if self.other_path else f"{self.path!r}"
@@ -104,15 +100,14 @@ class PartitionLayoutError(InventoryError):
         )
 
 
+@dataclass(eq=False)
 class PartitionValueError(InventoryError):
     """A folder's value does not fit the type that its partition column was declared with."""
 
-    def __init__(self, folder: str, column: str, value: str, type_: str) -> None:
-        super().__init__(folder, column, value, type_)
-        self.folder = folder
-        self.column = column
-        self.value = value
-        self.type = type_
+    folder: str
+    column: str
+    value: str
+    type: str
 
     def __str__(self) -> str:
         # Such as Spark writes, in the time zone of whoever did.
@@ -123,67 +118,54 @@ class PartitionValueError(InventoryError):
         )
 
 
+@dataclass(eq=False)
 class BucketNumberError(InventoryError):
     """A file's name holds a bucket number that the table's bucket spec does not allow."""
 
-    def __init__(self, path: str, bucket: int, bucket_count: int) -> None:
-        super().__init__(path, bucket, bucket_count)
-        self.path = path
-        self.bucket = bucket
-        self.bucket_count = bucket_count
-
-    def __str__(self) -> str:
-        return (
-            f"file {self.path!r} is of bucket {self.bucket}, but the table has "
-            f"{self.bucket_count} buckets, numbered from 0; correct the table's bucket spec, or "
-            "remove the file"
-        )
+    path: str
+    bucket: int
+    bucket_count: int
+    message = (
+        "file {path!r} is of bucket {bucket}, but the table has {bucket_count} buckets, numbered "
+        "from 0; {remedy}"
+    )
+    remedy = "correct the table's bucket spec, or remove the file"
 
 
+@dataclass(eq=False)
 class BloomColumnError(ColumnTypeError):
     """There can be no Bloom filters for a column that they were asked for."""
 
-    def __init__(self, column: str, reason: str) -> None:
-        super().__init__(column, reason)
-        self.column = column
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return (
-            f"column {self.column!r} {self.reason}: there can be no Bloom filters for it, so "
-            "take it out of the table's bloom_columns"
-        )
+    column: str
+    reason: str
+    message = "column {column!r} {reason}: there can be no Bloom filters for it, so {remedy}"
+    remedy = "take it out of the table's bloom_columns"
 
 
 class InventoryCancelledError(InventoryError):
     """The caller asked to stop."""
 
-    def __str__(self) -> str:
-        return "the inventory was cancelled before it was complete; nothing was changed"
+    message = "the inventory was cancelled before it was complete; nothing was changed"
 
 
+@dataclass(eq=False)
 class CorruptManifestError(InventoryError):
     """The bytes of a manifest are damaged."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"manifest cannot be read: {self.reason}; restore it, or refresh the table in full"
+    reason: str
+    message = "manifest cannot be read: {reason}; {remedy}"
+    remedy = "restore it, or refresh the table in full"
 
 
+@dataclass(eq=False)
 class InvalidInventoryError(InventoryError):
     """A published inventory cannot be accepted."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"inventory cannot be accepted: {self.reason}; nothing was published"
+    reason: str
+    message = "inventory cannot be accepted: {reason}; nothing was published"
 
 
+@dataclass(eq=False)
 class TotalsTooLargeError(InventoryError):
     """The files of a snapshot add up to more than can be planned.
 
@@ -193,14 +175,8 @@ class TotalsTooLargeError(InventoryError):
         most: What it may come to.
     """
 
-    def __init__(self, column: str, total: int, most: int) -> None:
-        super().__init__(column, total, most)
-        self.column = column
-        self.total = total
-        self.most = most
-
-    def __str__(self) -> str:
-        return (
-            f"{self.column} of all files adds up to {self.total:,}, and a table may have "
-            f"{self.most:,}: correct the figures, or split the table"
-        )
+    column: str
+    total: int
+    most: int
+    message = "{column} of all files adds up to {total:,}, and a table may have {most:,}: {remedy}"
+    remedy = "correct the figures, or split the table"

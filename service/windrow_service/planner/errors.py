@@ -8,31 +8,35 @@ The planner knows nothing of HTTP: `windrow_service.api.problems` decides what e
 error looks like on the wire.
 """
 
+from __future__ import annotations
 
-class PlannerError(Exception):
+from dataclasses import dataclass
+
+from windrow.files.stated import StatedError
+
+
+class PlannerError(StatedError):
     """Base of every error the planner raises on purpose."""
 
 
+@dataclass(eq=False)
 class UnknownStrategyError(PlannerError):
     """No packing strategy has this name."""
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, known)
-        self.name = name
-        self.known = known
+    name: str
+    known: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"no strategy {self.name!r}: use one of {', '.join(self.known)}"
 
 
+@dataclass(eq=False)
 class PlanTooLargeError(PlannerError):
     """More files or splits survive the filter than one plan may hold."""
 
-    def __init__(self, count: int, most: int, what: str = "files") -> None:
-        super().__init__(count, most, what)
-        self.count = count
-        self.most = most
-        self.what = what
+    count: int
+    most: int
+    what: str = "files"
 
     def __str__(self) -> str:
         limit = "max_split_size" if self.what == "splits" else "WINDROW_LIMITS__MAX_PLAN_FILES"

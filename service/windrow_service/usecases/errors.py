@@ -15,8 +15,10 @@ They know nothing of HTTP: `windrow_service.api.problems` decides what each look
 
 from __future__ import annotations
 
+from windrow.files.stated import StatedError
 
-class UseCaseError(Exception):
+
+class UseCaseError(StatedError):
     """Base of every error a use case raises on purpose."""
 
 

@@ -22,6 +22,7 @@ from windrow.spark.executor.errors import (
     ResidualFilterError,
     StaleFileError,
     UnreadableFileError,
+    VanishedFileError,
 )
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
@@ -201,6 +202,17 @@ for attempt in range(2):
 """
 
 
+FAIL_SHIPPED = (
+    RUN_SHIPPED.partition("for attempt")[0]
+    + """
+try:
+    list(run(iter([pa.record_batch({"value": [descriptor]})])))
+except Exception as error:
+    print(type(error).__name__, error.args, error)
+"""
+)
+
+
 def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "a.parquet")
     _, groups = plan_of(tmp_path, {"a": "bigint"}, residual={"op": "gt", "column": "a", "value": 1})
@@ -214,6 +226,23 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
 
     assert done.stderr.decode() == ""
     assert done.stdout.split() == [b"2", b"2"]
+
+
+def test_executors_without_windrow_name_a_file_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [1, 2, 3]}), path)
+    _, groups = plan_of(tmp_path, {"a": "bigint"})
+    run = shipped_reader(spec(tmp_path, [("a", pa.int64())]))
+    sent = cloudpickle.dumps((run, descriptors_of(groups)[0].content))
+    path.unlink()
+
+    done = subprocess.run(
+        [sys.executable, "-c", FAIL_SHIPPED], input=sent, capture_output=True, check=False
+    )
+
+    assert done.stderr.decode() == ""
+    error = VanishedFileError(str(path))
+    assert done.stdout.decode() == f"VanishedFileError {error.args} {error}\n"
 
 
 @pytest.mark.parametrize("column", ["id", "nowhere"], ids=["held by the file", "in no file"])

@@ -16,11 +16,16 @@ it is about and what to do.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 
-class TaskReadError(Exception):
+from windrow.files.stated import StatedError
+
+
+class TaskReadError(StatedError):
     """Base of every error that reading a split group raises on purpose."""
 
 
+@dataclass(eq=False)
 class StaleFileError(TaskReadError):
     """A file is not what it was when the plan was made.
 
@@ -31,35 +36,32 @@ class StaleFileError(TaskReadError):
         found: Its value now.
     """
 
-    def __init__(self, path: str, aspect: str, planned: int | None, found: int | None) -> None:
-        super().__init__(path, aspect, planned, found)
-        self.path = path
-        self.aspect = aspect
-        self.planned = planned
-        self.found = found
+    path: str
+    aspect: str
+    planned: int | None
+    found: int | None
+    message = (
+        "file {path!r} has changed since the plan was made: its {aspect} was {planned} and is "
+        "{found}; {remedy}"
+    )
+    remedy = (
+        "refresh the table and plan again (in full, `refresh --full`, if files are written in "
+        "place)"
+    )
 
-    def __str__(self) -> str:
-        return (
-            f"file {self.path!r} has changed since the plan was made: its {self.aspect} was"
-            f" {self.planned} and is {self.found}; refresh the table and plan again"
-            " (in full, `refresh --full`, if files are written in place)"
-        )
 
-
+@dataclass(eq=False)
 class VanishedFileError(StaleFileError):
     """A file of the plan does not exist any more."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "existence", None, None)
-        self.args = (path,)
-
-    def __str__(self) -> str:
-        return (
-            f"file {self.path!r} has vanished since the plan was made;"
-            " refresh the table and plan again"
-        )
+    aspect: str = field(default="existence", init=False)
+    planned: int | None = field(default=None, init=False)
+    found: int | None = field(default=None, init=False)
+    message = "file {path!r} has vanished since the plan was made; {remedy}"
+    remedy = "refresh the table and plan again"
 
 
+@dataclass(eq=False)
 class UnreadableFileError(TaskReadError):
     """A file cannot be opened, or is not valid Parquet.
 
@@ -68,18 +70,13 @@ class UnreadableFileError(TaskReadError):
         reason: What the operating system or the Parquet reader said.
     """
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path = path
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return (
-            f"file {self.path!r} cannot be read as Parquet: {self.reason};"
-            " repair or remove the file, then refresh the table and plan again"
-        )
+    path: str
+    reason: str
+    message = "file {path!r} cannot be read as Parquet: {reason}; {remedy}"
+    remedy = "repair or remove the file, then refresh the table and plan again"
 
 
+@dataclass(eq=False)
 class AmbiguousColumnError(TaskReadError):
     """A file has several columns that could be the one wanted.
 
@@ -89,11 +86,9 @@ class AmbiguousColumnError(TaskReadError):
         candidates: The names in the file that match it.
     """
 
-    def __init__(self, path: str, column: str, candidates: tuple[str, ...]) -> None:
-        super().__init__(path, column, candidates)
-        self.path = path
-        self.column = column
-        self.candidates = candidates
+    path: str
+    column: str
+    candidates: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
@@ -102,6 +97,7 @@ class AmbiguousColumnError(TaskReadError):
         )
 
 
+@dataclass(eq=False)
 class ColumnTypeError(TaskReadError):
     """A column of a file has a type that does not widen to the table's.
 
@@ -112,21 +108,18 @@ class ColumnTypeError(TaskReadError):
         table_type: Its type in the table, as Arrow writes it.
     """
 
-    def __init__(self, path: str, column: str, file_type: str, table_type: str) -> None:
-        super().__init__(path, column, file_type, table_type)
-        self.path = path
-        self.column = column
-        self.file_type = file_type
-        self.table_type = table_type
-
-    def __str__(self) -> str:
-        return (
-            f"column {self.column!r} of file {self.path!r} is {self.file_type}, which cannot be"
-            f" read as the table's {self.table_type}; declare the column with a type that holds"
-            " both, or rewrite the file"
-        )
+    path: str
+    column: str
+    file_type: str
+    table_type: str
+    message = (
+        "column {column!r} of file {path!r} is {file_type}, which cannot be read as the table's "
+        "{table_type}; {remedy}"
+    )
+    remedy = "declare the column with a type that holds both, or rewrite the file"
 
 
+@dataclass(eq=False)
 class OldTimeError(TaskReadError):
     """A column holds old dates or times that cannot be told.
 
@@ -136,16 +129,13 @@ class OldTimeError(TaskReadError):
         reason: Why, and what can be done.
     """
 
-    def __init__(self, path: str, column: str, reason: str) -> None:
-        super().__init__(path, column, reason)
-        self.path = path
-        self.column = column
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"column {self.column!r} of file {self.path!r} {self.reason}"
+    path: str
+    column: str
+    reason: str
+    message = "column {column!r} of file {path!r} {reason}"
 
 
+@dataclass(eq=False)
 class UnsortedFileError(TaskReadError):
     """A file is not sorted by the columns that the table declares it to be sorted by.
 
@@ -154,10 +144,8 @@ class UnsortedFileError(TaskReadError):
         columns: The sort columns.
     """
 
-    def __init__(self, path: str, columns: tuple[str, ...]) -> None:
-        super().__init__(path, columns)
-        self.path = path
-        self.columns = columns
+    path: str
+    columns: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
@@ -166,6 +154,7 @@ class UnsortedFileError(TaskReadError):
         )
 
 
+@dataclass(eq=False)
 class ResidualFilterError(TaskReadError):
     """The part of the filter that is left to the reader cannot be evaluated.
 
@@ -173,12 +162,6 @@ class ResidualFilterError(TaskReadError):
         reason: What stands in the way.
     """
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return (
-            f"the plan's residual filter cannot be evaluated: {self.reason};"
-            " use a client of the same version as the coordinator"
-        )
+    reason: str
+    message = "the plan's residual filter cannot be evaluated: {reason}; {remedy}"
+    remedy = "use a client of the same version as the coordinator"

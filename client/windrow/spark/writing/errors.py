@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from windrow.commits.errors import WriteError
 from windrow.models import MAX_WRITE_KEYS
 
@@ -20,40 +22,34 @@ _MATERIALISE = (
 )
 
 
+@dataclass(eq=False)
 class UnfitRowsError(WriteError):
     """Columns of the DataFrame, or values in them, do not fit the table."""
 
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(table, reason)
-        self.table = table
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"the rows do not fit table {self.table!r}: {self.reason}"
+    table: str
+    reason: str
+    message = "the rows do not fit table {table!r}: {reason}"
 
 
+@dataclass(eq=False)
 class UnstableColumnError(WriteError):
     """A column that decides where rows go may have another value at a task's second attempt."""
 
-    def __init__(self, column: str, use: str, reason: str) -> None:
-        super().__init__(column, use, reason)
-        self.column = column
-        self.use = use
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return (
-            f"column {self.column!r} cannot be {self.use}: {self.reason}. If a task ran again, rows "
-            f"would be lost or there twice; take another column, or {_MATERIALISE}"
-        )
+    column: str
+    use: str
+    reason: str
+    message = (
+        "column {column!r} cannot be {use}: {reason}. If a task ran again, rows would be lost or "
+        "there twice; {remedy}"
+    )
+    remedy = f"take another column, or {_MATERIALISE}"
 
 
+@dataclass(eq=False)
 class NoSaltError(WriteError):
     """The rows of a key are to be divided, and no column can do it."""
 
-    def __init__(self, reasons: tuple[tuple[str, str], ...]) -> None:
-        super().__init__(reasons)
-        self.reasons = reasons
+    reasons: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
         shown = "; ".join(f"{column!r}: {reason}" for column, reason in self.reasons[:5])
@@ -63,12 +59,11 @@ class NoSaltError(WriteError):
         )
 
 
+@dataclass(eq=False)
 class TooManyKeysError(WriteError):
     """The rows have more keys than a plan may have."""
 
-    def __init__(self, columns: tuple[str, ...]) -> None:
-        super().__init__(columns)
-        self.columns = columns
+    columns: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
@@ -78,30 +73,25 @@ class TooManyKeysError(WriteError):
         )
 
 
+@dataclass(eq=False)
 class NotReproducibleError(WriteError):
     """The rows written are not those that were counted; nothing was moved into the table."""
 
-    def __init__(self, table: str, counted: str, written: str) -> None:
-        super().__init__(table, counted, written)
-        self.table = table
-        self.counted = counted
-        self.written = written
-
-    def __str__(self) -> str:
-        return (
-            f"the rows staged for table {self.table!r} are not those of the data: {self.counted} "
-            f"there, {self.written} in files. The data is not the same each time it is computed, "
-            f"or rows were lost; nothing was changed. To make it so, {_MATERIALISE}"
-        )
+    table: str
+    counted: str
+    written: str
+    message = (
+        "the rows staged for table {table!r} are not those of the data: {counted} there, "
+        "{written} in files. The data is not the same each time it is computed, or rows were "
+        "lost; nothing was changed. To make it so, {remedy}"
+    )
+    remedy = _MATERIALISE
 
 
+@dataclass(eq=False)
 class StagingFailedError(WriteError):
     """A Spark task could not write its files; what was staged is removed."""
 
-    def __init__(self, table: str, reason: str) -> None:
-        super().__init__(table, reason)
-        self.table = table
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"files for table {self.table!r} could not be staged, nothing was changed: {self.reason}"
+    table: str
+    reason: str
+    message = "files for table {table!r} could not be staged, nothing was changed: {reason}"

@@ -9,6 +9,10 @@
     - SchemeUnfitError
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from windrow_service.planner.errors import PlannerError
 
 
@@ -16,18 +20,13 @@ class WritePlanError(PlannerError):
     """Base of every error that ends the planning of a write."""
 
 
+@dataclass(eq=False)
 class UnhashableTypeError(WritePlanError):
     """It is not known how Spark hashes columns of this type."""
 
-    def __init__(self, type_: str) -> None:
-        super().__init__(type_)
-        self.type = type_
-
-    def __str__(self) -> str:
-        return (
-            f"cannot predict where Spark's hash puts values of type {self.type}: partition by a "
-            "boolean, a number, a date, a timestamp or a string"
-        )
+    type: str
+    message = "cannot predict where Spark's hash puts values of type {type}: {remedy}"
+    remedy = "partition by a boolean, a number, a date, a timestamp or a string"
 
 
 class InvalidKeysError(WritePlanError):
@@ -38,19 +37,14 @@ class NoEstimateError(WritePlanError):
     """There is nothing to estimate the number of files from."""
 
 
+@dataclass(eq=False)
 class TooManyFilesError(WritePlanError):
     """The plan would make more files than allowed."""
 
-    def __init__(self, files: int, max_files: int) -> None:
-        super().__init__(files, max_files)
-        self.files = files
-        self.max_files = max_files
-
-    def __str__(self) -> str:
-        return (
-            f"the write would make {self.files:,} files and max_files is {self.max_files:,}: ask "
-            "for a larger target, write fewer partitions at a time, or raise max_files"
-        )
+    files: int
+    max_files: int
+    message = "the write would make {files:,} files and max_files is {max_files:,}: {remedy}"
+    remedy = "ask for a larger target, write fewer partitions at a time, or raise max_files"
 
 
 class SchemeUnfitError(WritePlanError):

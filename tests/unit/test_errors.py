@@ -1,0 +1,109 @@
+"""Every error raised on purpose is its fields, says what is wrong, and travels whole."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import pickle
+import pkgutil
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windrow.errors import WindrowError
+from windrow.files.stated import StatedError
+from windrow.models import Problem
+
+PACKAGES = ("windrow", "windrow_jobs", "windrow_service")
+# They end in SystemExit when they are imported, as programs do.
+PROGRAMS = {"windrow.__main__", "windrow_service.__main__", "windrow_service.openapi"}
+SAMPLES: dict[str, Any] = {
+    "Path": Path("/folder"),
+    "Problem": Problem(type="urn:t", title="t", status=503, detail="wait"),
+    "Mapping[str, str]": {"p=1": "is busy"},
+    "Sequence[str]": ("why", "why else"),
+    "bool": True,
+    "dict[str, Any]": {"detail": "wait"},
+    "datetime": datetime(2026, 11, 1, tzinfo=timezone.utc),
+    "float": 2.5,
+    "int": 7,
+    "int | None": 3,
+    "str": "text {not a field}",
+    "str | None": None,
+    "tuple[str, ...]": ("a", "b"),
+    "tuple[tuple[str, str], ...]": (("path", "reason"),),
+}
+
+
+def error_classes() -> list[type[StatedError]]:
+    for package in PACKAGES:
+        for module in pkgutil.walk_packages(
+            importlib.import_module(package).__path__, package + "."
+        ):
+            if module.name not in PROGRAMS and "migrations" not in module.name:
+                importlib.import_module(module.name)
+    found = [StatedError]
+    for kind in found:
+        found += [
+            child for child in kind.__subclasses__() if child.__module__.startswith("windrow")
+        ]
+    return sorted(set(found[1:]), key=lambda kind: (kind.__module__, kind.__name__))
+
+
+CLASSES = error_classes()
+ids = [f"{kind.__module__}.{kind.__name__}" for kind in CLASSES]
+
+
+def arguments(kind: type[StatedError]) -> dict[str, Any]:
+    """Return an argument of the right type for each parameter of an error's constructor."""
+    if kind.__init__ is Exception.__init__:
+        return {}
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: SAMPLES[inspect.formatannotation(p.annotation).strip("'")] for p in parameters}
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=ids)
+def test_the_constructor_knows_the_fields_that_a_class_adds(kind: type[StatedError]) -> None:
+    fields = [text for text in inspect.get_annotations(kind).values() if "ClassVar" not in text]
+
+    assert not fields or "__match_args__" in vars(kind)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=ids)
+def test_an_error_travels_whole_however_it_was_made(kind: type[StatedError]) -> None:
+    given = arguments(kind)
+
+    for error in (kind(*given.values()), kind(**given)):
+        for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert type(again) is kind
+            assert (vars(again), str(again)) == (vars(error), str(error))
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=ids)
+def test_an_error_says_its_remedy_and_leaves_no_field_of_a_text_open(
+    kind: type[StatedError],
+) -> None:
+    error = kind(**arguments(kind))
+
+    said = str(error).replace(SAMPLES["str"], "text")
+
+    assert not re.search(r"\{\w*[!:}]", said)
+    assert bool(kind.remedy) == ("{remedy}" in kind.message)
+    assert not kind.remedy or error.remedy.split("{")[0] in said
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=ids)
+def test_errors_are_told_apart_by_what_they_are_and_not_by_what_they_say(
+    kind: type[StatedError],
+) -> None:
+    given = arguments(kind)
+
+    assert len({kind(**given), kind(**given)}) == 2
+
+
+def test_an_error_without_a_message_of_its_own_says_what_it_was_made_from() -> None:
+    assert str(WindrowError("the disk is full")) == "the disk is full"
