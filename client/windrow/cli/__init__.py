@@ -8,9 +8,9 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command that the process was started with, and exit."""
-    # Commands are imported only now. Ctrl-C meanwhile ends the process on the spot: there is
-    # nothing to tidy up, and an exception could come up anywhere in the code of others.
+    """Run the command given in `sys.argv`, and exit."""
+    # Importing the commands takes a while. Ctrl-C during it ends the process at once: there is
+    # nothing to clean up, and an exception could surface anywhere in third-party code.
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)

@@ -1,4 +1,4 @@
-"""`windrow advise`: tell how a table's small files came about, and what would have helped."""
+"""`windrow advise`: show which writes made a table's small files, and how to avoid them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def advise(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Tell which writes made a table's files, what went wrong, and what would have helped."""
+    """Show where small files come from, and how to avoid them."""
     with connect(url) as client:
         found = client.advise(table, target_file_size=target_size or DEFAULT_TARGET_SIZE)
     if as_json:

@@ -1,4 +1,4 @@
-"""`windrow worker run`: tend the cache of this host until stopped."""
+"""`windrow worker run`: manage the cache of this host until stopped."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from windrow.terminal.consoles import show
 from windrow.terminal.render import message, size_text
 
 _DEFAULT_FOLDER = Path("~/.cache/windrow")
-# The agent has patience of its own.
+# Short, because the agent itself tries again.
 _ANSWER_TIMEOUT_S = 15.0
-# The database alone takes a few 100 KB.
+# The empty database alone takes a few hundred KB.
 _LEAST_BYTES = 16 * 2**20
 
 
@@ -38,7 +38,7 @@ def _worker_id(text: str) -> str:
 def _capacity(text: str) -> int:
     size_bytes = byte_size(text)
     if size_bytes < _LEAST_BYTES:
-        raise typer.BadParameter(f"{text!r} is too little to cache in: give it 16MB or more")
+        raise typer.BadParameter(f"{text!r} is too small for a cache: give at least 16MB")
     return size_bytes
 
 
@@ -48,38 +48,38 @@ def run(
         Path,
         typer.Option(
             envvar=FOLDER_VARIABLE,
-            help="Folder of the cache, on a local disk; made if it is not there.",
+            help="Folder of the cache on a local disk; created if needed.",
             metavar="DIR",
         ),
     ] = _DEFAULT_FOLDER,
     capacity: Annotated[
-        int, typer.Option(parser=_capacity, help="Most bytes that it may take.", metavar="SIZE")
+        int, typer.Option(parser=_capacity, help="Maximum size of the cache.", metavar="SIZE")
     ] = "10GB",  # type: ignore[assignment] # read by the parser
     host: Annotated[
         str | None,
-        typer.Option(help="This host, by the name that Spark knows it by; found out by default."),
+        typer.Option(help="Spark's name for this host; detected by default."),
     ] = None,
     worker_id: Annotated[
         str | None,
         typer.Option(
-            "--id", parser=_worker_id, help="Lasting name of this worker; its host by default."
+            "--id", parser=_worker_id, help="Permanent id of this worker; its host by default."
         ),
     ] = None,
     ttl: Annotated[
         int,
         typer.Option(
-            help="Seconds after which plans do without this worker when it is not heard of.",
+            help="Plans ignore this worker after this many seconds without a heartbeat.",
             min=1,
             max=3600,
         ),
     ] = 30,
 ) -> None:
-    """Keep a cache for the executors of this host until stopped; one agent for each host.
+    """Run this host's cache until stopped.
 
-    Executors use it if WINDROW_CACHE_DIR in their environment names the folder. They must run as
-    the same user as the agent.
+    Start one on each host. Executors use the cache if WINDROW_CACHE_DIR in their environment
+    names its folder. They must run as the same user as this command.
     """
-    # Only now, as it cannot be on Windows, where the other commands can.
+    # Imported here because it does not work on Windows, where the other commands do.
     from windrow.host_cache.agent import Agent
 
     host = host or this_host()

@@ -1,4 +1,4 @@
-"""The `windrow` command: its parts, and how errors become one line and an exit code."""
+"""The `windrow` command: subcommands, and errors shown as one line with an exit code."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 app = typer.Typer(
     name="windrow",
     cls=Commands,
-    help="Split grouping plans for tables of many small files, read on Spark.",
-    # Its own options know no shell but one that they are run from.
+    help="Plan how Spark reads and writes tables of many small files.",
+    # Typer's own completion options work only when a shell is the parent process.
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -71,21 +71,21 @@ def run(arguments: Sequence[str]) -> int:
     except WindrowError as error:
         return _fail(str(error), _FAILED)
     except BrokenPipeError:
-        # Whoever read our output has left, as in `windrow table list | head -1`.
+        # The reader of the output has closed it, as in `windrow table list | head -1`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _FAILED
     if code == _INTERRUPTED:
-        # What typer makes of Ctrl-C.
+        # Typer returns this code on Ctrl-C.
         return _fail("stopped", code)
     return code if isinstance(code, int) else 0
 
 
 def main() -> None:
-    """Run the command that the process was started with, and exit."""
+    """Run the command given in `sys.argv`, and exit."""
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                # A terminal without Unicode shows '?' in place of a bar.
+                # Terminals without Unicode show '?' where a bar would be.
                 stream.reconfigure(errors="replace")
         code = run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`windrow cache …`: rules that mark files cacheable, and what they come to."""
+"""`windrow cache …`: rules that mark files as cacheable, and their effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from windrow.terminal.local_session import require_java
 from windrow.terminal.render import message, size_text
 
 app = typer.Typer(
-    help="Say which files of tables workers keep on their disks, and see what they hold.",
+    help="Choose the files that workers cache, and see what they hold.",
     invoke_without_command=True,
 )
 
@@ -47,23 +47,26 @@ def add(
     where: Annotated[
         str,
         typer.Option(
-            help="Which files, as SQL on partition columns: \"ds >= '2026-11-01'\".",
+            help="Files to cache, in SQL on partition columns: \"ds >= '2026-11-01'\".",
             metavar="FILTER",
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the rule; by default the same for the same filter."),
+        typer.Option(help="Name of the rule; derived from the filter by default."),
     ] = None,
     lasting: Annotated[
         timedelta | None,
-        typer.Option("--for", parser=duration, help="How long, such as 7d.", metavar="TIME"),
+        typer.Option(
+            "--for", parser=duration, help="How long the rule lasts, such as 7d.", metavar="TIME"
+        ),
     ] = None,
     until: Annotated[
         datetime | None,
         typer.Option(
             parser=moment,
-            help="Until when, such as 2026-12-01 or 2026-12-01T06:00+01:00; UTC by default.",
+            help="When the rule ends, such as 2026-12-01 or 2026-12-01T06:00+01:00; UTC by "
+            "default.",
             metavar="TIME",
         ),
     ] = None,
@@ -71,31 +74,31 @@ def add(
         int | None,
         typer.Option(
             parser=byte_size,
-            help="Most bytes that the rule makes cacheable, such as 500GB; the files last in the "
-            "order of their paths come first.",
+            help="Maximum bytes that the rule makes cacheable, such as 500GB; files whose paths "
+            "sort last are chosen first.",
             metavar="SIZE",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Mark files as cacheable, or change a rule of that name."""
+    """Add a rule that makes files cacheable, or change it."""
     if lasting is not None and until is not None:
-        raise typer.BadParameter("--for and --until both say when the rule ends: give one of them")
+        raise typer.BadParameter("--for and --until both say when the rule ends: give only one")
     ends = until if lasting is None else datetime.now(timezone.utc) + lasting
     with connect(url) as client:
         rule = client.cache_table(table, where, rule=name, expires_at=ends, max_bytes=max_bytes)
     if as_json:
         show_json(rule)
     else:
-        show(message(_added(rule), f"`windrow cache show {table}` shows what it comes to"))
+        show(message(_added(rule), f"`windrow cache show {table}` shows its effect"))
 
 
 @app.command("list")
 def list_rules(
     table: Annotated[
         str | None,
-        typer.Argument(parser=table_name, metavar="[TABLE]", help="All tables by default."),
+        typer.Argument(parser=table_name, metavar="[TABLE]", help="Only rules of this table."),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -113,23 +116,26 @@ def list_rules(
 def drop(
     table: TableName,
     name: Annotated[
-        str, typer.Argument(metavar="RULE", help="Name of the rule, as `list` shows it.")
+        str, typer.Argument(metavar="RULE", help="Name of the rule, from `windrow cache list`.")
     ],
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """End a cache rule; what workers hold by it makes room for other files in time."""
+    """Drop a cache rule.
+
+    Workers keep the files that it made cacheable until they need the room for others.
+    """
     with connect(url) as client:
         client.drop_cache(table, name)
     if as_json:
         show_json({"table": table, "dropped": name})
     else:
-        show(message(f"{table}: rule {name} has ended"))
+        show(message(f"{table}: dropped rule {name}"))
 
 
 @app.command("show")
 def show_cache(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Show what of a table is cacheable, by which rules, and which hosts hold it."""
+    """Show a table's cacheable files and who caches them."""
     with connect(url) as client:
         found = client.cache(table)
     if as_json:
@@ -143,18 +149,21 @@ def warm(
     table: TableName,
     rule: Annotated[
         str | None,
-        typer.Argument(metavar="[RULE]", help="One of its rules; all of them by default."),
+        typer.Argument(metavar="[RULE]", help="One of the table's rules; all by default."),
     ] = None,
     master: Annotated[
         str | None,
-        typer.Option(help="Where Spark runs, with the workers' hosts.", metavar="MASTER"),
+        typer.Option(
+            help="Spark master of a cluster that includes the workers' hosts.", metavar="MASTER"
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch a table's cacheable files into the caches of the workers that are to hold them.
+    """Fill the caches with a table's cacheable files.
 
-    A Spark job, if there is work; what the workers hold already is not fetched again.
+    Each worker fetches the files that it should hold and does not have yet. This runs a Spark
+    job unless there is nothing to fetch.
     """
     try:
         from windrow_jobs.warm import run
@@ -177,7 +186,7 @@ def sql(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Make, end and list cache rules in SQL."""
+    """Add, drop and list cache rules in SQL."""
     with connect(url) as client:
         result = client.cache_sql(text)
     if as_json:
@@ -195,7 +204,7 @@ def _done(result: CacheSqlResult) -> str:
     if not result.rules:
         return f"{result.table} has no cache rules"
     names = ", ".join(rule.rule for rule in result.rules)
-    return f"{result.table}: ended {names}"
+    return f"{result.table}: dropped {names}"
 
 
 def _added(rule: CacheRule) -> str:

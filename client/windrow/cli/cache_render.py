@@ -1,4 +1,4 @@
-"""Cache rules, caches and workers as things that rich can print."""
+"""Rendering of cache rules, caches and workers with rich."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow.terminal.render import DASH, message, size_text, titled
 
 
 def rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:
-    """List cache rules, of one table or of all."""
+    """List the cache rules of one table, or of all."""
     if not rules:
         has = f"{table} has no cache rules" if table else "no table has cache rules"
         return message(has, f"`windrow cache add {table or 'TABLE'} --where …` adds one")
@@ -37,18 +37,18 @@ def rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:
 
 
 def table_cache(cache: TableCache) -> RenderableType:
-    """Show what is cacheable of a table, rule by rule, and where it is cached."""
+    """Show a table's cacheable files by rule, and the workers that cache them."""
     head = f"{cache.table}, snapshot {cache.snapshot_id}: " + _share(
         cache.cached_files, cache.cacheable_files, cache.cached_bytes, cache.cacheable_bytes
     )
     if not cache.complete:
-        head += "; the cache map does not answer, so nothing seems cached"
+        head += "; the cache map does not answer, so every file counts as not cached"
     parts: list[RenderableType] = [Text(head, "bold", overflow="fold")]
     parts.append(_rules(cache) if cache.rules else rule_list([], cache.table))
     if cache.workers:
         parts.append(titled("Workers", _workers(cache)))
     elif cache.complete:
-        parts.append(message("no worker lives", "`windrow worker run` starts one"))
+        parts.append(message("no workers are running", "`windrow worker run` starts one"))
     return Group(*parts)
 
 
@@ -89,15 +89,24 @@ def _workers(cache: TableCache) -> Table:
 
 
 def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
-    """List workers with how full their caches are, and what those have done."""
+    """List workers with the fill and statistics of their caches."""
     if not workers:
-        return message("no worker lives", "`windrow worker run` starts one")
+        return message("no workers are running", "`windrow worker run` starts one")
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("worker", "host"):
         shown.add_column(name, no_wrap=True)
-    for name in ("used", "of", "hits", "misses", "elsewhere", "failures", "evictions", "read"):
+    for name in (
+        "used",
+        "capacity",
+        "hits",
+        "misses",
+        "elsewhere",
+        "failures",
+        "evictions",
+        "read",
+    ):
         shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("lives until", no_wrap=True)
+    shown.add_column("expires", no_wrap=True)
     for worker in workers:
         counters = worker.counters
         shown.add_row(
@@ -117,12 +126,12 @@ def worker_list(workers: Sequence[WorkerInfo]) -> RenderableType:
 
 
 def filter_text(filter: Filter) -> str:
-    """Write a filter as it was given: SQL text, or JSON."""
+    """Return a filter as it was given: SQL text, or JSON."""
     return filter if isinstance(filter, str) else filter.model_dump_json()
 
 
 def time_text(at: datetime | None) -> str:
-    """Write a time in its own time zone; a dash for none."""
+    """Return a time in its own time zone, or a dash for None."""
     return DASH if at is None else f"{at:%Y-%m-%d %H:%M:%S %Z}"
 
 

@@ -1,4 +1,4 @@
-"""`windrow compact`: rewrite the small files of a table as few, or say what that would come to."""
+"""`windrow compact`: merge the small files of a table, or show what that would change."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ def compact(
     worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what is worth it, and rewrite nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be rewritten, but change nothing.")
     ] = False,
-    master: Annotated[str | None, typer.Option(help="Where Spark runs.", metavar="MASTER")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master.", metavar="MASTER")] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Rewrite the small files of a table as few, where that is worth it; a Spark job."""
+    """Merge small files of a table where it pays.
+
+    Runs a Spark job that rewrites them as fewer, larger files.
+    """
     options: dict[str, Any] = {
         "target_file_size": target_size,
         "filter": filter_,

@@ -1,4 +1,4 @@
-"""Compaction plans and advice as things that rich can print."""
+"""Rendering of compaction plans and advice with rich."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SHOWN_WRITES = 12
 
 
 def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
-    """Show which partitions are worth compacting, what that costs and gains, and why others stay.
+    """Show the partitions to compact with costs and gains, and why the others are left alone.
 
     Args:
-        pages: All of one plan, at least one.
+        pages: All pages of one plan, at least one.
     """
     plan = pages[0]
     totals = plan.totals
@@ -33,9 +33,9 @@ def compaction_plan(pages: Sequence[CompactionPlan]) -> RenderableType:
             message(
                 f"{head}: {totals.files:,} small files of {size_text(totals.size_bytes)} become "
                 f"{totals.becomes:,}",
-                f"under {size_text(plan.small_file_bytes)} a file is small; of one core, it costs "
-                f"{seconds_text(totals.cost_seconds)}, and each read of them saves "
-                f"{seconds_text(totals.gain_seconds)}",
+                f"files under {size_text(plan.small_file_bytes)} are small; rewriting them costs "
+                f"{seconds_text(totals.cost_seconds)} of one core, and saves "
+                f"{seconds_text(totals.gain_seconds)} at each read",
             )
         )
         parts.append(_partitions(pages))
@@ -99,13 +99,13 @@ def _left_alone(left: Sequence[LeftAlone]) -> Table:
 
 
 def table_advice(found: TableAdvice) -> RenderableType:
-    """Show how a table's files came about, and what would have made better ones."""
+    """Show which writes made a table's files, and how to make better ones."""
     head = (
         f"{found.table}, snapshot {found.snapshot_id}: {found.files:,} files of "
         f"{size_text(found.size_bytes)}, {found.small_files:,} of them small"
     )
     target = size_text(found.target_file_bytes)
-    remark = f"with files of {target} it would be {found.would_be:,}, in the partitions it has"
+    remark = f"with files of {target}, the same partitions would hold {found.would_be:,} files"
     parts: list[RenderableType] = [message(head, remark)]
     if found.writes:
         parts.append(titled(_writes_title(found), _writes(found.writes[:_SHOWN_WRITES])))
@@ -119,7 +119,7 @@ def _writes_title(found: TableAdvice) -> str:
     shown = min(found.write_count, _SHOWN_WRITES)
     if shown == found.write_count:
         return "Writes"
-    return f"Writes: {shown:,} of {found.write_count:,}, those of the most files too many"
+    return f"Writes: {shown:,} of {found.write_count:,}, those with the most excess files"
 
 
 def _writes(writes: Sequence[WriteOrigin]) -> Table:
@@ -127,7 +127,7 @@ def _writes(writes: Sequence[WriteOrigin]) -> Table:
     shown.add_column("when", no_wrap=True)
     for name in ("tasks", "partitions", "files", "small", "size", "would be"):
         shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("what", overflow="fold")
+    shown.add_column("trouble", overflow="fold")
     for one in writes:
         what = [one.trouble, one.scheme and f"planned: {one.scheme}"]
         shown.add_row(
@@ -144,7 +144,10 @@ def _writes(writes: Sequence[WriteOrigin]) -> Table:
 
 
 def _advice(one: Advice) -> RenderableType:
-    title = f"{one.kind.replace('_', ' ').capitalize()}: {one.files:,} files, not {one.would_be:,}"
+    title = (
+        f"{one.kind.replace('_', ' ').capitalize()}: {one.files:,} files instead of "
+        f"{one.would_be:,}"
+    )
     return titled(
         title, Text(one.problem, overflow="fold"), Text(one.remedy, "green", overflow="fold")
     )

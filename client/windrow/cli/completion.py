@@ -14,7 +14,7 @@ from typer._completion_shared import get_completion_script, install
 
 from windrow.errors import WindrowError
 
-# What shells then call windrow with is understood from here on.
+# Lets typer understand the completion requests that shells then send.
 completion_init()
 
 _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
@@ -34,7 +34,7 @@ class UnknownShellError(WindrowError):
 def _install(asked: bool) -> None:
     if asked:
         shell, path = install(shell=_shell(), prog_name="windrow")
-        typer.echo(f"{shell} completes windrow from its next start on, by {path}")
+        typer.echo(f"installed completion in {path}: it works in new {shell} sessions")
         raise typer.Exit
 
 
@@ -51,7 +51,7 @@ def _shell() -> str:
     try:
         shell = str(shellingham.detect_shell()[0])
     except shellingham.ShellDetectionFailure:
-        # Not run from a shell: that of the user, then.
+        # Not run from a shell, so use the user's login shell.
         shell = Path(os.environ.get("SHELL", "")).name
     if shell not in _SHELLS:
         raise UnknownShellError(shell)
@@ -64,7 +64,7 @@ InstallCompletion = Annotated[
         "--install-completion",
         callback=_install,
         is_eager=True,
-        help="Let Tab complete commands and options in this shell, and exit.",
+        help="Install Tab completion for this shell and exit.",
     ),
 ]
 ShowCompletion = Annotated[
@@ -73,6 +73,6 @@ ShowCompletion = Annotated[
         "--show-completion",
         callback=_show,
         is_eager=True,
-        help="Show what --install-completion would install, and exit.",
+        help="Show the completion script and exit.",
     ),
 ]

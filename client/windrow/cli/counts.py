@@ -1,4 +1,4 @@
-"""Files that say how many rows each partition holds."""
+"""Reading files of row counts per partition."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class CountsFileError(WindrowError):
 
 
 def read_counts(path: Path, table: TableInfo) -> KeyCounts:
-    """Return the keys in a file, whose format its suffix tells.
+    """Return the keys in a file and their row counts; the suffix gives the file's format.
 
     Args:
-        path: With a column for each partition column, `rows`, and `bucket` of a bucketed table.
-        table: Whose partition columns they are; of one that is not known to have any, all the
-            file's other columns are.
+        path: A file with all partition columns, `rows` and, for a bucketed table, `bucket`.
+        table: The table to be written. If its partition columns are not known, all other columns
+            of the file are taken as partition columns.
 
     Raises:
-        CountsFileError: It cannot be read as that.
+        CountsFileError: The file cannot be read as row counts.
     """
     own = _partition_columns(table)
     try:
@@ -62,7 +62,7 @@ def _partition_columns(table: TableInfo) -> list[Column] | None:
 
 
 def _read(path: Path, columns: list[Column]) -> pa.Table:
-    # Each takes a while to import, and one is needed.
+    # Each import takes a while, and only one of them is needed.
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         from pyarrow import parquet
@@ -71,7 +71,7 @@ def _read(path: Path, columns: list[Column]) -> pa.Table:
     if suffix == ".csv":
         from pyarrow import csv
 
-        # A text such as 007 must not become a number.
+        # Text such as 007 must not become a number.
         texts = {column.name: pa.string() for column in columns if column.type == "string"}
         return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=texts))
     if suffix == ".json":

@@ -1,4 +1,4 @@
-"""`windrow db …`: the coordinator's database, from the machine that it runs on."""
+"""`windrow db …`: manage the coordinator's database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windrow.installed import require_service
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.render import message
 
-app = typer.Typer(help="Look after the coordinator's database.", invoke_without_command=True)
+app = typer.Typer(help="Manage the coordinator's database.", invoke_without_command=True)
 
 
 class DatabaseCommandError(WindrowError):
@@ -27,10 +27,10 @@ def _root(context: typer.Context) -> None:
 
 @app.command()
 def upgrade(state_dir: StateDir = None, as_json: AsJson = False) -> None:
-    """Bring the database to the revision that this version works with.
+    """Upgrade the database schema to this version of Windrow.
 
-    WINDROW_DATABASE_URL says which one; without it, it is the embedded one. Nothing is changed
-    if a step fails, and several may run this at the same time.
+    WINDROW_DATABASE_URL names the database; without it, the embedded one is upgraded. If a step
+    fails, nothing changes. Several processes may run this at the same time.
     """
     require_service()
     from windrow_service import bootstrap
@@ -45,6 +45,6 @@ def upgrade(state_dir: StateDir = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"before": done.before, "after": done.after})
     elif done.before == done.after:
-        show(message(f"the database is at revision {done.after} already"))
+        show(message(f"the database is already at revision {done.after}"))
     else:
-        show(message(f"the database is at revision {done.after} now, before: {done.before or '-'}"))
+        show(message(f"upgraded the database from {done.before or '-'} to revision {done.after}"))

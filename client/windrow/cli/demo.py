@@ -1,4 +1,4 @@
-"""`windrow demo`: Spark alone against Spark with Windrow, on a table of real small files."""
+"""`windrow demo`: Spark alone and Spark with Windrow, on a real table of small files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ app = typer.Typer()
 def demo(
     context: typer.Context,
     data: Annotated[
-        Path, typer.Option(help="Folder for the table; written once, then reused.", metavar="DIR")
+        Path, typer.Option(help="Folder of the table; written once, then reused.", metavar="DIR")
     ] = Path("data"),
     runs: Annotated[
         int, typer.Option(help="Timed runs of each query; the median counts.", min=1)
     ] = 3,
     days: Annotated[
-        int, typer.Option(help="Only the first days of the year, to be quick.", min=1, max=365)
+        int, typer.Option(help="Use only the first days of the year.", min=1, max=365)
     ] = 365,
     as_json: AsJson = False,
 ) -> None:
-    """Read 19,486 small files three ways on Spark, compare the answers and the seconds.
+    """Compare Spark with and without Windrow.
 
-    `windrow demo writes` shows how such files come about, and how they do not.
+    Reads 19,486 small files in three ways on Spark, and compares answers and times.
+    `windrow demo writes` shows how small files arise, and how to avoid them.
     """
     if context.invoked_subcommand is not None:
         return
@@ -49,22 +50,25 @@ def demo(
 @app.command("writes")
 def writes(
     data: Annotated[
-        Path, typer.Option(help="Folder for the events and both tables.", metavar="DIR")
+        Path, typer.Option(help="Folder of the events and both tables.", metavar="DIR")
     ] = Path("data"),
     tasks: Annotated[
-        int, typer.Option(help="Tasks that write without a plan.", min=1, max=2000)
+        int, typer.Option(help="Number of tasks that write without a plan.", min=1, max=2000)
     ] = 20,
-    days: Annotated[int, typer.Option(help="Days of the table.", min=1, max=3650)] = 365,
-    rows: Annotated[int, typer.Option(help="Events of all days.", min=10_000)] = 2_000_000,
+    days: Annotated[int, typer.Option(help="Number of days in the table.", min=1, max=3650)] = 365,
+    rows: Annotated[int, typer.Option(help="Number of events in all.", min=10_000)] = 2_000_000,
     target_size: Annotated[
-        str, typer.Option(help="Wanted of a file; as small as the table.", metavar="SIZE")
+        str, typer.Option(help="Target size of a file; small, like the table.", metavar="SIZE")
     ] = "64KB",
     picture: Annotated[
-        Path | None, typer.Option(help="Also draw what is printed, as SVG.", metavar="FILE")
+        Path | None, typer.Option(help="Also save the output as an SVG picture.", metavar="FILE")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a year of events so that its files explode, and then with a plan; show both."""
+    """Write events without and with a plan.
+
+    Without a plan, the number of files explodes. Shows the files of both tables.
+    """
     from windrow.demo import run_writes_demo, writes_as_json, writes_report
 
     outcome = run_writes_demo(

@@ -1,4 +1,4 @@
-"""`windrow explain`: say why a plan is as it is, and what other strategies would make of it."""
+"""`windrow explain`: explain a plan, and compare it with other strategies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def explain(
         typer.Argument(
             parser=table_name,
             metavar="PLAN|NAME",
-            help="Id of a plan, or name of a table; a table is planned first.",
+            help="Id of a plan, or name of a table to plan first.",
         ),
     ],
     filter_: FilterText = None,
@@ -43,7 +43,11 @@ def explain(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a plan is as it is: what was pruned, its groups, and every other strategy."""
+    """Explain a plan.
+
+    Shows which files were pruned, why its groups are as they are, and what every other strategy
+    would make of the same files.
+    """
     given: dict[str, Any] = {
         "filter": filter_,
         "columns": names(columns),
@@ -57,7 +61,8 @@ def explain(
     if is_plan and asked:
         named = ", ".join(f"--{option.replace('_', '-')}" for option in asked)
         raise typer.BadParameter(
-            f"{named}: a plan that is made already keeps its own; name a table to plan it anew"
+            f"{named}: the options of an existing plan cannot change; give the name of a table "
+            "to make a new plan"
         )
     with connect(url) as client:
         plan_id = what if is_plan else client.plan(what, **asked).info.plan_id

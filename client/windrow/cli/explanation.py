@@ -1,4 +1,4 @@
-"""An explanation of a plan as things that rich can print."""
+"""Rendering of a plan's explanation with rich."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ _STEPS = {
 }
 _REASONS = {
     "cacheable": "cacheable: read where it is cached",
-    "large": "large: one split that fills a group, or a piece of a file",
-    "no_location": "no location: no host holds enough of it",
+    "large": "large: a single split that fills the group, or a piece of a file",
+    "no_location": "no location: no host holds enough of the group",
     "small": "small: files packed together",
 }
 _PLACES = {
     "host_bytes": "at a preferred host",
     "rack_bytes": "in its rack",
     "elsewhere_bytes": "elsewhere",
-    "unknown_bytes": "not known",
+    "unknown_bytes": "unknown",
 }
 
 
 def explanation(said: PlanExplanation) -> RenderableType:
-    """Show what a plan is, and why."""
-    parts: list[RenderableType] = [_sentence(said), _section("What was pruned", _pruned(said))]
+    """Show a plan's explanation."""
+    parts: list[RenderableType] = [_sentence(said), _section("Pruning", _pruned(said))]
     if said.strategies[0].group_count:
         parts += [
             _section("Groups", _reasons(said)),
-            _section("How full they are", _fill(said)),
-            _section("Where their bytes are", _places(said)),
-            *([_section("Where cacheable files are read", _workers(said))] * bool(said.placements)),
-            _section("Strategies side by side", _strategies(said), *_slots(said)),
+            _section("Fill of the groups", _fill(said)),
+            _section("Location of the data", _places(said)),
+            *([_section("Workers for cacheable files", _workers(said))] * bool(said.placements)),
+            _section("Comparison of strategies", _strategies(said), *_slots(said)),
         ]
     return Group(*parts)
 
@@ -55,18 +55,18 @@ def _sentence(said: PlanExplanation) -> RenderableType:
         f"{said.files_planned:,} of {said.files_total:,} files"
     )
     if not own.group_count:
-        return Text(f"{what}, and so no groups.")
+        return Text(f"{what}, so there are no groups.")
     return Text(
         f"{what} ({size_text(said.size_bytes)}, {said.split_count:,} splits) in "
         f"{own.group_count:,} groups of at most {size_text(options.max_split_size)}, packed by "
-        f"{own.strategy} for {options.parallelism:,} tasks at a time. Predicted: the slowest slot "
-        f"is done after {seconds_text(own.slowest_slot_seconds)}, the longest task takes "
+        f"{own.strategy} for {options.parallelism:,} tasks at a time. Prediction: the slowest slot "
+        f"finishes after {seconds_text(own.slowest_slot_seconds)}; the longest task takes "
         f"{seconds_text(own.longest_task_seconds)}."
     )
 
 
 def _pruned(said: PlanExplanation) -> Table:
-    table = _table("left out by", "files", "size", "")
+    table = _table("pruned by", "files", "size", "")
     rows = [(_STEPS[step.step], step.files, step.size_bytes) for step in said.pruned]
     rows.append(("planned", said.files_planned, said.size_bytes))
     for name, files, size_bytes in rows:
@@ -90,7 +90,7 @@ def _reasons(said: PlanExplanation) -> Table:
 
 
 def _fill(said: PlanExplanation) -> Table:
-    table = _table("full", "groups", "")
+    table = _table("fill", "groups", "")
     largest = max(said.fill_histogram)
     for step, count in enumerate(said.fill_histogram):
         label = f"{step * 10}{DASH}{step * 10 + 10} %"
@@ -114,7 +114,7 @@ def _workers(said: PlanExplanation) -> Table:
     sizes = [each.cached_bytes + each.placed_bytes for each in said.placements]
     for each, size_bytes in zip(said.placements, sizes, strict=True):
         table.add_row(
-            Text(each.host or "none has room", "" if each.host else "yellow"),
+            Text(each.host or "no room anywhere", "" if each.host else "yellow"),
             f"{each.cached_files:,}",
             size_text(each.cached_bytes),
             f"{each.placed_files:,}",
@@ -129,7 +129,7 @@ def _strategies(said: PlanExplanation) -> Table:
         "strategy",
         "groups",
         "fewest\npossible",
-        "full",
+        "fill",
         "host-\nlocal",
         "longest\ntask",
         "slowest\nslot",
@@ -158,8 +158,8 @@ def _slots(said: PlanExplanation) -> Sequence[RenderableType]:
         style = "green" if each is said.strategies[0] else "cyan"
         table.add_row(each.strategy, seconds_text(seconds), _bar(seconds, largest, style))
     note = (
-        f"Times are predicted, with {size_text(said.open_file_cost)} of reading for each file "
-        "opened, the same for all strategies."
+        "Times are predicted. For all strategies, opening a file is taken to cost as much as "
+        f"reading {size_text(said.open_file_cost)}."
     )
     return Text(""), table, Text(""), Text(note, "dim")
 
@@ -169,7 +169,7 @@ def _section(title: str, *body: RenderableType) -> RenderableType:
 
 
 def _table(first: str, *more: str) -> Table:
-    """Return a table of names, then of figures; a column without a name is for bars."""
+    """Return a table with a column of names, then figures; a column without a title is for bars."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(first, no_wrap=True, vertical="bottom")
     for name in more:

@@ -1,4 +1,4 @@
-"""Where each command lives; it is imported when it is asked for, or to be listed in a help."""
+"""The module of each command; it is imported when the command runs or a help text lists it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-# In the order of `windrow --help`: the module, and a function or a group of commands in it.
+# Module of each command, and the function or command group in it, in the order of `--help`.
 _HOMES = {
     "serve": ("serve", "serve"),
     "plan": ("plans", "plan"),
@@ -37,7 +37,7 @@ class Commands(TyperGroup):
 
 
 class _Loaded(Mapping[str, Any]):
-    """Commands by name, each made when it is first looked up."""
+    """Commands by name; each is built at its first lookup."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -46,7 +46,7 @@ class _Loaded(Mapping[str, Any]):
         if name not in self._made:
             module, attribute = _HOMES[name]
             found = getattr(import_module(f"windrow.cli.{module}"), attribute)
-            # What a parser makes of one command depends on the parser that it is a part of.
+            # Typer builds a command differently inside a group, so a group is built around it.
             parent = typer.Typer(rich_markup_mode=None, add_completion=False)
             parent.callback()(_nothing)
             if isinstance(found, typer.Typer):

@@ -1,4 +1,4 @@
-"""Inventories in files: Parquet, Arrow, CSV or JSON lines."""
+"""Reading inventories from Parquet, Arrow, CSV or JSON lines files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class InventoryFileError(WindrowError):
 
 
 def read_inventory(path: Path) -> pa.Table:
-    """Return the rows of an inventory file, whose format its suffix tells.
+    """Return the rows of an inventory file; the suffix gives its format.
 
     In CSV, hosts are joined with `;`.
 
     Raises:
-        InventoryFileError: It cannot be read as one.
+        InventoryFileError: The file cannot be read as an inventory.
     """
     try:
         with path.open("rb") as file:
@@ -32,7 +32,7 @@ def read_inventory(path: Path) -> pa.Table:
 
 
 def _read(suffix: str, file: object) -> pa.Table:
-    # Each takes a while to import, and one is needed.
+    # Each import takes a while, and only one of them is needed.
     if suffix == ".parquet":
         from pyarrow import parquet
 

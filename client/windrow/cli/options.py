@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their text is read."""
+"""Options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def table_name(text: str) -> str:
-    """Return a table name.
+    """Return a valid table name unchanged.
 
     Raises:
-        typer.BadParameter: It is not one.
+        typer.BadParameter: The text is not a table name.
     """
-    # Only commands about tables need what travels to the coordinator.
+    # Imported here because only commands about tables need the wire models.
     from windrow.models import TABLE_NAME_PATTERN
 
     if not re.fullmatch(TABLE_NAME_PATTERN, text):
@@ -33,10 +33,10 @@ def table_name(text: str) -> str:
 
 
 def byte_size(text: str) -> int:
-    """Return the bytes of a size such as `64MB`.
+    """Return the number of bytes in a size such as `64MB`.
 
     Raises:
-        typer.BadParameter: It is not a size.
+        typer.BadParameter: The text is not a size.
     """
     try:
         size = parse_size(text)
@@ -47,14 +47,16 @@ def byte_size(text: str) -> int:
 
 
 def duration(text: str) -> timedelta:
-    """Return the time in a text such as `90d`.
+    """Return the duration in a text such as `90d`.
 
     Raises:
-        typer.BadParameter: It is not one.
+        typer.BadParameter: The text is not a duration.
     """
     found = re.fullmatch("([0-9]{1,6})([mhdw])", text)
     if found is None:
-        raise typer.BadParameter(f"{text!r} is not a number and m, h, d or w, such as 90d")
+        raise typer.BadParameter(
+            f"{text!r} is not a duration: give a number followed by m, h, d or w, such as 90d"
+        )
     return timedelta(**{_DURATION_UNITS[found[2]]: int(found[1])})
 
 
@@ -62,10 +64,10 @@ def moment(text: str) -> datetime:
     """Return the time in a text such as `2026-12-01` or `2026-12-01T06:00+01:00`; UTC by default.
 
     Raises:
-        typer.BadParameter: It is not one.
+        typer.BadParameter: The text is not a time.
     """
     try:
-        # Python 3.10 does not read a Z.
+        # Python 3.10 does not accept a trailing Z.
         found = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
     except ValueError:
         raise typer.BadParameter(
@@ -75,7 +77,7 @@ def moment(text: str) -> datetime:
 
 
 def column_types(texts: list[str]) -> dict[str, str] | None:
-    """Return names and types from `name:type` texts; None when there are none.
+    """Return types by name from `name:type` texts; None when there are none.
 
     Raises:
         typer.BadParameter: A text has no name or no type.
@@ -93,7 +95,7 @@ def sort_column(text: str) -> dict[str, Any]:
     """Return a sort column from `name[:asc|desc][:nulls-first|nulls-last]`.
 
     Raises:
-        typer.BadParameter: It says something else.
+        typer.BadParameter: The text has another form.
     """
     name, *words = (part.strip() for part in text.split(":"))
     column: dict[str, Any] = {"name": name}
@@ -121,33 +123,34 @@ def names(text: str | None) -> list[str] | None:
 
 Url = Annotated[
     str,
-    typer.Option("--url", envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL"),
+    typer.Option("--url", envvar="WINDROW_URL", help="URL of the coordinator.", metavar="URL"),
 ]
 StateDir = Annotated[
     Path | None,
     typer.Option(help="Folder of the embedded database; .windrow by default.", metavar="DIR"),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the result, as JSON, on stdout.")]
 FilterText = Annotated[
-    str | None, typer.Option("--filter", help="Rows to keep, as SQL: \"ds >= '2026-11-01'\".")
+    str | None, typer.Option("--filter", help="Rows to keep, in SQL: \"ds >= '2026-11-01'\".")
 ]
 ColumnNames = Annotated[
     str | None,
     typer.Option("--columns", help="Columns to read; all by default.", metavar="NAME,…"),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", help="How many rows are enough.", min=1, metavar="ROWS")
+    int | None,
+    typer.Option(
+        "--limit", help="Plan only enough files for this many rows.", min=1, metavar="ROWS"
+    ),
 ]
 Parallelism = Annotated[
-    int | None, typer.Option("--parallelism", help="Tasks that run at the same time.", min=1)
+    int | None, typer.Option("--parallelism", help="Number of tasks that run at once.", min=1)
 ]
 Strategy = Annotated[
     str | None,
     typer.Option(
         "--strategy",
-        help="How splits are packed: balanced, openlookeng, spark, iceberg or tez.",
+        help="Packing strategy: balanced, openlookeng, spark, iceberg or tez.",
     ),
 ]
 MaxSplitSize = Annotated[
@@ -155,25 +158,27 @@ MaxSplitSize = Annotated[
     typer.Option(
         "--max-split-size",
         parser=byte_size,
-        help="Most bytes in a group, such as 64MB.",
+        help="Maximum size of a group, such as 64MB.",
         metavar="SIZE",
     ),
 ]
 MinFiles = Annotated[
     int | None,
     typer.Option(
-        help="Small files of a partition, below which it is left alone; 2 by default.", min=2
+        help="Leave partitions with fewer small files than this alone; 2 by default.", min=2
     ),
 ]
 WorthReads = Annotated[
     int | None,
-    typer.Option(help="Within so many reads it must pay; 3,000 by default.", min=1),
+    typer.Option(
+        help="Rewrite only what pays for itself within this many reads; 3,000 by default.", min=1
+    ),
 ]
 MaxBatchBytes = Annotated[
     int | None,
     typer.Option(
         parser=byte_size,
-        help="Most bytes to rewrite before they are committed; 8GB by default.",
+        help="Maximum bytes to rewrite in one commit; 8GB by default.",
         metavar="SIZE",
     ),
 ]
@@ -182,7 +187,7 @@ TargetSize = Annotated[
     typer.Option(
         "--target-size",
         parser=byte_size,
-        help="What a file should have, such as 256MB; 128MB by default.",
+        help="Target size of a file, such as 256MB; 128MB by default.",
         metavar="SIZE",
     ),
 ]

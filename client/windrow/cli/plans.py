@@ -1,4 +1,4 @@
-"""`windrow plan`: plan a read and show what it would be."""
+"""`windrow plan`: plan a read and show the plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def plan(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Plan how to read a table: its split groups in figures, and as a picture."""
+    """Plan how to read a table.
+
+    Shows the plan's figures, and the sizes of its files and groups as a chart.
+    """
     given: dict[str, Any] = {
         "parallelism": parallelism,
         "strategy": strategy,
@@ -55,7 +58,7 @@ def plan(
 
 
 def _as_json(made: SplitPlan) -> dict[str, Any]:
-    """Return a plan with its groups in figures; the splits themselves are a page away."""
+    """Return a plan with the figures of its groups, but without their splits."""
     groups = made.groups.drop_columns(["splits"]).append_column(
         "split_count", [made.groups["splits"].combine_chunks().value_lengths()]
     )

@@ -1,4 +1,4 @@
-"""What the coordinator says in terms of HTTP, said in commands and their options."""
+"""Remedies of the coordinator's problems, reworded from HTTP calls into commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windrow.errors import ProblemError
 _TABLE = r"/tables/([\w.-]+)"
 _Phrases = Sequence[tuple[str, str]]
 
-# From the longest call to the shortest, as some begin like others.
+# Longest first, since some calls are prefixes of others.
 _CALLS: _Phrases = (
     (rf", or PUT {_TABLE}", ""),
     (rf"GET {_TABLE}/cache-rules(/[\w.-]+)?", r"`windrow cache list \1`"),
@@ -33,7 +33,7 @@ _CALLS: _Phrases = (
     ("send `Authorization: Bearer ...` with one of", "set WINDROW_TOKEN to one of"),
     (r"; set WINDROW_TOKEN, or windrow\.connect\(.*\)", ""),
 )
-# Of `windrow write-plan`, whose problems name what a request may hold.
+# For `windrow write-plan`: its problems name fields of the request.
 _OPTIONS: _Phrases = (
     ("give rows, keys, keys_from or files", "give --rows, --counts, --keys-from or --files"),
     (r"(?<=give )keys(\.\w+)?\b", "--counts"),
@@ -51,7 +51,7 @@ _WRITE_PLANS = ("no-estimate", "too-many-files", "scheme-unfit", "invalid-keys")
 
 
 def in_commands(error: ProblemError) -> str:
-    """Return what an error says, for somebody at a shell."""
+    """Return the text of an error for somebody at a shell."""
     of_write_plans = error.problem.type.rpartition(":")[2] in _WRITE_PLANS
     text = str(error)
     for pattern, said in (*_CALLS, *(_OPTIONS if of_write_plans else ())):

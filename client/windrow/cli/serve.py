@@ -1,4 +1,4 @@
-"""`windrow serve`: run the coordinator in this process until it is stopped."""
+"""`windrow serve`: run the coordinator in this process until stopped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def serve(
         str | None, typer.Option(help="Address to listen on; 127.0.0.1 by default.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 8080 by default, 0 takes a free one.")
+        int | None, typer.Option(help="Port to listen on; 8080 by default, 0 for any free port.")
     ] = None,
     state_dir: Annotated[
         Path | None,
@@ -37,7 +37,7 @@ def serve(
     allow: Annotated[
         list[str] | None,
         typer.Option(
-            help="Folder that tables may lie under, or a URI such as s3://bucket/tables; "
+            help="Allow tables below this folder, or a URI such as s3://bucket/tables; "
             "repeatable; the current folder by default.",
             metavar="DIR",
         ),
@@ -46,13 +46,13 @@ def serve(
         bool | None,
         typer.Option(
             "--require-tokens/--no-require-tokens",
-            help="Ask callers for a token on a loopback address too; on others it always does.",
+            help="Require a token on loopback addresses too; other addresses always require one.",
         ),
     ] = None,
 ) -> None:
-    """Serve plans over HTTP until stopped.
+    """Run the coordinator until stopped.
 
-    Every option can be set in the environment too, for example WINDROW_PORT=8081.
+    Options can also be set in the environment, for example WINDROW_PORT=8081.
     """
     require_service()
     folders = [os.path.abspath(one) for one in allow or [] if "://" not in one]
@@ -83,7 +83,7 @@ def serve(
             _make_writable(settings.state_dir)
             held.enter_context(_alone_in(settings.state_dir))
         listening = held.enter_context(listen(settings.host, settings.port))
-        # Only now, so that whoever made a mistake need not wait for these.
+        # Imported last because they are slow: mistakes in the options are reported before.
         import uvicorn
 
         from windrow_service.bootstrap import check
@@ -131,7 +131,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
-    # Held by the open file, so that the kernel gives it back however this process ends.
+    # The lock belongs to the open file: the kernel releases it however this process ends.
     with open(folder / "serving", "a+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,10 +149,10 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket.
 
     Raises:
-        ServeError: The address is taken, or is none of this machine.
+        ServeError: The address is in use, or does not belong to this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -162,6 +162,6 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host} port {port} ({error.strerror or error}): choose others with "
             "--host and --port"
         ) from error
-    # asyncio sends at once (TCP_NODELAY) only on sockets that name their protocol; others make
-    # every answer wait for an acknowledgement, 40 ms on Linux.
+    # asyncio sets TCP_NODELAY only on sockets that name their protocol. Without it, every answer
+    # waits for an acknowledgement, 40 ms on Linux.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=server.detach())

@@ -23,29 +23,29 @@ def import_inventory(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Its inventory: .parquet, .arrow, .arrows, .csv or .jsonl.", metavar="FILE"
+            help="Inventory: a .parquet, .arrow, .arrows, .csv or .jsonl file.", metavar="FILE"
         ),
     ],
     delta: Annotated[
         bool,
         typer.Option(
             "--delta",
-            help="The file holds what changed: with a column `change` of added and removed, or "
-            "added files alone.",
+            help="The file holds only changes. Its column `change` says added or removed; without "
+            "that column, all files are added.",
         ),
     ] = False,
     if_match: Annotated[
         str | None,
         typer.Option(
             "--if-match",
-            help="Publish only if the table is still at this version, or snapshot-N.",
+            help="Publish only if the table is still at this version, or at snapshot-N.",
             metavar="VERSION",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Publish an inventory that was taken elsewhere."""
+    """Publish an inventory from a file."""
     files = read_inventory(file)
     if not delta and "change" in files.column_names:
         raise typer.BadParameter(f"{file} has a column `change`: give --delta to apply it")
@@ -63,7 +63,7 @@ def import_inventory(
 
 def list_snapshots(
     name: TableName,
-    limit: Annotated[int, typer.Option(help="Show so many of the newest.", min=1)] = 20,
+    limit: Annotated[int, typer.Option(help="Number of snapshots to show.", min=1)] = 20,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -79,15 +79,18 @@ def list_snapshots(
 def expire(
     name: TableName,
     keep_last: Annotated[
-        int | None, typer.Option(help="So many of the newest stay.", min=1)
+        int | None, typer.Option(help="Number of newest snapshots to keep.", min=1)
     ] = None,
     max_age_hours: Annotated[
-        float | None, typer.Option(help="Younger ones stay.", min=0, metavar="HOURS")
+        float | None, typer.Option(help="Keep all younger snapshots.", min=0, metavar="HOURS")
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Drop snapshots that are neither among the last ones nor young."""
+    """Drop old snapshots.
+
+    Recent ones stay, by number (--keep-last) and by age (--max-age-hours).
+    """
     max_age = None if max_age_hours is None else timedelta(hours=max_age_hours)
     with connect(url) as client:
         gone = client.expire_snapshots(name, keep_last=keep_last, max_age=max_age)
@@ -102,7 +105,7 @@ def _changes(file: Path, files: pa.Table) -> tuple[pa.Table, pa.Array]:
         return files, pa.array([], pa.string())
     kinds = files["change"]
     if not pc.all(pc.is_in(kinds, value_set=pa.array(["added", "removed"]))).as_py():
-        raise InventoryFileError(f"{file}: `change` is added or removed in every row")
+        raise InventoryFileError(f"{file}: `change` must be added or removed in every row")
     rows = files.drop(["change"])
     removed = rows["path"].filter(pc.equal(kinds, "removed")).combine_chunks()
     return rows.filter(pc.equal(kinds, "added")), removed

@@ -1,4 +1,4 @@
-"""`windrow table …`: register, look up, refresh and forget tables."""
+"""`windrow table …`: register, show, refresh and delete tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from windrow.terminal.progress import refreshing
 from windrow.terminal.render import message, refresh_outcome, table_details, table_list
 
 app = typer.Typer(
-    help="Register tables and look after their inventories.",
+    help="Register tables and manage their inventories.",
     no_args_is_help=False,
     invoke_without_command=True,
 )
@@ -45,13 +45,13 @@ def register(
     location: Annotated[str, typer.Argument(help="Folder of the table.", metavar="LOCATION")],
     format_: Annotated[
         str,
-        typer.Option("--format", help="Of its files: parquet, orc, csv, json or text."),
+        typer.Option("--format", help="Format of the files: parquet, orc, csv, json or text."),
     ] = "parquet",
     partition: Annotated[
         list[str] | None,
         typer.Option(
-            help="Partition column and its type, in the order of the folders, such as ds:date; "
-            "repeatable; found and typed from the folders by default.",
+            help="Partition column and its type, such as ds:date, in the order of the folders; "
+            "repeatable; inferred from the folders by default.",
             metavar="NAME:TYPE",
         ),
     ] = None,
@@ -63,9 +63,9 @@ def register(
         ),
     ] = None,
     bucket_columns: Annotated[
-        str | None, typer.Option(help="Columns that rows were bucketed by.", metavar="NAME,…")
+        str | None, typer.Option(help="Columns that the table is bucketed by.", metavar="NAME,…")
     ] = None,
-    buckets: Annotated[int | None, typer.Option(help="How many buckets.", min=1)] = None,
+    buckets: Annotated[int | None, typer.Option(help="Number of buckets.", min=1)] = None,
     sort: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,7 +105,7 @@ def register(
         show(
             message(
                 f"{info.name} is registered at {where}"
-                + (", and there is no such folder on this machine" if absent else ""),
+                + (", but there is no such folder on this machine" if absent else ""),
                 None
                 if info.current_snapshot or format_ != "parquet"
                 else f"`windrow table refresh {info.name}` lists its files",
@@ -126,7 +126,7 @@ def list_tables(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 
 @app.command("show")
 def show_table(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Show one table: its definition, and its current snapshot."""
+    """Show a table's definition and current snapshot."""
     with connect(url) as client:
         info = client.table(name)
     if as_json:
@@ -142,36 +142,39 @@ def refresh(
         bool,
         typer.Option(
             "--full",
-            help="List every folder, not only those that changed: finds files that were written "
-            "in place.",
+            help="List every folder, not only those that changed; this also finds files that were "
+            "rewritten in place.",
         ),
     ] = False,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Stop the refresh that runs, whoever started it.")
+        bool, typer.Option("--cancel", help="Stop the running refresh, whoever started it.")
     ] = False,
     on_spark: Annotated[
         bool,
         typer.Option(
             "--on-spark",
-            help="List the files and read their footers over Spark's executors, not on the "
-            "coordinator: for tables too large for one machine. Reads every footer.",
+            help="List the files and read all footers on Spark's executors instead of the "
+            "coordinator, for tables too large for one machine.",
         ),
     ] = False,
     master: Annotated[
         str | None,
-        typer.Option(help="Where Spark runs, with --on-spark.", metavar="MASTER"),
+        typer.Option(help="Spark master to use with --on-spark.", metavar="MASTER"),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """List a table's files again and publish a new snapshot if something changed.
+    """Update a table's inventory from its files.
 
-    Ctrl-C leaves it running; the same command again follows it.
+    Lists the files again, and publishes a new snapshot if something changed. Ctrl-C leaves the
+    refresh running; the same command follows it again.
     """
     if cancel and full:
-        raise typer.BadParameter("--cancel stops a refresh and --full starts one: give one of them")
+        raise typer.BadParameter("--cancel stops a refresh and --full starts one: give only one")
     if on_spark and (cancel or full):
-        raise typer.BadParameter("--on-spark goes without --cancel and --full, as it reads all")
+        raise typer.BadParameter(
+            "--on-spark always reads everything: leave out --cancel and --full"
+        )
     if on_spark:
         _refresh_on_spark(name, url, master, as_json)
         return
@@ -201,7 +204,7 @@ def _followed(client: Client, name: str, full: bool) -> RefreshStatus:
             return client.refresh(name, full=full, on_progress=on_progress)
     except KeyboardInterrupt:
         typer.echo(
-            f"the refresh of {name} goes on: `windrow table refresh {name}` follows it, and "
+            f"the refresh of {name} continues: `windrow table refresh {name}` follows it, and "
             f"`windrow table refresh {name} --cancel` stops it",
             err=True,
         )
@@ -210,13 +213,13 @@ def _followed(client: Client, name: str, full: bool) -> RefreshStatus:
 
 @app.command()
 def delete(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Forget a table; its files stay."""
+    """Delete a table's registration; its files stay."""
     with connect(url) as client:
         client.delete_table(name)
     if as_json:
         show_json({"deleted": name})
     else:
-        show(message(f"{name} is forgotten; its files stay"))
+        show(message(f"{name} is no longer registered; its files stay"))
 
 
 app.command("import")(snapshots.import_inventory)

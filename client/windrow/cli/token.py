@@ -1,4 +1,4 @@
-"""`windrow token …`: the tokens that callers send, in the coordinator's database."""
+"""`windrow token …`: manage callers' tokens in the coordinator's database."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 app = typer.Typer(
-    help="Make tokens for callers, and revoke them. WINDROW_DATABASE_URL says where they are kept; "
-    "without it, it is the embedded database.",
+    help="Make, list and revoke tokens of callers. WINDROW_DATABASE_URL names the database that "
+    "holds them; without it, the embedded database is used.",
     invoke_without_command=True,
 )
 
@@ -54,12 +54,12 @@ def _root(context: typer.Context) -> None:
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of who will use it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the caller.")],
     scope: Annotated[
         list[str],
         typer.Option(
-            help="What it allows: read, write (and read), worker, or admin (everything); "
-            "repeatable.",
+            help="What the token allows: read, write (includes read), worker, or admin "
+            "(everything); repeatable.",
             metavar="SCOPE",
         ),
     ],
@@ -67,17 +67,17 @@ def create(
         timedelta | None,
         typer.Option(
             parser=duration,
-            help="How long it lasts, such as 90d; for ever by default.",
+            help="How long the token is valid, such as 90d; forever by default.",
             metavar="TIME",
         ),
     ] = None,
     state_dir: StateDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token, and print it alone on stdout: it is shown this once.
+    """Make a token and print it, this one time.
 
-    Tokens of one name are one caller: to replace one, make another of its name, hand it out,
-    and revoke the first.
+    Only the token itself is printed on stdout. Tokens of the same name belong to the same caller:
+    to replace one, make another with its name, hand it out, and revoke the first.
     """
     token, secret = _with_tokens(state_dir, lambda tokens: tokens.create(name, scope, expires))
     if as_json:
@@ -118,18 +118,21 @@ def list_tokens(state_dir: StateDir = None, as_json: AsJson = False) -> None:
 @app.command()
 def revoke(
     token_id: Annotated[
-        str, typer.Argument(metavar="ID", help="Of the token, as `windrow token list` shows it.")
+        str, typer.Argument(metavar="ID", help="Id of the token, from `windrow token list`.")
     ],
     state_dir: StateDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Refuse a token from now on; within five seconds every coordinator does."""
+    """Revoke a token.
+
+    Every coordinator refuses it within five seconds.
+    """
     token = _with_tokens(state_dir, lambda tokens: tokens.revoke(token_id), makes_database=False)
     if as_json:
         show_json(_as_json(token))
     else:
         since = _time_text(token.revoked_at)
-        show(message(f"token {token.token_id} of {token.name} is revoked since {since}"))
+        show(message(f"token {token.token_id} of {token.name} was revoked at {since}"))
 
 
 def _with_tokens(
@@ -153,7 +156,7 @@ def _with_tokens(
             return await work(tokens)
 
     try:
-        # In a thread of its own, since whoever runs commands may be in an event loop.
+        # In its own thread, since the caller may already be in an event loop.
         with start_blocking_portal() as portal:
             return portal.call(opened)
     except UseCaseError as error:

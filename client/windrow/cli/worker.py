@@ -1,4 +1,4 @@
-"""`windrow worker …`: the workers that keep files, and what they say of themselves."""
+"""`windrow worker …`: run, list and forget the workers that cache files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from windrow.terminal.consoles import show, show_json
 from windrow.terminal.render import message
 
 app = typer.Typer(
-    help="Look after the workers that keep files of tables on their disks.",
+    help="Manage the workers that cache files on their disks.",
     invoke_without_command=True,
 )
 
 WorkerId = Annotated[
-    str, typer.Argument(metavar="ID", help="Of the worker, as `windrow worker list` shows it.")
+    str, typer.Argument(metavar="ID", help="Id of the worker, from `windrow worker list`.")
 ]
 
 
@@ -31,7 +31,7 @@ def _root(context: typer.Context) -> None:
 
 @app.command("list")
 def list_workers(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """List the workers that live, with what their caches hold and have done."""
+    """List running workers and their cache statistics."""
     with connect(url) as client:
         found = list(client.workers())
     if as_json:
@@ -42,13 +42,16 @@ def list_workers(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 
 @app.command()
 def forget(worker_id: WorkerId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Forget a worker at once; one that runs is back when it beats next."""
+    """Forget a worker at once.
+
+    A worker that still runs returns with its next heartbeat.
+    """
     with connect(url) as client:
         client.forget_worker(worker_id)
     if as_json:
         show_json({"forgotten": worker_id})
     else:
-        show(message(f"{worker_id} is forgotten"))
+        show(message(f"forgot worker {worker_id}"))
 
 
 app.command("run")(agent.run)

@@ -1,4 +1,4 @@
-"""`windrow write-plan`: how many files a write should make, and what each scheme would make."""
+"""`windrow write-plan`: how many files a write should make, and how each scheme would do."""
 
 from __future__ import annotations
 
@@ -25,65 +25,74 @@ def write_plan(
     target_rows: Annotated[
         int | None, typer.Option(help="Rows per file, instead of a size.")
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="Rows to be written, all together.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Total number of rows to write.")] = None,
     bytes_per_row: Annotated[
         float | None,
-        typer.Option(help="In files; learnt from the table's writes or files by default."),
+        typer.Option(
+            help="Bytes that a row takes in files; taken from the table's writes or files by "
+            "default."
+        ),
     ] = None,
     counts: Annotated[
         Path | None,
         typer.Option(
-            help="Rows per partition: .csv, .json, .jsonl or .parquet with the partition columns, "
-            "`rows`, and `bucket` of a bucketed table.",
+            help="Rows per partition: a .csv, .json, .jsonl or .parquet file with the partition "
+            "columns, `rows` and, for a bucketed table, `bucket`.",
             metavar="FILE",
         ),
     ] = None,
     keys_from: Annotated[
         str | None,
         typer.Option(
-            help="Take the rows per partition from the table's `files`, or from the last write "
+            help="Take the rows per partition from the table's `files`, or from its last write "
             "(`history`).",
             metavar="files|history",
         ),
     ] = None,
     files: Annotated[
-        int | None, typer.Option(help="A number of files for all partitions together.")
+        int | None, typer.Option(help="Fixed number of files for all partitions together.")
     ] = None,
     files_per_key: Annotated[
-        int | None, typer.Option(help="The same number of files for every partition.")
+        int | None, typer.Option(help="Fixed number of files for each partition.")
     ] = None,
     scheme: Annotated[
         str | None,
         typer.Option(
-            help="coalesce, repartition, columns, salted, range, range_hash or exact; the best by "
-            "default."
+            help="coalesce, repartition, columns, salted, range, range_hash or exact; by default "
+            "the best one."
         ),
     ] = None,
     salt: Annotated[
         list[str] | None,
-        typer.Option(help="Column that divides the rows of a partition; may be repeated."),
+        typer.Option(
+            help="Column whose hash divides the rows of a partition; it must not change between "
+            "runs; repeatable."
+        ),
     ] = None,
     source_tasks: Annotated[
         int | None,
-        typer.Option(help="Spark partitions of the data before it is written, for coalesce."),
+        typer.Option(help="Number of Spark partitions of the data, for coalesce."),
     ] = None,
     parallelism: Parallelism = None,
     efficiency: Annotated[
         float | None,
         typer.Option(
-            help="Spark partitions with rows, per file, wanted of salted; 0.9 by default."
+            help="Minimum ratio of non-empty Spark partitions to files for salted; 0.9 by default."
         ),
     ] = None,
     max_files: Annotated[
-        int | None, typer.Option(help="Refuse a plan of more files; 100,000 by default.")
+        int | None, typer.Option(help="Refuse plans of more files; 100,000 by default.")
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Show what every scheme would make.")
+        bool, typer.Option("--compare", help="Show the predicted outcome of every scheme.")
     ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Plan a write: how many files, of which size, and how Spark is to make just those."""
+    """Plan how many files to write, and how.
+
+    Shows the number and size of the files, and the repartition scheme that makes them.
+    """
     with connect(url) as client:
         given: dict[str, Any] = {
             "table": table,

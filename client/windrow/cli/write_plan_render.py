@@ -12,19 +12,19 @@ from windrow.terminal.render import DASH, size_text, titled
 
 _BASES = {
     "size": "the size of rows",
-    "rows": "rows alone",
-    "static": "a number that was given",
-    "hybrid": "what the last write counted",
+    "rows": "the number of rows",
+    "static": "a given number",
+    "hybrid": "the counts of the last write",
 }
 _SOURCES = {
-    "request": "as told",
+    "request": "as given",
     "history": "as in {rows:,} rows of earlier writes",
     "files": "as in {rows:,} rows of the table's files",
 }
 
 
 def write_plan_report(plan: WritePlan) -> RenderableType:
-    """Show what a write should make and how, and the other schemes where they were asked for."""
+    """Show a write plan, and the other schemes if they were asked for."""
     parts: list[RenderableType] = [_sentence(plan), Text(""), _facts(plan)]
     if plan.others:
         outcomes = sorted([plan.outcome, *plan.others], key=lambda one: (not one.serves, one.files))
@@ -71,11 +71,11 @@ def _facts(plan: WritePlan) -> Table:
         said = f"{_bytes(size.bytes_per_row)}, {_SOURCES[size.source].format(rows=size.rows)}"
         if size.low < size.high:
             said += f" ({_bytes(size.low)} to {_bytes(size.high)})"
-        table.add_row("a row", said)
+        table.add_row("row size", said)
     spread = ""
     if plan.files_low != plan.files_high:
-        spread = f" ({plan.files_low:,} to {plan.files_high:,} as rows may be smaller or larger)"
-    table.add_row("files", f"{plan.files:,} by {_BASES[plan.basis]}{spread}")
+        spread = f" ({plan.files_low:,} to {plan.files_high:,}, depending on the size of rows)"
+    table.add_row("files", f"{plan.files:,}, from {_BASES[plan.basis]}{spread}")
     table.add_row("Spark partitions", f"{plan.tasks:,}")
     table.add_row("largest file", _sized(outcome.largest_file, plan))
     table.add_row("largest task", _sized(outcome.largest_task, plan))
@@ -110,7 +110,7 @@ def _schemes(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
             _percent(outcome.severe_collisions, 1),
             f"{outcome.most_keys_in_a_task:,}",
         )
-    table.caption = "Sizes are in targets."
+    table.caption = "Sizes are multiples of the target."
     table.caption_justify = "left"
     return table
 
@@ -121,9 +121,9 @@ def _reasons(outcomes: list[WriteOutcome], plan: WritePlan) -> Table:
     table.add_column(overflow="fold")
     for outcome in outcomes:
         chosen = outcome.scheme == plan.scheme
-        verdict = "chosen: " if chosen else "serves too: " if outcome.serves else "no: "
+        verdict = "chosen: " if chosen else "suitable: " if outcome.serves else "unsuitable: "
         reason = outcome.reason.replace("source_tasks", "--source-tasks")
-        known = "" if outcome.exact or not outcome.serves else " (expected of a uniform hash)"
+        known = "" if outcome.exact or not outcome.serves else " (expected with a uniform hash)"
         table.add_row(Text(outcome.scheme, _style(outcome, plan)), Text(verdict + reason + known))
     return table
 
@@ -135,7 +135,7 @@ def _style(outcome: WriteOutcome, plan: WritePlan) -> str:
 
 
 def _sized(targets: float, plan: WritePlan) -> str:
-    in_targets = f"{targets:.2f} targets"
+    in_targets = f"{targets:.2f} times the target"
     if plan.target_file_bytes is None:
         return in_targets
     return f"{size_text(targets * plan.target_file_bytes)}, {in_targets}"

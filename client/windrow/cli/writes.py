@@ -1,4 +1,4 @@
-"""`windrow write list | recover`: what wrote to a table, and what died while it did."""
+"""`windrow write list | recover`: a table's writes, and recovery of those that died."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from windrow.models import WriteRecord, WriteReport
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.render import DASH, message, seconds_text
 
-app = typer.Typer(help="Look back at writes, and tidy up after those that died.")
+app = typer.Typer(help="List writes, and clean up after those that died.")
 _ID_CHARACTERS = 8
 
 
 @app.command("list")
 def list_writes(
     name: TableName,
-    limit: Annotated[int, typer.Option(help="Show so many of the newest.", min=1)] = 20,
+    limit: Annotated[int, typer.Option(help="Number of writes to show.", min=1)] = 20,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -47,14 +47,17 @@ def recover_writes(
         bool,
         typer.Option(
             "--force",
-            help="Also finish commits that this coordinator does not know, remove folders of "
-            "unknown writes, and give up commits whose folder is gone.",
+            help="Also finish commits that this coordinator does not know, remove the folders of "
+            "unknown writes, and abandon commits whose folder is gone.",
         ),
     ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Finish the commits of writes that died, and undo what else they have left."""
+    """Finish or undo the writes that died.
+
+    A write that died while it committed is finished; any other is undone.
+    """
     with connect(url) as client:
         done = recover(client, name, force=force)
     if as_json:
@@ -63,15 +66,15 @@ def recover_writes(
     elif done:
         show(*(message(f"{one.write_id} {one.outcome}: {one.reason}") for one in done))
     else:
-        show(message(f"no write to {name} has left anything"))
+        show(message(f"no write to {name} needs recovery"))
 
 
 def write_list(writes: Sequence[WriteRecord]) -> RenderableType:
-    """List writes with what their reports say."""
+    """List writes with figures from their reports."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("write", "began at", "state", "what", "scheme"):
+    for title in ("write", "started at", "state", "kind", "scheme"):
         shown.add_column(title, no_wrap=True)
-    for title in ("rows", "files", "small files", "took"):
+    for title in ("rows", "files", "small files", "duration"):
         shown.add_column(title, justify="right", no_wrap=True)
     shown.add_column("host", overflow="fold")
     for one in writes:

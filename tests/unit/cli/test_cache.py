@@ -96,7 +96,7 @@ def test_add_takes_a_name_an_end_and_a_size(windrow: Command, table: str) -> Non
     [
         (("--for", "soon"), "such as 90d"),
         (("--until", "tomorrow"), "'tomorrow' is not a time such as 2026-12-01"),
-        (("--for", "7d", "--until", "2099-12-01"), "give one of them"),
+        (("--for", "7d", "--until", "2099-12-01"), "give only one"),
         (("--max-bytes", "many"), "many"),
     ],
 )
@@ -131,7 +131,7 @@ def test_list_shows_the_rules_of_a_table_and_of_all(windrow: Command, table: str
 def test_drop_ends_a_rule_and_names_one_that_is_not_there(windrow: Command, table: str) -> None:
     windrow("cache", "add", table, "--where", RECENT, "--name", "recent")
 
-    assert "rule recent has ended" in windrow("cache", "drop", table, "recent").out
+    assert "dropped rule recent" in windrow("cache", "drop", table, "recent").out
     assert "no cache rule 'recent'" in _refused(windrow("cache", "drop", table, "recent"))
     windrow("cache", "add", table, "--where", RECENT, "--name", "recent")
     dropped = _json(windrow("cache", "drop", table, "recent", "--json"))
@@ -185,7 +185,7 @@ def test_sql_says_what_it_did(windrow: Command, table: str) -> None:
     again = windrow("cache", "sql", f"DROP CACHE {table}")
 
     assert f"where {RECENT}" in made.out
-    assert f"{table}: ended another, rule-" in dropped.out
+    assert f"{table}: dropped another, rule-" in dropped.out
     assert f"{table} has no cache rules" in again.out
 
 
@@ -253,8 +253,8 @@ def test_worker_list_shows_what_caches_hold_and_have_done(windrow: Command, work
 
 
 def test_worker_forget_forgets_it_and_then_knows_it_no_more(windrow: Command, worker: str) -> None:
-    assert f"{worker} is forgotten" in windrow("worker", "forget", worker).out
-    assert "no worker lives" in windrow("worker", "list").out
+    assert f"forgot worker {worker}" in windrow("worker", "forget", worker).out
+    assert "no workers are running" in windrow("worker", "list").out
     assert f"no worker '{worker}'" in _refused(windrow("worker", "forget", worker))
 
 

@@ -37,7 +37,7 @@ def test_a_dry_run_shows_what_is_worth_it_and_why_the_rest_is_not(
     lines = said.out.splitlines()
     assert lines[0].startswith("crowded.events, snapshot 1: 8 small files of ")
     assert lines[0].endswith("become 1")
-    assert "under 64 MB a file is small" in lines[1]
+    assert "files under 64 MB are small" in lines[1]
     (row,) = (line.split() for line in lines if "ds=2026-11-01" in line)
     assert row[1:3] == ["8", "8"]
     assert any("1" in line and "fewer than 2 small files" in line for line in lines)
@@ -90,8 +90,8 @@ def test_advice_shows_writes_and_what_would_have_helped(windrow: Command, crowde
     assert (said.code, said.err) == (0, "")
     text = " ".join(said.out.split())
     assert text.startswith("crowded.events, snapshot 1: 9 files of ")
-    assert "with files of 128 MB it would be 2" in text
-    assert "Many tasks: 9 files, not 2" in text
+    assert "with files of 128 MB, the same partitions would hold 2 files" in text
+    assert "Many tasks: 9 files instead of 2" in text
     assert "`client.write` would have made 2 files" in text
 
 

@@ -105,7 +105,7 @@ def test_explain_says_what_the_plan_is_and_shows_every_part(
     first = " ".join(said.out.split("\n\n")[0].split())
     assert f"of {refreshed}, snapshot 1: 4 of 6 files" in first
     assert "in 2 groups of at most 64 MB, packed by balanced for 2 tasks at a time" in first
-    for part in ("What was pruned", "Groups", "How full they are", "Strategies side by side"):
+    for part in ("Pruning", "Groups", "Fill of the groups", "Comparison of strategies"):
         assert f"\n{part}\n" in said.out
     for strategy in STRATEGIES:
         assert f"\n  {strategy}" in said.out
@@ -156,9 +156,9 @@ def test_explain_of_a_plan_of_no_files_shows_what_was_pruned_alone(
     said = windrow("explain", refreshed, "--filter", "ds = '2030-01-01'")
 
     assert said.code == 0
-    assert "0 of 6 files, and so no groups." in " ".join(said.out.split())
-    assert "What was pruned" in said.out
-    assert "side by side" not in said.out
+    assert "0 of 6 files, so there are no groups." in " ".join(said.out.split())
+    assert "Pruning" in said.out
+    assert "Comparison of strategies" not in said.out
 
 
 def test_nothing_is_wider_than_a_terminal_of_100_columns() -> None:
@@ -184,7 +184,7 @@ def test_a_step_that_pruned_nothing_is_shown_and_a_reason_of_no_group_is_not() -
 
 def test_the_plans_own_strategy_comes_first_with_all_of_its_figures() -> None:
     lines = _lines(SAID)
-    table = lines[lines.index("Strategies side by side") :]
+    table = lines[lines.index("Comparison of strategies") :]
 
     names = [line.split()[0] for line in table if line.strip().startswith(("bal", "spark"))]
     assert names == ["balanced", "spark"] * 2
@@ -200,7 +200,8 @@ def test_workers_that_read_cacheable_files_are_shown_and_so_are_files_without_on
     lines = _lines(SAID)
 
     assert _row(lines, "cache-1")[1:8] == ["4,000", "1", "GB", "0", "0", "B", "█" * 30]
-    assert _row(lines, "none")[:7] == ["none", "has", "room", "0", "0", "B", "7"]
+    assert _row(lines, "no room")[:7] == ["no", "room", "anywhere", "0", "0", "B", "7"]
     assert not any(
-        "cacheable files" in line for line in _lines(SAID.model_copy(update={"placements": []}))
+        "Workers for cacheable files" in line
+        for line in _lines(SAID.model_copy(update={"placements": []}))
     )

@@ -86,7 +86,7 @@ def test_a_token_is_revoked_once_and_for_good(token: Token) -> None:
 
     assert first["revoked_at"] is not None
     assert again == first
-    assert "revoked since" in token("revoke", made["token_id"]).out
+    assert "was revoked at" in token("revoke", made["token_id"]).out
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from windrow.host_cache.hosts import this_host, worker_id_of
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--capacity", "1MB"], "give it 16MB or more"),
+        (["--capacity", "1MB"], "give at least 16MB"),
         (["--capacity", "much"], "much"),
         (["--id", "a/b"], "is not an id"),
         (["--ttl", "0"], "ttl"),

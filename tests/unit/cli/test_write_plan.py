@@ -63,7 +63,7 @@ def test_a_comparison_fits_the_terminal_and_names_every_scheme(width: int) -> No
     assert all(text.count(f"\n  {scheme} ") == 2 for scheme in SCHEMES)
     assert "1,109,404" in text
     assert "chosen: the rows of each partition are known" in text
-    assert "1.18 targets" in text
+    assert "1.18 times the target" in text
 
 
 def test_one_scheme_is_explained_without_the_others() -> None:
