@@ -26,7 +26,7 @@ from rich.table import Table as RichTable
 from servers import Deployment, deployment, peak_bytes
 
 import windrow
-from windrow.calls.split_plans import SplitPlan
+from windrow.calls.plans import SplitPlan
 from windrow.models import CachedFile, CachedFilesReport, Heartbeat
 from windrow.terminal.consoles import show
 from windrow.terminal.render import size_text

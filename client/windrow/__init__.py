@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from windrow.version import __version__
 
 if TYPE_CHECKING:
-    from windrow.calls.split_plans import SplitPlan
+    from windrow.calls.plans import SplitPlan
     from windrow.client import Client
     from windrow.connecting import connect, embedded
     from windrow.errors import WindrowError
@@ -20,7 +20,7 @@ else:
     # On first use: processes that read footers or groups start in half the time without them.
     _HOMES = {
         "Client": "windrow.client",
-        "SplitPlan": "windrow.calls.split_plans",
+        "SplitPlan": "windrow.calls.plans",
         "WindrowError": "windrow.errors",
         "connect": "windrow.connecting",
         "embedded": "windrow.connecting",

@@ -1,10 +1,21 @@
-"""Whether the coordinator's own packages are here."""
+"""What is missing where an extra is not installed."""
 
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 
 from windrow.errors import WindrowError
+
+
+@dataclass(eq=False)
+class MissingPackageError(WindrowError):
+    """A Python package is not installed."""
+
+    package: str
+    extra: str
+    message = "{package} is not installed here: {remedy}"
+    remedy = "pip install 'windrow-spark[{extra}]', or '.[{extra}]' in a clone"
 
 
 class ServiceNotInstalledError(WindrowError):

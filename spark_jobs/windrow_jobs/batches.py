@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation, SparkSession
 
-from windrow.calls.split_plans import SplitPlan
-from windrow.client import Client
+from windrow.calls.coordinator import Coordinator
+from windrow.calls.plans import SplitPlan
 from windrow.commits import TableWrite
 from windrow.files.entries import unescape
 from windrow.models import (
@@ -182,7 +182,7 @@ class Made:
 
 def rewrite(
     spark: SparkSession,
-    client: Client,
+    client: Coordinator,
     batch: Batch,
     read: SplitPlan,
     write: TableWrite,
@@ -249,7 +249,7 @@ def _stage(batch: Batch, rows: DataFrame, planned: WritePlan, write: TableWrite)
 
 
 def _planned(
-    client: Client,
+    client: Coordinator,
     batch: Batch,
     write: TableWrite,
     target_bytes: int,

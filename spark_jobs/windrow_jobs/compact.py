@@ -19,8 +19,15 @@ from pyspark.sql import SparkSession
 from rich.table import Table
 
 from windrow.calls.compaction import DEFAULT_TARGET_SIZE
-from windrow.calls.split_plans import SplitPlan
-from windrow.cli.options import (
+from windrow.calls.coordinator import Coordinator
+from windrow.calls.plans import SplitPlan
+from windrow.commits import begin, recover
+from windrow.commits.errors import PartitionChangedError
+from windrow.models import TableInfo
+from windrow.spark.failures import cause_of, task_failure
+from windrow.spark.placement import default_parallelism, require_classic
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import (
     AsJson,
     FilterText,
     MaxBatchBytes,
@@ -29,18 +36,11 @@ from windrow.cli.options import (
     TargetSize,
     WorthReads,
 )
-from windrow.client import Client
-from windrow.commits import begin, recover
-from windrow.commits.errors import PartitionChangedError
-from windrow.models import TableInfo
-from windrow.spark.failures import cause_of, task_failure
-from windrow.spark.placement import default_parallelism, require_classic
-from windrow.terminal.consoles import show, show_json
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.batches import Batch, Place, rewrite
 from windrow_jobs.errors import PartitionsLeftError
 from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling
-from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command
+from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
 
 StartSpark = Callable[[], SparkSession]
 
@@ -76,7 +76,7 @@ class Compaction:
 
 def compact(
     start_spark: StartSpark,
-    client: Client,
+    client: Coordinator,
     table: str,
     *,
     target_file_size: int = DEFAULT_TARGET_SIZE,
@@ -140,7 +140,7 @@ class _Work:
     """
 
     start_spark: StartSpark
-    client: Client
+    client: Coordinator
     table: TableInfo
     filter: str | None
     options: dict[str, Any]
@@ -224,7 +224,7 @@ class _Work:
 
 def run(
     table: str,
-    client: Client,
+    client: Coordinator,
     *,
     master: str | None = None,
     as_json: bool = False,
@@ -280,7 +280,7 @@ def _facts(done: Compaction) -> Table:
 
 def _main(
     table: TableName,
-    coordinator: Coordinator,
+    coordinator: CoordinatorUrl,
     target_size: TargetSize = None,
     filter_: FilterText = None,
     min_files: MinFiles = None,

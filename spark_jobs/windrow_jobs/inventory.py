@@ -16,15 +16,15 @@ import typer
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow.cli.options import AsJson, TableName
-from windrow.client import Client
+from windrow.calls.coordinator import Coordinator
 from windrow.errors import TableChangedError
 from windrow.models import PublishedSnapshot
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.errors import TableMovedError
 from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling
-from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command
+from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
 from windrow_jobs.taking import take_inventory
 
 
@@ -50,7 +50,7 @@ class PublishedInventory:
 
 
 def publish_inventory(
-    spark: SparkSession, client: Client, name: str, on_progress: OnProgress = lambda _: None
+    spark: SparkSession, client: Coordinator, name: str, on_progress: OnProgress = lambda _: None
 ) -> PublishedInventory:
     """Take a table's inventory over the executors and make it the current snapshot.
 
@@ -87,7 +87,9 @@ def publish_inventory(
     )
 
 
-def run(name: str, client: Client, *, master: str | None = None, as_json: bool = False) -> None:
+def run(
+    name: str, client: Coordinator, *, master: str | None = None, as_json: bool = False
+) -> None:
     """Start Spark, run the job and print what it did.
 
     Args:
@@ -137,7 +139,7 @@ def run(name: str, client: Client, *, master: str | None = None, as_json: bool =
 
 def _main(
     name: TableName,
-    coordinator: Coordinator,
+    coordinator: CoordinatorUrl,
     as_json: AsJson = False,
 ) -> None:
     """List a table's files and read their footers over Spark's executors; publish them."""

@@ -17,7 +17,7 @@ from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.spark.placement import require_classic
 
-Coordinator: TypeAlias = Annotated[
+CoordinatorUrl: TypeAlias = Annotated[
     str, typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL")
 ]
 

@@ -23,18 +23,18 @@ from rich.table import Table
 
 from windrow import files
 from windrow import host_cache as worker
-from windrow.calls.split_plans import SplitPlan
-from windrow.cli.options import AsJson, TableName
-from windrow.client import Client
+from windrow.calls.coordinator import Coordinator
+from windrow.calls.plans import SplitPlan
 from windrow.spark import executor
 from windrow.spark.placement import placed, require_classic
 from windrow.spark.reading.descriptors import Descriptor, descriptors_of
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs import warming
 from windrow_jobs.errors import ColdFilesError
 from windrow_jobs.reporting import OnProgress, now_and_then, telling
-from windrow_jobs.running import Coordinator, SparkWhenNeeded, client_of_command
+from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
 from windrow_jobs.warming import Warmed, Warming
 
 # What runs in tasks travels with them.
@@ -82,7 +82,7 @@ class Warmth:
 
 def warm(
     start_spark: StartSpark,
-    client: Client,
+    client: Coordinator,
     table: str,
     rule: str | None = None,
     on_progress: OnProgress = lambda _: None,
@@ -189,7 +189,7 @@ def _fetch(
 
 def run(
     table: str,
-    client: Client,
+    client: Coordinator,
     rule: str | None = None,
     *,
     master: str | None = None,
@@ -235,7 +235,7 @@ def _facts(warmth: Warmth) -> Table:
 
 def _main(
     table: TableName,
-    coordinator: Coordinator,
+    coordinator: CoordinatorUrl,
     rule: Annotated[
         str | None, typer.Argument(help="One of its rules; all of them by default.")
     ] = None,

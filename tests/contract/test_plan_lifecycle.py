@@ -18,7 +18,7 @@ from tests.support import hive
 from tests.support.inventories import inventory
 from tests.support.problems import problem_of
 from tests.support.servers import coordinator_process
-from windrow.calls.split_plans import read_group_stream
+from windrow.calls.plans import read_group_stream
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 ASYNC = {"Prefer": "respond-async"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.inventories import MIB, inventory
 from tests.support.laws import examples
-from windrow.calls.split_plans import read_group_stream
+from windrow.calls.plans import read_group_stream
 from windrow.errors import IncompletePlanError
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

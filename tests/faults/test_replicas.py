@@ -22,7 +22,7 @@ from tests.support.inventories import inventory
 from tests.support.problems import problem_of
 from tests.support.proxies import Proxy, Verdict, proxy
 from tests.support.servers import CoordinatorProcess, coordinator_process
-from windrow.calls.split_plans import read_group_stream
+from windrow.calls.plans import read_group_stream
 from windrow.errors import CoordinatorUnreachableError, IncompletePlanError
 from windrow_service import bootstrap
 from windrow_service.settings import Settings

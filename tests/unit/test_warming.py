@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import plan_of
-from windrow.calls.split_plans import SplitPlan
+from windrow.calls.plans import SplitPlan
 from windrow.host_cache.cache import FileKey
 from windrow.spark.reading.descriptors import descriptors_of
 from windrow_jobs.warm import fetchable

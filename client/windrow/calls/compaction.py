@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from windrow.calls.arguments import checked
-from windrow.calls.transport import Transport, read_answer, table_path
+from windrow.calls.transport import Calls, read_answer, table_path
 from windrow.models import CompactionPlan, CompactionRequest, TableAdvice
 from windrow.sizes import parse_size
 
 DEFAULT_TARGET_SIZE = 128 * 2**20
 
 
-class CompactionCalls:
-    """The part of a client that is about small files which are there already."""
-
-    _transport: Transport
+class CompactionCalls(Calls):
+    """The calls that are about small files which are there already."""
 
     def plan_compaction(
         self,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow.calls.arguments import checked
-from windrow.calls.transport import Transport, read_answer, table_path
+from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, table_path
 from windrow.models import (
     ExpiredSnapshots,
     PublishedSnapshot,
@@ -19,7 +19,6 @@ from windrow.models import (
     SnapshotPage,
 )
 
-_ARROW_STREAM = "application/vnd.apache.arrow.stream"
 # Inventory rows: an Arrow table; or, for few files, one mapping of column names for each.
 Files: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
 
@@ -27,10 +26,8 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 _STRINGS = pa.schema([("path", pa.string()), ("change", pa.string())])
 
 
-class SnapshotCalls:
-    """The part of a client that is about snapshots."""
-
-    _transport: Transport
+class SnapshotCalls(Calls):
+    """The calls that are about snapshots."""
 
     def snapshots(self, name: str) -> Iterator[SnapshotInfo]:
         """Yield a table's snapshots, newest first, a page at a time."""
@@ -98,7 +95,7 @@ class SnapshotCalls:
         listed_at: datetime | None,
         write_id: str | None,
     ) -> PublishedSnapshot:
-        headers = {"Content-Type": _ARROW_STREAM}
+        headers = {"Content-Type": ARROW_STREAM}
         if if_match is not None:
             headers["If-Match"] = if_match
         params: dict[str, str | int] = {"mode": mode}

@@ -30,6 +30,8 @@ from windrow.errors import (
 )
 from windrow.models import Problem, SnapshotPage, TablePage, WorkerPage, WritePage
 
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
 # Nothing is tried again once this has passed, or would have until then.
@@ -126,6 +128,17 @@ class Transport:
         answer = self._http.send(request)
         _raise_problem(answer)
         return answer
+
+
+class Calls:
+    """The calls of one resource of a coordinator.
+
+    Args:
+        transport: Carries the requests.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
 
 def table_path(name: str) -> str:

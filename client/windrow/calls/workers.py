@@ -1,17 +1,25 @@
-"""What the agent of a worker says to the coordinator."""
+"""Workers: which there are, and what their agents tell the coordinator."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from urllib.parse import quote
 
-from windrow.calls.transport import Transport, read_answer
-from windrow.models import CachedFilesCount, CachedFilesReport, Heartbeat, WorkerInfo
+from windrow.calls.transport import Calls, read_answer
+from windrow.models import CachedFilesCount, CachedFilesReport, Heartbeat, WorkerInfo, WorkerPage
 
 
-class WorkerCalls:
-    """The part of a client that the agent of a worker uses."""
+class WorkerCalls(Calls):
+    """The calls that are about workers; the last two are for their agents."""
 
-    _transport: Transport
+    def workers(self) -> Iterator[WorkerInfo]:
+        """Yield the workers that live by id, a page at a time."""
+        for page in self._transport.pages(WorkerPage, "/workers"):
+            yield from page.workers
+
+    def forget_worker(self, worker_id: str) -> None:
+        """Forget a worker and what it holds, until it beats again."""
+        self._transport.call("DELETE", _path_of(worker_id))
 
     def beat(self, worker_id: str, heartbeat: Heartbeat) -> WorkerInfo:
         """Say that a worker lives; repeat it well within `heartbeat.ttl_seconds`.

@@ -1,17 +1,35 @@
-"""Writes to tables: who writes now, and what became of those that are over."""
+"""Writes to tables: plan one, say how far it is, and look at those there were."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from windrow.calls.transport import Transport, read_answer, table_path
-from windrow.models import GainedFiles, WritePage, WriteRecord, WriteUpdate
+from windrow.calls.transport import Calls, read_answer, table_path
+from windrow.models import (
+    GainedFiles,
+    WritePage,
+    WritePlan,
+    WritePlanRequest,
+    WriteRecord,
+    WriteUpdate,
+)
 
 
-class WriteCalls:
-    """The part of a client that is about writes."""
+class WriteCalls(Calls):
+    """The calls that are about writes."""
 
-    _transport: Transport
+    def write_plan(self, request: WritePlanRequest) -> WritePlan:
+        """Say how many files a write should make, and how Spark is to make just those.
+
+        Args:
+            request: The table and the rows of each key, or figures.
+
+        Raises:
+            ProblemError: The request contradicts itself or the table, says too little, or the
+                write would make more files than `max_files`.
+        """
+        answer = self._transport.call("POST", "/write-plans", body=request.model_dump_json())
+        return read_answer(WritePlan, answer)
 
     def writes(self, table: str, *, open_only: bool = False) -> Iterator[WriteRecord]:
         """Yield a table's writes, newest first, a page at a time.

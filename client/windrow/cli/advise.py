@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from windrow.calls.compaction import DEFAULT_TARGET_SIZE
 from windrow.cli.compaction_render import table_advice
-from windrow.cli.options import DEFAULT_URL, AsJson, TableName, TargetSize, Url
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, TargetSize, Url
 
 
 def advise(

@@ -12,12 +12,12 @@ from typing import Annotated
 
 import typer
 
-from windrow.cli.options import DEFAULT_URL, Url, byte_size
 from windrow.connecting import connect
 from windrow.host_cache.hosts import this_host, worker_id_of
 from windrow.host_cache.opening import FOLDER_VARIABLE
 from windrow.models import WORKER_ID_PATTERN
 from windrow.terminal.consoles import show
+from windrow.terminal.options import DEFAULT_URL, Url, byte_size
 from windrow.terminal.render import message, size_text
 
 _DEFAULT_FOLDER = Path("~/.cache/windrow")

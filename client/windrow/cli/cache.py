@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
-from windrow.calls.caching import CacheSqlResult
+from windrow.calls.cache_rules import CacheSqlResult
 from windrow.cli.cache_render import filter_text, rule_list, table_cache, time_text
-from windrow.cli.options import (
+from windrow.connecting import connect
+from windrow.installed import MissingPackageError
+from windrow.models import CacheRule
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.local_session import require_java
+from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
     Url,
@@ -18,11 +23,6 @@ from windrow.cli.options import (
     moment,
     table_name,
 )
-from windrow.connecting import connect
-from windrow.demo.errors import MissingPackageError
-from windrow.models import CacheRule
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.local_session import require_java
 from windrow.terminal.render import message, size_text
 
 app = typer.Typer(

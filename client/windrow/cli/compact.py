@@ -7,7 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.compaction_render import compaction_plan
-from windrow.cli.options import (
+from windrow.connecting import connect
+from windrow.installed import MissingPackageError
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.local_session import require_java
+from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
     FilterText,
@@ -18,10 +22,6 @@ from windrow.cli.options import (
     Url,
     WorthReads,
 )
-from windrow.connecting import connect
-from windrow.demo.errors import MissingPackageError
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.local_session import require_java
 
 
 def compact(

@@ -6,10 +6,10 @@ from typing import Any
 
 import typer
 
-from windrow.cli.options import AsJson, StateDir
 from windrow.errors import WindrowError
 from windrow.installed import require_service
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import AsJson, StateDir
 from windrow.terminal.render import message
 
 app = typer.Typer(help="Manage the coordinator's database.", invoke_without_command=True)

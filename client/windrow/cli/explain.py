@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.explanation import explanation
-from windrow.cli.options import (
+from windrow.connecting import connect
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
     ColumnNames,
@@ -21,8 +23,6 @@ from windrow.cli.options import (
     names,
     table_name,
 )
-from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
 
 
 def explain(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from windrow.calls.split_plans import SplitPlan
-from windrow.cli.options import (
+from windrow.calls.plans import SplitPlan
+from windrow.connecting import connect
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
     ColumnNames,
@@ -18,8 +20,6 @@ from windrow.cli.options import (
     Url,
     names,
 )
-from windrow.connecting import connect
-from windrow.terminal.consoles import show, show_json
 from windrow.terminal.render import plan_figures, plan_picture
 
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import typer
 
 from windrow.cli.inventory_files import InventoryFileError, read_inventory
-from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.terminal.render import message, publish_outcome, snapshot_list
 
 

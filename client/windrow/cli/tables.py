@@ -8,7 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli import snapshots
-from windrow.cli.options import (
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.installed import MissingPackageError
+from windrow.models import RefreshStatus
+from windrow.terminal.consoles import error_console, show, show_json
+from windrow.terminal.local_session import require_java
+from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
     TableName,
@@ -17,12 +23,6 @@ from windrow.cli.options import (
     names,
     sort_column,
 )
-from windrow.client import Client
-from windrow.connecting import connect
-from windrow.demo.errors import MissingPackageError
-from windrow.models import RefreshStatus
-from windrow.terminal.consoles import error_console, show, show_json
-from windrow.terminal.local_session import require_java
 from windrow.terminal.progress import refreshing
 from windrow.terminal.render import message, refresh_outcome, table_details, table_list
 

@@ -14,10 +14,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from windrow.cli.options import AsJson, StateDir, duration
 from windrow.errors import WindrowError
 from windrow.installed import require_service
 from windrow.terminal.consoles import error_console, show, show_json
+from windrow.terminal.options import AsJson, StateDir, duration
 from windrow.terminal.render import DASH, message
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import typer
 
 from windrow.cli import agent
 from windrow.cli.cache_render import worker_list
-from windrow.cli.options import DEFAULT_URL, AsJson, Url
 from windrow.connecting import connect
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import DEFAULT_URL, AsJson, Url
 from windrow.terminal.render import message
 
 app = typer.Typer(

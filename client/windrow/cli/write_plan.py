@@ -9,11 +9,11 @@ import typer
 
 from windrow.calls.arguments import checked
 from windrow.cli.counts import read_counts
-from windrow.cli.options import DEFAULT_URL, AsJson, Parallelism, TableName, Url, byte_size
 from windrow.cli.write_plan_render import write_plan_report
 from windrow.connecting import connect
 from windrow.models import WritePlanRequest
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import DEFAULT_URL, AsJson, Parallelism, TableName, Url, byte_size
 
 
 def write_plan(

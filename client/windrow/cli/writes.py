@@ -11,11 +11,11 @@ from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 
-from windrow.cli.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.commits import Recovered, recover
 from windrow.connecting import connect
 from windrow.models import WriteRecord, WriteReport
 from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
 from windrow.terminal.render import DASH, message, seconds_text
 
 app = typer.Typer(help="List writes, and clean up after those that died.")

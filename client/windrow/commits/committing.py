@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from windrow.commits.calls import CommitCalls
 from windrow.commits.errors import CommitInterruptedError, UnpublishedError
 from windrow.commits.intents import Intent
 from windrow.commits.inventories import LocalInventory, list_local, stat_local, take_local
@@ -25,9 +25,6 @@ from windrow.errors import (
 from windrow.files.errors import InventoryError
 from windrow.models import PublishedSnapshot, TableInfo, WriteReport
 
-if TYPE_CHECKING:
-    from windrow.client import Client
-
 _CONFLICT = 409
 
 
@@ -44,7 +41,7 @@ class Commit:
         began_s: When the commit began, on the monotonic clock; None of one that was interrupted.
     """
 
-    client: Client
+    client: CommitCalls
     table: TableInfo
     staging: Staging
     intent: Intent

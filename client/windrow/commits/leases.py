@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING
 
+from windrow.commits.calls import CommitCalls
 from windrow.errors import NotFoundError, WindrowError, WriteLostError
 from windrow.models import WriteKind, WriteMode, WriteRecord, WriteReport, WriteState, WriteUpdate
-
-if TYPE_CHECKING:
-    from windrow.client import Client
 
 # So often within a lease it is renewed.
 _RENEWALS = 3
@@ -31,7 +28,7 @@ class Lease:
 
     def __init__(
         self,
-        client: Client,
+        client: CommitCalls,
         table: str,
         write_id: str,
         kind: WriteKind,

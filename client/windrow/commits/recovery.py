@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from windrow.commits import intents
+from windrow.commits.calls import CommitCalls
 from windrow.commits.committing import Commit
 from windrow.commits.errors import CommitInterruptedError, UnknownCommitError
 from windrow.commits.folders import FolderLock
@@ -15,9 +16,6 @@ from windrow.commits.leases import Lease
 from windrow.commits.staging import Staging, all_staging, local_location
 from windrow.errors import NotFoundError, WriteLostError
 from windrow.models import TableInfo, WriteRecord
-
-if TYPE_CHECKING:
-    from windrow.client import Client
 
 # `published`: its commit was finished. `undone`: what it had staged was removed. `tidied`: only a
 # folder was left. `left`: its driver lives, or may.
@@ -43,7 +41,7 @@ class Recovered:
     reason: str
 
 
-def recover(client: Client, table: str, *, force: bool = False) -> list[Recovered]:
+def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Recovered]:
     """Finish the commits of writes that died, and undo what else they have left.
 
     A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
@@ -71,7 +69,7 @@ def recover(client: Client, table: str, *, force: bool = False) -> list[Recovere
 
 @dataclass(frozen=True, slots=True)
 class _Recovery:
-    client: Client
+    client: CommitCalls
     table: TableInfo
     force: bool
 

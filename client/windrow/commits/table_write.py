@@ -9,11 +9,12 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from windrow.commits import folders, intents
+from windrow.commits.calls import CommitCalls
 from windrow.commits.committing import Commit
 from windrow.commits.errors import (
     CommitBlockedError,
@@ -41,16 +42,13 @@ from windrow.models import (
     WriteReport,
 )
 
-if TYPE_CHECKING:
-    from windrow.client import Client
-
 _LEASE_S = 30
 _WAIT_S = 60.0
 _POLL_S = (0.1, 0.5)
 
 
 def begin(
-    client: Client,
+    client: CommitCalls,
     table: str,
     mode: WriteMode = "append",
     kind: WriteKind = "write",
@@ -112,7 +110,7 @@ class TableWrite:
 
     def __init__(
         self,
-        client: Client,
+        client: CommitCalls,
         table: TableInfo,
         staging: Staging,
         lock: folders.FolderLock,

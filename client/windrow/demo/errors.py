@@ -1,9 +1,7 @@
-"""Errors of the demo: something that it needs is not here.
+"""Errors of the demo.
 
 * WindrowError
   + DemoError
-    - MissingPackageError
-    - MissingJavaError
     - ForeignFolderError          the folder for the data holds something else
     - CoordinatorStartError
 """
@@ -17,30 +15,7 @@ from windrow.errors import WindrowError
 
 
 class DemoError(WindrowError):
-    """Base of what can keep the demo from running."""
-
-
-@dataclass(eq=False)
-class MissingPackageError(DemoError):
-    """A Python package is not installed."""
-
-    package: str
-    extra: str
-    message = "{package} is not installed here: {remedy}"
-    remedy = "pip install 'windrow-spark[{extra}]', or '.[{extra}]' in a clone"
-
-
-@dataclass(eq=False)
-class MissingJavaError(DemoError):
-    """There is no Java, or one that is too old for Spark."""
-
-    found: str
-    message = "Spark needs Java 17 or newer, and {found}: {remedy}"
-    remedy = (
-        "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew "
-        "install openjdk@17; without root: unpack one from https://adoptium.net), and set "
-        "JAVA_HOME to its folder if `java` is not on the PATH"
-    )
+    """Base of what can keep the demo from running, apart from what is not installed."""
 
 
 @dataclass(eq=False)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.demo.errors import MissingPackageError
 from windrow.demo.hive import partition_count, write_hive_table
 from windrow.demo.once import write_once
+from windrow.installed import MissingPackageError
 
 PARTITION = ("month", "day", "origin", "hour")
 DAYS_IN_THE_YEAR = 365

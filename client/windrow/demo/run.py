@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from windrow.calls.split_plans import SplitPlan
+from windrow.calls.plans import SplitPlan
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
@@ -86,7 +86,9 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
         console: Takes the progress.
 
     Raises:
-        DemoError: Something that the demo needs is not here.
+        DemoError: The demo cannot run.
+        MissingPackageError: A package that it needs is not installed.
+        MissingJavaError: There is no Java 17 or newer.
         WindrowError: A request or a read failed.
     """
     require_java()

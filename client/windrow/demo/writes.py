@@ -87,7 +87,9 @@ def run_writes_demo(
         console: Takes the progress.
 
     Raises:
-        DemoError: Something that the demo needs is not here.
+        DemoError: The demo cannot run.
+        MissingPackageError: A package that it needs is not installed.
+        MissingJavaError: There is no Java 17 or newer.
         WindrowError: A request or the write failed.
     """
     require_java()

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 
-from windrow.client import Client
+from windrow.calls.coordinator import Coordinator
 from windrow.errors import (
     NotAllowedError,
     NotAuthenticatedError,
@@ -47,7 +47,7 @@ class Agent:
     """Tends one folder, and speaks for one host.
 
     Args:
-        client: Of the coordinator. It should not try again by itself, as the agent does.
+        coordinator: Its calls. They should not be retried by the transport: the agent tries again.
         folder: Of the cache; made if it is not there.
         host: Where its executors run, by the name that Spark knows it by.
         capacity_bytes: Most bytes that the cache may take.
@@ -60,7 +60,7 @@ class Agent:
 
     def __init__(
         self,
-        client: Client,
+        coordinator: Coordinator,
         folder: str,
         *,
         host: str,
@@ -68,7 +68,7 @@ class Agent:
         worker_id: str,
         ttl_seconds: int,
     ) -> None:
-        self._client = client
+        self._coordinator = coordinator
         self._worker_id = worker_id
         self._ttl_seconds = ttl_seconds
         try:
@@ -97,7 +97,7 @@ class Agent:
             wait_s = self._attempt()
         try:
             if self._session is not None:
-                self._client.forget_worker(self._worker_id)
+                self._coordinator.forget_worker(self._worker_id)
         except WindrowError as error:
             _log.warning("the coordinator was not told that this worker stops: %s", error)
 
@@ -138,7 +138,7 @@ class Agent:
     def _forget(self) -> None:
         """Begin a session of the coordinator, so that it takes nothing for held."""
         with suppress(NotFoundError):
-            self._client.forget_worker(self._worker_id)
+            self._coordinator.forget_worker(self._worker_id)
         self._known_as_before = False
         self._session, self._beat_due = None, 0.0
 
@@ -152,7 +152,7 @@ class Agent:
             ttl_seconds=self._ttl_seconds,
             counters=CacheCounters(**self._cache.counts()),
         )
-        session = self._client.beat(self._worker_id, heartbeat).session
+        session = self._coordinator.beat(self._worker_id, heartbeat).session
         self._beat_due = time.monotonic() + self._ttl_seconds / 3
         if session != self._session:
             self._session, self._all_due = session, 0.0
@@ -197,7 +197,7 @@ class Agent:
             raise _SessionOverError
         report = CachedFilesReport(table=table, session=session, added=added, removed=removed)
         try:
-            self._client.report_cached_files(self._worker_id, report)
+            self._coordinator.report_cached_files(self._worker_id, report)
         except ProblemError as error:
             if error.problem.type == _TABLE_NOT_FOUND:
                 self._unknown_tables.add(table)

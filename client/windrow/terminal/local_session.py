@@ -12,10 +12,12 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.demo.errors import MissingJavaError, MissingPackageError
+from windrow.errors import WindrowError
+from windrow.installed import MissingPackageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,19 @@ _CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+
+
+@dataclass(eq=False)
+class MissingJavaError(WindrowError):
+    """There is no Java, or one that is too old for Spark."""
+
+    found: str
+    message = "Spark needs Java 17 or newer, and {found}: {remedy}"
+    remedy = (
+        "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew "
+        "install openjdk@17; without root: unpack one from https://adoptium.net), and set "
+        "JAVA_HOME to its folder if `java` is not on the PATH"
+    )
 
 
 @contextmanager

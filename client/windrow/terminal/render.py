@@ -14,7 +14,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from windrow.calls.split_plans import SplitPlan
+    from windrow.calls.plans import SplitPlan
     from windrow.models import (
         Column,
         Plan,

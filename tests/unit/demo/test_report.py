@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from windrow.calls.split_plans import SplitPlan
+from windrow.calls.plans import SplitPlan
 from windrow.demo.measuring import Fingerprint, Query, Side, Timing
 from windrow.demo.report import comparison_as_json, comparison_report, ratio_text
 from windrow.demo.run import DemoOutcome

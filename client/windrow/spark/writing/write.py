@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 
 from windrow.calls.arguments import checked
-from windrow.client import Client
+from windrow.calls.coordinator import Coordinator
 from windrow.commits import begin
 from windrow.errors import ProblemError
 from windrow.models import (
@@ -53,7 +53,7 @@ _UNSALTED = {"coalesce", "repartition", "columns", "range"}
 
 
 def write(
-    client: Client,
+    client: Coordinator,
     df: DataFrame,
     table: str,
     mode: WriteMode = "append",
@@ -82,7 +82,7 @@ def write(
 
 
 def plan_write(
-    client: Client,
+    client: Coordinator,
     df: DataFrame,
     table: str,
     mode: WriteMode = "append",
@@ -181,7 +181,7 @@ class _Planned:
 
 
 def _planned(
-    client: Client, prepared: _Prepared, counts: Counts | None, sample_folder: str
+    client: Coordinator, prepared: _Prepared, counts: Counts | None, sample_folder: str
 ) -> _Planned:
     if counts not in (None, *get_args(Counts)):
         raise ValueError(f"counts must be 'count', 'files' or 'history', not {counts!r}")

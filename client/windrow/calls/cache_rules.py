@@ -1,8 +1,10 @@
-"""What is cached of tables, and by whom: rules that mark files cacheable, and workers."""
+"""Cache rules: mark files of a table as cacheable, by calls or by SQL, and see what is cached."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -10,18 +12,23 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from windrow.calls.arguments import checked
-from windrow.calls.rule_names import plain, rule_name
-from windrow.calls.transport import Transport, read_answer, table_path
+from windrow.calls.transport import Calls, read_answer, table_path
 from windrow.errors import CacheSqlError, NotFoundError
 from windrow.models import (
     CacheRule,
     CacheRuleDefinition,
     CacheRules,
+    Filter,
     TableCache,
     TablePage,
-    WorkerInfo,
-    WorkerPage,
 )
+
+# What is quoted, and what tokens are apart by: space and comments.
+_PARTS = re.compile(
+    r"""(?P<quoted>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|(?:\s|--[^\n]*|/\*.*?\*/)+""",
+    re.DOTALL,
+)
+_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,8 @@ class CacheSqlResult:
     rules: list[CacheRule]
 
 
-class CacheCalls:
-    """The part of a client that is about caches."""
-
-    _transport: Transport
+class CacheRuleCalls(Calls):
+    """The calls that are about cache rules, and about what is cached of a table."""
 
     def cache_table(
         self,
@@ -144,16 +149,24 @@ class CacheCalls:
                 self.drop_cache(table, one.rule)
         return rules
 
-    # --- workers --------------------------------------------------------------
 
-    def workers(self) -> Iterator[WorkerInfo]:
-        """Yield the workers that live by id, a page at a time."""
-        for page in self._transport.pages(WorkerPage, "/workers"):
-            yield from page.workers
+def rule_name(filter: Filter) -> str:
+    """Return the name of a rule with this filter."""
+    return f"rule-{hashlib.sha256(plain(filter).encode()).hexdigest()[:_DIGITS]}"
 
-    def forget_worker(self, worker_id: str) -> None:
-        """Forget a worker and what it holds, until it beats again."""
-        self._transport.call("DELETE", f"/workers/{quote(worker_id, safe='')}")
+
+def plain(filter: Filter) -> str:
+    """Return a filter such that two are equal if they differ only in space and comments."""
+    if not isinstance(filter, str):
+        return filter.model_dump_json()
+    spaced = _PARTS.sub(lambda part: part["quoted"] or " ", filter).strip()
+    # Names and keywords need a space between them, and nothing else does.
+    return _PARTS.sub(lambda part: part["quoted"] or _space(part), spaced)
+
+
+def _space(part: re.Match[str]) -> str:
+    around = part.string[part.start() - 1] + part.string[part.end()]
+    return " " if re.fullmatch(r"\w\w", around) else ""
 
 
 def _rule_path(table: str, rule: str) -> str:

@@ -1,0 +1,31 @@
+"""A coordinator as its callers see it: every call that can be made over HTTP."""
+
+from __future__ import annotations
+
+from windrow.calls.cache_rules import CacheRuleCalls
+from windrow.calls.compaction import CompactionCalls
+from windrow.calls.plans import PlanCalls
+from windrow.calls.refreshes import RefreshCalls
+from windrow.calls.snapshots import SnapshotCalls
+from windrow.calls.tables import TableCalls
+from windrow.calls.transport import read_answer
+from windrow.calls.workers import WorkerCalls
+from windrow.calls.writes import WriteCalls
+from windrow.models import ServiceConfig
+
+
+class Coordinator(
+    CacheRuleCalls,
+    CompactionCalls,
+    PlanCalls,
+    RefreshCalls,
+    SnapshotCalls,
+    TableCalls,
+    WorkerCalls,
+    WriteCalls,
+):
+    """All calls of one coordinator, each defined with the resource that it is about."""
+
+    def config(self) -> ServiceConfig:
+        """Return the coordinator's defaults and limits."""
+        return read_answer(ServiceConfig, self._transport.call("GET", "/config"))

@@ -1,0 +1,166 @@
+"""Plans of reads: ask for one with all its groups, have it explained, forget it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pyarrow as pa
+
+from windrow.calls.arguments import checked
+from windrow.calls.transport import ARROW_STREAM, Calls, read_answer
+from windrow.errors import IncompletePlanError, error_of
+from windrow.models import (
+    Plan,
+    PlanExplanation,
+    PlanOptions,
+    PlanRequest,
+    PlanStatus,
+    PlanSummary,
+    Problem,
+)
+
+_END_MARKER = b"windrow:end"
+# A plan that takes longer is polled: no proxy loses patience, and any replica can finish it.
+_PATIENT = {"Prefer": "respond-async, wait=10"}
+_POLL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """A plan with all its groups.
+
+    Attributes:
+        info: The plan as the coordinator describes it, without groups.
+        groups: One row per group: `group_id`, `bucket`, `hosts`, `cached_on`, `size_bytes`,
+            `residual_filter` (JSON), `splits` (list of structs); largest group first.
+    """
+
+    info: Plan
+    groups: pa.Table
+
+    @property
+    def summary(self) -> PlanSummary:
+        """The plan in figures."""
+        return self.info.summary
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+class PlanCalls(Calls):
+    """The calls that are about plans of reads."""
+
+    def plan(
+        self,
+        table: str,
+        *,
+        filter: str | Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        limit: int | None = None,
+        max_staleness: int | None = None,
+        reuse: bool = False,
+        **options: Any,
+    ) -> SplitPlan:
+        """Plan how to read a table.
+
+        Args:
+            table: Its name.
+            filter: SQL text such as `"ds >= '2026-11-01'"`, or a JSON tree.
+            columns: Columns to read, in this order; all by default.
+            snapshot_id: A version of the table; the current one by default.
+            limit: How many rows are enough. The plan leaves out files that are not needed for
+                so many; it still may hold more rows.
+            max_staleness: Seconds. If the table's files were looked at longer ago, the table is
+                refreshed first.
+            reuse: Take the groups of a plan that was made before for the same request and
+                snapshot, if there is one.
+            **options: See `windrow.models.PlanOptions`, for example
+                `max_split_size="128MB"` or `parallelism=16`.
+
+        Raises:
+            IncompletePlanError: The groups did not arrive whole.
+        """
+        request = checked(
+            PlanRequest,
+            {
+                "table": table,
+                "filter": filter,
+                "columns": columns,
+                "snapshot_id": snapshot_id,
+                "limit": limit,
+                "max_staleness": max_staleness,
+                "reuse": reuse,
+                "options": checked(PlanOptions, options, PlanRequest.model_fields),
+                # The groups follow as Arrow, all at once.
+                "page_size": 0,
+            },
+        )
+        answer = self._transport.call(
+            "POST", "/plans", body=request.model_dump_json(), headers=_PATIENT
+        )
+        info = self._completed(answer)
+        stream = self._transport.call(
+            "GET", f"/plans/{info.plan_id}/groups", headers={"Accept": ARROW_STREAM}
+        )
+        return SplitPlan(info, read_group_stream(info.plan_id, stream.content))
+
+    def _completed(self, answer: httpx.Response) -> Plan:
+        """Wait until a plan is made, by whichever replica, and return it."""
+        while answer.json().get("status") != "completed":
+            plan = read_answer(PlanStatus, answer)
+            if plan.problem is not None:
+                raise error_of(Problem.model_validate(plan.problem))
+            time.sleep(_POLL_S)
+            answer = self._transport.call("GET", f"/plans/{plan.plan_id}")
+        return read_answer(Plan, answer)
+
+    def explain(self, plan_id: str) -> PlanExplanation:
+        """Say why a plan is as it is, beside what the other strategies would make of its files.
+
+        Args:
+            plan_id: `info.plan_id` of a plan.
+        """
+        answer = self._transport.call("GET", f"/plans/{quote(plan_id, safe='')}/explain")
+        return read_answer(PlanExplanation, answer)
+
+    def delete_plan(self, plan_id: str) -> None:
+        """Forget a plan before it expires."""
+        self._transport.call("DELETE", f"/plans/{quote(plan_id, safe='')}")
+
+
+def read_group_stream(plan_id: str, body: bytes) -> pa.Table:
+    """Return the groups in an Arrow stream.
+
+    Raises:
+        IncompletePlanError: The stream was cut, or its end marker does not add up.
+    """
+    batches: list[pa.RecordBatch] = []
+    marker: dict[str, int] | None = None
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(body)) as stream:
+            while marker is None:
+                batch, metadata = stream.read_next_batch_with_custom_metadata()
+                if metadata is not None and _END_MARKER in metadata:
+                    marker = json.loads(metadata[_END_MARKER])
+                else:
+                    batches.append(batch)
+            table = pa.Table.from_batches(batches, stream.schema)
+    except StopIteration as error:
+        raise IncompletePlanError(plan_id, "it has no end marker") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise IncompletePlanError(plan_id, str(error)) from error
+    if "splits" not in table.schema.names:
+        raise IncompletePlanError(plan_id, "it holds something else than split groups")
+    splits = sum(len(chunk.flatten()) for chunk in table["splits"].chunks)
+    if marker != {"groups": len(table), "splits": splits}:
+        raise IncompletePlanError(
+            plan_id, f"{len(table)} groups of {splits} splits came, {marker} were sent"
+        )
+    return table

@@ -1,0 +1,87 @@
+"""Refreshes of tables: start one, follow it to its end, or stop it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from windrow.calls.transport import Calls, read_answer, table_path
+from windrow.errors import RefreshFailedError
+from windrow.models import Problem, RefreshProgress, RefreshStatus
+
+_POLL_S = 0.1
+_MAX_POLL_S = 1.0
+# The coordinator that runs a refresh may be stopped; another then starts again.
+_ATTEMPTS = 5
+_ABANDONED = "urn:windrow:problem:refresh-abandoned"
+
+
+class RefreshCalls(Calls):
+    """The calls that are about refreshes."""
+
+    def refresh(
+        self,
+        name: str,
+        *,
+        full: bool = False,
+        on_progress: Callable[[RefreshProgress], None] | None = None,
+    ) -> RefreshStatus:
+        """List a table's files again, and wait until the new snapshot is published.
+
+        Args:
+            name: The table.
+            full: List every folder, not only those whose time of change is another. A file
+                that was written in place is found so alone.
+            on_progress: Called several times a second while it runs.
+
+        One refresh of a table runs at a time: if there is one already, this waits for that. It
+        goes on if this program is stopped; `cancel_refresh` stops it.
+
+        Raises:
+            RefreshFailedError: The files are not a table that can be read, or the refresh was
+                cancelled; nothing was published, and the previous snapshot is still there.
+        """
+        path = _refresh_of(name)
+        headers = {"Prefer": "respond-async"}
+        params: dict[str, str | int] = {"full": "true"} if full else {}
+        attempt = 1
+        while True:
+            answer = self._transport.call("POST", path, params=params, headers=headers)
+            status = self._follow(read_answer(RefreshStatus, answer), on_progress)
+            if status.problem is None:
+                return status
+            problem = Problem.model_validate(status.problem)
+            if problem.type != _ABANDONED or attempt == _ATTEMPTS:
+                raise RefreshFailedError(problem)
+            attempt += 1
+
+    def cancel_refresh(self, name: str) -> RefreshStatus:
+        """Stop the refresh of a table that runs, whoever started it, and wait for its end.
+
+        Returns:
+            How it ended: `cancelled`, or `done` if it was just being published.
+
+        Raises:
+            NotFoundError: No refresh of the table runs.
+        """
+        answer = self._transport.call("DELETE", _refresh_of(name))
+        return self._follow(read_answer(RefreshStatus, answer), None)
+
+    def _follow(
+        self, status: RefreshStatus, on_progress: Callable[[RefreshProgress], None] | None
+    ) -> RefreshStatus:
+        poll_s = _POLL_S
+        while status.status == "running":
+            if on_progress is not None:
+                on_progress(status.progress)
+            time.sleep(poll_s)
+            poll_s = min(poll_s * 1.5, _MAX_POLL_S)
+            answer = self._transport.call("GET", _refresh_of(status.table))
+            status = read_answer(RefreshStatus, answer)
+        if on_progress is not None:
+            on_progress(status.progress)
+        return status
+
+
+def _refresh_of(table: str) -> str:
+    return f"{table_path(table)}/refresh"

@@ -1,0 +1,82 @@
+"""Tables: register them, look at them, forget them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from windrow.calls.arguments import checked
+from windrow.calls.transport import Calls, read_answer, table_path
+from windrow.models import TableDefinition, TableInfo, TablePage
+
+
+class TableCalls(Calls):
+    """The calls that are about tables."""
+
+    def register_table(
+        self,
+        name: str,
+        location: str,
+        format: str = "parquet",
+        *,
+        columns: Mapping[str, str] | None = None,
+        partition_columns: Mapping[str, str] | None = None,
+        bucket_spec: Mapping[str, Any] | None = None,
+        sort_columns: Sequence[str | Mapping[str, Any]] = (),
+        bloom_columns: Sequence[str] = (),
+    ) -> TableInfo:
+        """Register a table, or change its definition.
+
+        Args:
+            name: For example `sales.events`.
+            location: Folder of the table, as the coordinator sees it.
+            format: `parquet`; or `orc`, `csv`, `json`, `text`, whose inventory is published and
+                planned, but neither refreshed nor read.
+            columns: Names and Spark SQL types; taken from the files by default.
+            partition_columns: Names and types, in the order of the folders; inferred by default.
+            bucket_spec: `{"columns": [...], "count": n}` of a bucketed table.
+            sort_columns: What every file is sorted by: names, or
+                `{"name": …, "descending": …, "nulls_first": …}`.
+            bloom_columns: Columns that each refresh builds Bloom filters for, so that `=` and
+                `IN` find the few files that hold a value.
+        """
+        definition = checked(
+            TableDefinition,
+            {
+                "location": location,
+                "format": format,
+                "columns": _wire_columns(columns),
+                "partition_columns": _wire_columns(partition_columns),
+                "bucket_spec": bucket_spec,
+                "sort_columns": [
+                    {"name": column} if isinstance(column, str) else column
+                    for column in sort_columns
+                ],
+                "bloom_columns": bloom_columns,
+            },
+        )
+        answer = self._transport.call("PUT", table_path(name), body=definition.model_dump_json())
+        return read_answer(TableInfo, answer)
+
+    def table(self, name: str) -> TableInfo:
+        """Return one table with its current snapshot."""
+        return read_answer(TableInfo, self._transport.call("GET", table_path(name)))
+
+    def table_version(self, name: str) -> str:
+        """Return a table's ETag, which is another once its definition or snapshot is: `if_match`."""
+        return self._transport.call("GET", table_path(name)).headers["ETag"]
+
+    def tables(self) -> Iterator[TableInfo]:
+        """Yield the registered tables by name, a page at a time."""
+        for page in self._transport.pages(TablePage, "/tables"):
+            yield from page.tables
+
+    def delete_table(self, name: str) -> None:
+        """Forget a table; its files stay."""
+        self._transport.call("DELETE", table_path(name))
+
+
+def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:
+    if columns is None:
+        return None
+    return [{"name": name, "type": type_} for name, type_ in columns.items()]
