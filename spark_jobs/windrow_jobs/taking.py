@@ -26,7 +26,7 @@ from windrow.files.sinks import keep_committed
 from windrow.files.types import spark_type
 from windrow.models import TableDefinition, TableInfo
 from windrow.spark.placement import require_classic
-from windrow.spark.reading.types import arrow_schema, spark_schema
+from windrow.spark.types import arrow_schema, spark_schema
 from windrow_jobs import tasks
 from windrow_jobs.blocks import hosts_of
 from windrow_jobs.errors import UnfitFilesError, UnfitTableError

@@ -26,8 +26,8 @@ from windrow import host_cache as worker
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.spark import executor
-from windrow.spark.placement import placed, require_classic
-from windrow.spark.reading.descriptors import Descriptor, descriptors_of
+from windrow.spark.placement import Descriptor, placed, require_classic
+from windrow.spark.reading.reader import descriptors_of
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text

@@ -13,7 +13,7 @@ from tests.support.caches import cache_in, keys_in
 from tests.support.plans import plan_of
 from windrow.calls.plans import SplitPlan
 from windrow.host_cache.cache import FileKey
-from windrow.spark.reading.descriptors import descriptors_of
+from windrow.spark.reading.reader import descriptors_of
 from windrow_jobs.warm import fetchable
 from windrow_jobs.warming import Warmed, Warming
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.spark.errors import SparkConnectError
-from windrow.spark.reading.descriptors import Descriptor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descriptor:
+    """What the driver sends to one task.
+
+    Attributes:
+        content: What the task works on, as bytes.
+        hosts: Where the task should run, best first; empty for anywhere.
+    """
+
+    content: bytes
+    hosts: tuple[str, ...]
 
 
 def require_classic(spark: SparkSession) -> None:

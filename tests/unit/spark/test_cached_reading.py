@@ -18,8 +18,7 @@ from tests.support.plans import group_of, splits_of, splits_type
 from windrow.spark.executor.errors import StaleFileError
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec
-from windrow.spark.reading.descriptors import descriptors_of
-from windrow.spark.reading.reader import shipped_reader
+from windrow.spark.reading.reader import descriptors_of, shipped_reader
 
 FILES = 5
 

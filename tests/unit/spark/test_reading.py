@@ -26,8 +26,7 @@ from windrow.spark.executor.errors import (
 )
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
-from windrow.spark.reading.descriptors import descriptors_of
-from windrow.spark.reading.reader import shipped_reader
+from windrow.spark.reading.reader import descriptors_of, shipped_reader
 
 ROOT = Path(__file__).parents[3]
 

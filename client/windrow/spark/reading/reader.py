@@ -25,14 +25,13 @@ from windrow.spark.errors import (
 )
 from windrow.spark.executor.calendars import Calendars, has_calendar
 from windrow.spark.executor.filters import columns_of
-from windrow.spark.executor.reading import task_of
+from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY, task_of
 from windrow.spark.executor.shipping import Task, shipped
 from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
-from windrow.spark.placement import placed, require_classic
+from windrow.spark.placement import Descriptor, placed, require_classic
 from windrow.spark.reading.calendars import calendars_of
-from windrow.spark.reading.descriptors import descriptors_of
-from windrow.spark.reading.types import arrow_schema, spark_schema
+from windrow.spark.types import arrow_schema, spark_schema
 
 _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
 
@@ -94,6 +93,37 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     # Spark cannot take columns away from this reader, so that counting would decode them all.
     vars(rows)["count"] = count
     return rows
+
+
+def descriptors_of(groups: pa.Table) -> list[Descriptor]:
+    """Return one descriptor per group, in order: its splits as a compressed Arrow stream.
+
+    The residual filter and the host that caches its files are in the stream's metadata.
+
+    Args:
+        groups: The groups of a plan, as the coordinator streams them.
+    """
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    descriptors = []
+    # A coordinator that does not cache has no such column.
+    cached = "cached_on" in groups.column_names
+    for hosts, cached_on, residual, splits in zip(
+        groups["hosts"].to_pylist(),
+        groups["cached_on"].to_pylist() if cached else [None] * len(groups),
+        groups["residual_filter"].to_pylist(),
+        groups["splits"],
+        strict=True,
+    ):
+        batch = pa.RecordBatch.from_struct_array(splits.values)
+        beside = {RESIDUAL_KEY: residual, CACHED_ON_KEY: cached_on}
+        metadata = {key: text.encode() for key, text in beside.items() if text is not None}
+        schema = batch.schema.with_metadata(metadata)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema, options=options) as writer:
+            writer.write_batch(batch.replace_schema_metadata(metadata))
+        content = sink.getvalue().to_pybytes()
+        descriptors.append(Descriptor(content=content, hosts=tuple(hosts or ())))
+    return descriptors
 
 
 def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
