@@ -4,6 +4,9 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 QUICK_SPARK := .venv/spark.jsa
 
+# Hundreds of processes would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast test-nightly check format openapi bench java older-spark chromium clean
 

@@ -31,6 +31,8 @@ settings.register_profile(
 settings.load_profile("ci")
 
 quick_spark.set_up(os.environ)
+# Processes that tests start import what is compiled, also where the shell asks for nothing to be.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _TESTS = Path(__file__).parent
 # Of what these folders hold, most takes seconds: processes that are started and killed.

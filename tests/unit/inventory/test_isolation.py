@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 
+import pyarrow as pa
 import pytest
 
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
@@ -64,6 +65,15 @@ def test_the_callers_main_script_does_not_run_again() -> None:
         code = "__import__('sys').modules['__main__'].__spec__ is None"
         assert executor.submit(eval, code).result() is True
         assert executor.submit(eval, "__import__('sys').argv").result() == ["-c"]
+
+
+def test_reading_footers_imports_neither_pandas_nor_the_service() -> None:
+    with IsolatedExecutor(1) as executor:
+        executor.submit(pa.array, ["a"]).result()
+        found = executor.submit(eval, "set(__import__('sys').modules)").result()
+
+    assert "windrow.files.chunks" in found
+    assert not found & {"pandas", "windrow_service", "pydantic", "sqlglot"}
 
 
 def test_a_process_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

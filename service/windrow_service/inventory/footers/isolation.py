@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,13 +19,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from windrow.files.memory import MAX_GAINED_BYTES, bound_memory
+from windrow.files.isolated import STARTED
 
 _Result = TypeVar("_Result")
 
-_STARTED = b"started\n"
 _SHOWN_STDERR_BYTES = 1_000
-_CODE = "from windrow_service.inventory.footers.isolation import serve; serve()"
+# Footers are read by `chunks`: what is imported for it is not memory that a file makes it gain.
+_CODE = "from windrow.files import chunks, isolated; isolated.serve()"
 
 
 class LostProcessError(Exception):
@@ -142,7 +141,7 @@ class _Process:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
-        if self._answers.readline() != _STARTED:
+        if self._answers.readline() != STARTED:
             words = self._last_words()
             self.close()
             raise RuntimeError(f"cannot start {sys.executable} to read footers: {words}")
@@ -177,31 +176,3 @@ class _Process:
         lines = self._stderr.read().decode(errors="replace").split("\n")
         words = " ".join(line.strip() for line in lines if line.strip())
         return words or f"exit status {self._process.returncode}"
-
-
-def serve() -> None:
-    """Answer requests on standard input until it ends; what an isolated process runs.
-
-    A task that needs too much memory ends the process, as what is left of it is not told.
-    """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    bound_memory()
-    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
-        # What a library prints must not get among the answers.
-        os.dup2(2, 1)
-        answers.write(_STARTED)
-        answers.flush()
-        while True:
-            try:
-                fn, args, kwargs = pickle.load(requests)
-            except EOFError:
-                return
-            try:
-                answer = (True, fn(*args, **kwargs))
-            except MemoryError:
-                os.write(2, b"it takes more than %d bytes of memory" % MAX_GAINED_BYTES)
-                os._exit(1)
-            except Exception as error:
-                answer = (False, error)
-            answers.write(pickle.dumps(answer))
-            answers.flush()
