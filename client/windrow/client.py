@@ -104,10 +104,10 @@ class Client(Coordinator):
     ) -> WriteReport:
         """Write rows to a table, in files of the size that is wanted, and publish them.
 
-        Rows are counted by key, placed as the coordinator plans, staged beside the table, read
-        back and compared with the input, and moved in partition by partition. What fails before
-        the first of them is moved leaves the table as it was; what fails later is finished by the
-        next write, or by `windrow write recover`.
+        Rows are counted by key, placed as the coordinator plans, staged beside the table,
+        compared with the input, and moved in partition by partition. A failure before the first
+        move leaves the table as it was; a later one is repaired by the next write, or by
+        `windrow write recover`.
 
         Args:
             df: Rows with the table's columns, of a classic session.
@@ -132,7 +132,7 @@ class Client(Coordinator):
             NoSaltError: Large keys are to be divided, and no column can do it.
             TooManyKeysError: There are more keys than a plan may have.
             StagingFailedError: A Spark task failed.
-            NotReproducibleError: The rows in the files are not those of the data.
+            NotReproducibleError: The rows written are not those of the data.
             SparkConnectError: The session is one of Spark Connect.
             WriteConflictError: Others have published files meanwhile that would go.
             WriteError: The table cannot be written, or the commit failed.

@@ -80,7 +80,8 @@ def test_no_task_holds_up_what_runs_beside_it_for_keys_that_it_could_leave_to_ot
     for task in set(tasks.first.tolist()):
         sharing = tasks.first == task
         if np.count_nonzero(sharing) > 1:
-            assert work[sharing].sum() <= work.sum() / parallelism / 4 + 1e-6
+            one_more = work[(tasks.files == 1) & (keys.weight <= 1)].max()
+            assert work[sharing].sum() <= work.sum() / parallelism / 4 + one_more + 1e-6
     assert tasks.files.tolist() == planned(keys).files.tolist()
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,6 +20,7 @@ from windrow.errors import ProblemError
 from windrow.models import WriteMode
 from windrow.spark import plain_errors
 from windrow.spark.errors import TaskFailedError
+from windrow.spark.writing.checking import staged_files
 from windrow.spark.writing.counting import sum_rows
 from windrow.spark.writing.errors import (
     NoSaltError,
@@ -246,6 +249,40 @@ def test_data_that_differs_each_time_is_refused_and_leaves_nothing(
 
     with pytest.raises(NotReproducibleError, match="not the same each time"):
         client.write(different, "events", target_rows=300)
+    assert list(location.iterdir()) == []
+
+
+def _lose_a_file(folder: Path) -> None:
+    next(folder.rglob("*.parquet")).unlink()
+
+
+def _double_a_file(folder: Path) -> None:
+    file = next(folder.rglob("*.parquet"))
+    shutil.copy(file, file.with_name(f"part-00099-{uuid.uuid4()}.c000.snappy.parquet"))
+
+
+def _move_a_file_to_another_day(folder: Path) -> None:
+    file = next(folder.glob("ds=2026-11-01/*.parquet"))
+    file.rename(folder / "ds=2026-11-02" / file.name)
+
+
+@pytest.mark.parametrize("damage", [_lose_a_file, _double_a_file, _move_a_file_to_another_day])
+def test_staged_files_that_do_not_hold_the_rows_of_the_tasks_are_refused(
+    client: windrow.Client,
+    location: Path,
+    events: DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[Path], None],
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+
+    def damaged(folder: str) -> pa.Table:
+        damage(Path(folder))
+        return staged_files(folder)
+
+    monkeypatch.setattr("windrow.spark.writing.write.staged_files", damaged)
+    with pytest.raises(NotReproducibleError, match="are not those of the data"):
+        client.write(events, "events", target_rows=300)
     assert list(location.iterdir()) == []
 
 

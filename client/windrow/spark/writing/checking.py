@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from windrow.commits.inventories import list_local
 from windrow.files.chunks import rows_in
-from windrow.models import Column, KeyReport, Scalar, WritePlan, WriteReport
+from windrow.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
 from windrow.spark.writing.counting import RowSums, sum_rows, unhashed_columns
+from windrow.spark.writing.errors import NotReproducibleError
 from windrow.spark.writing.values import folder_texts, wire_values
 
 _READING_THREADS = 8
@@ -57,6 +60,50 @@ def staged_sums(df: DataFrame, partition_columns: Sequence[str], folder: str) ->
     """
     reader = df.sparkSession.read.schema(df.schema).option("recursiveFileLookup", "false")
     return sum_rows(reader.parquet(f"file://{folder}"), partition_columns)
+
+
+def check_files(
+    table: str,
+    files: pa.Table,
+    sums: RowSums,
+    made: KeyReport | None,
+    counted: KeyCounts | None,
+) -> None:
+    """Make sure that the files hold the rows that the writing tasks were given.
+
+    Args:
+        table: What is written to, for errors.
+        files: What `staged_files` found.
+        sums: Of the rows as the tasks saw them.
+        made: Rows of each key, as the folders and footers tell.
+        counted: Rows of each key, as the data tells, if they were counted.
+
+    Raises:
+        NotReproducibleError: Rows are missing, or there are more of them.
+    """
+    rows = int(pc.sum(files["row_count"]).as_py() or 0)
+    if rows != sums.rows:
+        raise NotReproducibleError(table, f"{sums.rows:,} rows", f"{rows:,} rows")
+    if counted is None:
+        return
+    expected = _rows_by_key(counted.values, counted.rows)
+    found = _rows_by_key(made.values, made.rows) if made is not None else Counter()
+    for key in expected | found:
+        if expected[key] != found[key]:
+            raise NotReproducibleError(
+                table,
+                f"{expected[key]:,} rows of key ({', '.join(key)})",
+                f"{found[key]:,}",
+            )
+
+
+def _rows_by_key(values: Sequence[Sequence[Scalar]], rows: Sequence[int]) -> Counter[Sequence[str]]:
+    # As text, since NaN does not equal itself.
+    total: Counter[Sequence[str]] = Counter()
+    keys = zip(*values, strict=True) if values else [()] * len(rows)
+    for key, count in zip(keys, rows, strict=True):
+        total[tuple(map(str, key))] += count
+    return total
 
 
 def write_report(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from windrow.models import KeyFiles, SortColumn, TableInfo, WritePlan
 from windrow.spark.placement import require_classic
 from windrow.spark.writing.columns import bucket_of, key_of, keys_of, named, new_names, quoted
+from windrow.spark.writing.counting import sums_of
 from windrow.spark.writing.murmur3 import int_with_hash
 
 _TASK = "__windrow_task"
@@ -41,11 +42,15 @@ def place(df: DataFrame, plan: WritePlan, table: TableInfo | None = None) -> Dat
 
 
 def place_with_bucket(
-    df: DataFrame, plan: WritePlan, table: TableInfo | None
+    df: DataFrame,
+    plan: WritePlan,
+    table: TableInfo | None,
+    arrived: Observation | None = None,
 ) -> tuple[DataFrame, str | None]:
     """Return the rows as `place` does, with their bucket in one more column, and its name.
 
-    The name is None where the table has no buckets.
+    The name is None where the table has no buckets. `arrived` observes the sums of the rows
+    behind the shuffle, in the tasks that write them.
     """
     require_classic(df.sparkSession)
     names = [column.name for column in plan.partition_columns]
@@ -59,6 +64,9 @@ def place_with_bucket(
         placed = _placed(df, plan, [*keys_of(df, names), bucket_of(spec)], [bucket_of(spec)])
         placed = placed.withColumn(bucket, bucket_of(spec))
         order.append(named(bucket))
+    if arrived is not None:
+        # Ahead of the sort, whose order Spark's writer would not see through an observation.
+        placed = placed.observe(arrived, *sums_of(df, names))
     if table is not None:
         order += _sort_order(table.definition.sort_columns, names)
     return (placed.sortWithinPartitions(*order) if order else placed), bucket

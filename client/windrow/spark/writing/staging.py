@@ -7,7 +7,7 @@ import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 
 from windrow.files.chunks import rows_in
 from windrow.files.entries import is_hidden
@@ -26,7 +26,13 @@ _CODECS = {
 }
 
 
-def stage(df: DataFrame, plan: WritePlan, table: TableInfo, folder: str) -> None:
+def stage(
+    df: DataFrame,
+    plan: WritePlan,
+    table: TableInfo,
+    folder: str,
+    arrived: Observation | None = None,
+) -> None:
     """Place rows as planned, and write them as Parquet files below a folder.
 
     Args:
@@ -34,12 +40,13 @@ def stage(df: DataFrame, plan: WritePlan, table: TableInfo, folder: str) -> None
         plan: Made for the table.
         table: Whose partition columns, buckets, sort columns and codec the files have.
         folder: Absolute path, which the driver and all executors reach.
+        arrived: Observes `sums_of` the rows in the tasks that write them.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
         PySparkException: A task failed; files may lie in the folder, and it is to be removed.
     """
-    placed, bucket = place_with_bucket(df, plan, table)
+    placed, bucket = place_with_bucket(df, plan, table, arrived)
     columns = [column.name for column in plan.partition_columns]
     # A folder for each bucket, so that no file holds two, whatever the scheme.
     folders = [*columns, *([bucket] if bucket is not None else [])]

@@ -19,6 +19,7 @@ from windrow.commits import begin
 from windrow.errors import ProblemError
 from windrow.models import (
     Column,
+    KeyCounts,
     TableInfo,
     WriteConflict,
     WriteMode,
@@ -29,7 +30,7 @@ from windrow.models import (
 )
 from windrow.spark.failures import cause_of
 from windrow.spark.placement import default_parallelism, require_classic
-from windrow.spark.writing.checking import Seconds, staged_files, staged_sums, write_report
+from windrow.spark.writing.checking import Seconds, check_files, staged_files, write_report
 from windrow.spark.writing.counting import RowSums, count_rows, row_sums, sum_rows, sums_of
 from windrow.spark.writing.errors import (
     NoSaltError,
@@ -169,12 +170,14 @@ class _Planned:
 
     Attributes:
         plan: How to place the rows.
+        keys: Rows of each key, if they were counted.
         rows: How many were counted.
         sums: What they came to, if they were hashed.
         count_seconds: How long it took.
     """
 
     plan: WritePlan
+    keys: KeyCounts | None
     rows: int | None
     sums: RowSums | None
     count_seconds: float
@@ -187,6 +190,7 @@ def _planned(
         raise ValueError(f"counts must be 'count', 'files' or 'history', not {counts!r}")
     request = prepared.request
     began_s = time.monotonic()
+    keys: KeyCounts | None = None
     rows: int | None = None
     sums: RowSums | None = None
     # Ranges take a sample, so that rows cannot be summed up while they are written.
@@ -202,11 +206,11 @@ def _planned(
             )
         except UnfitValueError as error:
             raise UnfitRowsError(prepared.table.name, str(error)) from error
-        rows, sums = counted.rows, counted.sums
-        if counted.keys is None:
+        keys, rows, sums = counted.keys, counted.rows, counted.sums
+        if keys is None:
             plan = _single_task(prepared, "repartition")
-            return _Planned(plan, rows, sums, time.monotonic() - began_s)
-        request = request.model_copy(update={"keys": counted.keys, "rows": None})
+            return _Planned(plan, None, rows, sums, time.monotonic() - began_s)
+        request = request.model_copy(update={"keys": keys, "rows": None})
     elif counts is not None:
         request = request.model_copy(update={"keys_from": counts})
     try:
@@ -226,7 +230,7 @@ def _planned(
         plan = client.write_plan(request.model_copy(update={"bytes_per_row": sampled}))
     if prepared.no_salt is not None and _needs_salt(plan):
         raise prepared.no_salt
-    return _Planned(plan, rows, sums, time.monotonic() - began_s)
+    return _Planned(plan, keys, rows, sums, time.monotonic() - began_s)
 
 
 def _needs_salt(plan: WritePlan) -> bool:
@@ -276,34 +280,38 @@ def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]
 
 def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases) -> WriteReport:
     """Stage the rows, and make sure that they are those of the data."""
-    df, names = prepared.df, prepared.names
+    df, names, table = prepared.df, prepared.names, prepared.table.name
     began_s = time.monotonic()
     expected = planned.sums
-    observed: Observation | None = None
+    found = RowSums(0, 0)
+    left: Observation | None = None
     if expected is None and not planned.plan.scheme.startswith("range"):
         # Ranges take a sample first, in which every row would be observed once more.
-        observed = Observation()
-        df = df.observe(observed, *sums_of(df, names))
+        left = Observation()
+        df = df.observe(left, *sums_of(df, names))
     if expected is None or expected.rows:
+        arrived = Observation()
         with phases.of_spark("writing"):
-            stage(df, planned.plan, prepared.table, folder)
+            stage(df, planned.plan, prepared.table, folder, arrived)
+        found = row_sums(arrived.get)
     written_s = time.monotonic()
-    if observed is not None:
-        expected = row_sums(observed.get)
+    if left is not None:
+        expected = row_sums(left.get)
     with phases.of_spark("checking"):
         files = staged_files(folder)
-        found = staged_sums(df, names, folder) if len(files) else RowSums(0, 0)
         if found != expected and planned.sums is None:
             # A map task that ran twice is observed twice, so that only a pass of its own can tell.
             expected = sum_rows(prepared.df, names)
     if found != expected or planned.rows not in (None, found.rows):
         there = str(expected) if found != expected else f"{planned.rows:,} rows when counted"
-        raise NotReproducibleError(prepared.table.name, there, str(found))
+        raise NotReproducibleError(table, there, str(found))
     seconds = Seconds(planned.count_seconds, written_s - began_s, time.monotonic() - written_s)
     try:
-        return write_report(df, planned.plan, prepared.partition_columns, files, found, seconds)
+        report = write_report(df, planned.plan, prepared.partition_columns, files, found, seconds)
     except UnfitValueError as error:
-        raise UnfitRowsError(prepared.table.name, str(error)) from error
+        raise UnfitRowsError(table, str(error)) from error
+    check_files(table, files, found, report.keys, planned.keys)
+    return report
 
 
 @contextmanager

@@ -22,6 +22,8 @@ _CHANCE = 0.01
 _FILES_PER_TASK = 64
 # With this many tasks for each slot, all slots finish at about the same time.
 _WAVES = 4
+# How often the interval is halved in which the best share of a task is looked for.
+_HALVINGS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,36 @@ def pack(keys: Keys, files: Ints, parallelism: int | None = None) -> ExactTasks:
     bucket = np.zeros(len(keys), np.int64) if keys.bucket is None else keys.bucket
     rows = rows[np.argsort(bucket[rows], kind="stable")]
     weight = np.maximum(keys.weight[rows], 1 / _FILES_PER_TASK)
-    share = 1.0
-    if parallelism is not None:
-        total = float(keys.weight[large].sum() + weight.sum())
-        share = min(share, total / (parallelism * _WAVES))
-    starts = _fill(weight / share, bucket[rows]) if len(rows) else np.empty(0, np.int64)
+    starts = np.empty(0, np.int64)
+    if len(rows):
+        share = 1.0
+        if parallelism is not None:
+            total = float(keys.weight[large].sum() + weight.sum())
+            wanted = parallelism * _WAVES
+            share = _share(weight, bucket[rows], min(1.0, total / wanted), wanted - count)
+        starts = _fill(weight / share, bucket[rows])
     first[rows] = count - 1 + np.cumsum(starts)
     return ExactTasks(files, first, count + int(starts.sum()))
+
+
+def _share(weight: Floats, bucket: Ints, least: float, tasks: int) -> float:
+    """Return how much of a target small keys may share, so that they take `tasks` tasks at most.
+
+    One task more than fills the waves would be a wave of its own. It is found in `least` and one
+    key more, which is enough unless buckets keep keys apart; then, it is `least`.
+    """
+    most = min(1.0, least + float(weight.max()))
+
+    def is_enough(share: float) -> bool:
+        return int(_fill(weight / share, bucket).sum()) <= tasks
+
+    if not is_enough(most):
+        return least
+    low = least
+    for _ in range(_HALVINGS):
+        middle = (low + most) / 2
+        low, most = (low, middle) if is_enough(middle) else (middle, most)
+    return most
 
 
 def _nearest(weight: Floats) -> Ints:
