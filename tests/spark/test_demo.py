@@ -46,7 +46,7 @@ def test_ctrl_c_ends_the_demo_in_one_line_and_its_coordinator_with_it(tmp_path: 
             command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=output, start_new_session=True
         )
     give_up_at = time.monotonic() + 300
-    while "Spark reads" not in said.read_text():
+    while "Reading on Spark" not in said.read_text():
         assert process.poll() is None
         assert time.monotonic() < give_up_at
         time.sleep(0.1)

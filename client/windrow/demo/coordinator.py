@@ -1,4 +1,4 @@
-"""A coordinator in a process of its own, on a free loopback port."""
+"""Running a coordinator in a separate process, on a free loopback port."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _URL = re.compile(rb"http://127\.0\.0\.1:[1-9]\d*")
 
 @contextmanager
 def running_coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> Iterator[str]:
-    """Run `windrow serve` until the body ends; yields its URL once it is ready.
+    """Run `windrow serve` until the block ends; yields its URL once it is ready.
 
     Args:
-        state_dir: Folder of its database.
-        allowed: Folders that tables may lie under.
-        log: File that takes what it prints.
+        state_dir: Folder of the coordinator's database.
+        allowed: Folders that may hold tables.
+        log: File for the coordinator's output.
 
     Raises:
         ServiceNotInstalledError: The `[service]` extra is not installed.
-        CoordinatorStartError: It ended, or was not ready in time.
+        CoordinatorStartError: The coordinator ended, or was not ready in time.
     """
     require_service()
     command = [sys.executable, "-m", "windrow.cli", "serve", "--host", "127.0.0.1", "--port", "0"]

@@ -1,4 +1,4 @@
-"""Events of the days of a year, as many each day as a distribution says."""
+"""Generated events, with a number of rows per day that follows a distribution."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ _CUSTOMERS = 100
 
 
 def growing(days: int, row_count: int) -> Ints:
-    """Return rows per day of a table that grows evenly, from next to nothing."""
+    """Return rows per day that grow linearly from almost none."""
     return _shared(np.arange(1, days + 1, dtype=np.float64), row_count)
 
 
 def zipf(days: int, row_count: int) -> Ints:
-    """Return rows per day where the n-th greatest day holds 1/n of the rows of the greatest.
+    """Return rows per day where the n-th largest day holds 1/n of the rows of the largest.
 
-    Great days lie anywhere in the year, the same ones every time.
+    The order of the days is random, but the same at every call.
     """
     weights = 1.0 / np.arange(1, days + 1)
     return _shared(np.random.default_rng(days).permutation(weights), row_count)
 
 
 def day_names(days: int) -> pa.Array:
-    """Return the days as text: `2025-01-01` and those after it."""
+    """Return the names of consecutive days, from `2025-01-01`."""
     return pa.array((FIRST_DAY + np.arange(days)).astype(str))
 
 
 def write_events(
     folder: Path, rows_per_day: Ints, on_written: Callable[[int], None], *, files: int = 8
 ) -> None:
-    """Make sure that the events lie in `folder`, in files that hold rows of all days.
+    """Make sure that `folder` holds the events, in files that each hold rows of all days.
 
     Columns: `ds` (the day, text), `id` and `amount` (longs), `customer` and `country` (text).
 
     Args:
-        folder: Where the files lie.
-        rows_per_day: How many rows each day has.
+        folder: Folder of the files.
+        rows_per_day: Number of rows of each day.
         on_written: Called with the number of rows written since the last call.
-        files: Files to spread the rows over.
+        files: Number of files to spread the rows over.
 
     Raises:
         ForeignFolderError: The folder holds something else.
@@ -91,7 +91,7 @@ def _names(letter: str, numbers: Ints) -> pa.Array:
 
 
 def _shared(weights: NDArray[np.float64], row_count: int) -> Ints:
-    """Share rows out by weight, to the last one; each day gets at least one row."""
+    """Divide exactly `row_count` rows by weight; each day gets at least one row."""
     ends = np.cumsum(weights) / weights.sum() * (row_count - len(weights))
     rows: Ints = np.diff(np.rint(ends).astype(np.int64), prepend=0) + 1
     return rows

@@ -1,4 +1,4 @@
-"""The table of the demo: flights that left New York in 2013, one folder an hour and airport."""
+"""The demo's table: flights from New York in 2013, in one folder per hour and airport."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LAYOUT = 1
 def flights_table(days: int = DAYS_IN_THE_YEAR) -> pa.Table:
     """Return the flights of the first `days` of 2013, sorted by the partition columns.
 
-    Whole numbers are `int32` with nulls where nothing is known; `time_hour` is a timestamp
-    in UTC. The whole year has 336,776 rows in 19,486 partitions.
+    Numbers are `int32`, null where unknown; `time_hour` is a timestamp in UTC. The whole year
+    has 336,776 rows in 19,486 partitions.
 
     Raises:
         MissingPackageError: The package with the data is not installed.
@@ -54,9 +54,9 @@ def write_flights(
     """Make sure that the flights are in `folder` as a Hive table.
 
     Args:
-        folder: Where the table lies.
-        days: How many days of the year it holds.
-        on_begin: Called with the number of files when they are about to be written.
+        folder: Folder of the table.
+        days: Number of days of the year that it holds.
+        on_begin: Called with the number of files before any is written.
         on_written: Called with the number of files written since the last call.
 
     Returns:

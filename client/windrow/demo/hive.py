@@ -1,4 +1,4 @@
-"""Writing a Hive table of one small Parquet file per partition."""
+"""Writing a Hive table with one small Parquet file per partition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from windrow.demo.processes import run_in_processes
 
 _FOLDERS_PER_CHUNK = 250
-# What Hive writes as %XX in the name of a folder.
+# Characters that Hive writes as %XX in folder names.
 _UNSAFE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 
@@ -32,7 +32,7 @@ def write_hive_table(
     """Write one file `part-0.parquet` into each `key=value/…` folder.
 
     Args:
-        folder: Where the table lies; exists.
+        folder: Folder of the table; it exists.
         table: Sorted by the partition columns.
         partition: Names of the partition columns; they are not stored in the files.
         on_written: Called with the number of files written since the last call.
@@ -58,12 +58,12 @@ def write_hive_table(
 
 
 def folder_name(values: Sequence[tuple[str, object]]) -> str:
-    """Return the relative folder of partition values, quoted as Hive quotes them."""
+    """Return the relative folder of partition values, escaped as Hive does."""
     return "/".join(f"{_quoted(name)}={_value_text(value)}" for name, value in values)
 
 
 def _write_chunk(folder: str, ipc: bytes, partition: tuple[str, ...], bounds: list[int]) -> int:
-    """Run in a worker process: write the rows between neighbouring bounds as one file each."""
+    """Write one file for the rows between each two bounds; runs in a worker process."""
     table = pa.ipc.open_stream(ipc).read_all()
     data = table.drop_columns(list(partition))
     keys = table.select(partition).take(bounds[:-1]).to_pylist()
@@ -75,7 +75,7 @@ def _write_chunk(folder: str, ipc: bytes, partition: tuple[str, ...], bounds: li
 
 
 def _bounds(table: pa.Table, partition: Sequence[str]) -> np.ndarray:
-    """Return where the partition begins anew, and the number of rows."""
+    """Return the first row of each partition, followed by the number of rows."""
     if table.num_rows == 0:
         return np.zeros(1, np.int64)
     begins = np.zeros(table.num_rows, bool)

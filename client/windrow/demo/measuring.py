@@ -1,4 +1,4 @@
-"""Timing the same queries on several sides of one Spark session, and counting their tasks."""
+"""Timing queries in one Spark session on several sides, and counting their tasks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question to a table.
+    """A query on the table.
 
     Attributes:
-        name: For programs.
-        title: For people.
-        columns: What it needs of the table.
-        ask: Turns the table into the answer; gives the same rows on every side, to the bit.
+        name: Name for programs.
+        title: Title for people.
+        columns: Columns that it reads.
+        ask: Turns the table into the answer, whose rows must be bit-identical on every side.
     """
 
     name: str
@@ -42,10 +42,10 @@ class Side:
     """One way to read the table.
 
     Attributes:
-        name: For programs.
-        title: For people.
-        open: Returns the table with these columns, or more; what it costs is part of the time.
-        conf: Settings of the session while this side has its turn.
+        name: Name for programs.
+        title: Title for people.
+        open: Returns the table with at least these columns; its time is included in the timing.
+        conf: Spark settings for this side's runs.
     """
 
     name: str
@@ -56,15 +56,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """What one query cost on one side.
+    """The times and the answer of one query on one side.
 
     Attributes:
         side: Name of the side.
         query: Name of the query.
-        seconds: Of each timed run, opening included.
-        open_seconds: The part of each that went by before there was a DataFrame.
-        task_count: Tasks that Spark ran in the last timed run.
-        answer: The rows of the answer, sorted.
+        seconds: Seconds of each timed run, including opening.
+        open_seconds: The part of each run before there was a DataFrame.
+        task_count: Number of tasks that Spark ran in the last timed run.
+        answer: Sorted rows of the answer.
     """
 
     side: str
@@ -76,18 +76,18 @@ class Timing:
 
     @property
     def median_s(self) -> float:
-        """The middle of the timed runs, in seconds."""
+        """Median seconds of the timed runs."""
         return median(self.seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What one side says the whole table is: equal for equal rows in any order.
+    """A fingerprint of the whole table as one side reads it; the order of rows does not matter.
 
     Attributes:
-        columns: Names and Spark types, by name.
-        row_count: Rows.
-        hash_sum: Sum of a 64-bit hash of each row; nulls count by their column.
+        columns: Names and Spark types, sorted by name.
+        row_count: Number of rows.
+        hash_sum: Sum of a 64-bit hash of each row, which includes the positions of nulls.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -112,15 +112,15 @@ def time_in_turns(
     on_run: Callable[[], None],
     warm: bool = True,
 ) -> list[Timing]:
-    """Run every query on every side, side after side and round after round.
+    """Run every query on every side in several rounds; the sides take turns.
 
     Args:
-        spark: The session of all sides.
-        sides: Who is compared.
-        queries: What is asked.
-        runs: Timed rounds.
+        spark: The session that all sides share.
+        sides: The sides to compare.
+        queries: The queries to run.
+        runs: Number of timed rounds.
         on_run: Called after each run, timed or not.
-        warm: Whether an untimed round goes first.
+        warm: Whether to run an untimed round first.
     """
     kept: dict[tuple[str, str], list[_Run]] = {}
     for round_ in range(runs + warm):
@@ -144,13 +144,13 @@ def time_in_turns(
 
 
 def fingerprint(spark: SparkSession, side: Side, columns: Sequence[str]) -> Fingerprint:
-    """Read all of these columns on one side and sum up what it returns."""
+    """Read these columns of all rows on one side and return their fingerprint."""
     from pyspark.sql import functions as F
 
     names = sorted(columns)
     with _settings(spark, side.conf):
         table = side.open(tuple(names)).select(*names)
-        # xxhash64 passes over nulls, so that (null, 1) and (1, null) would look alike.
+        # xxhash64 skips nulls: without their positions, (null, 1) and (1, null) would be equal.
         row_hash = F.xxhash64(*names, *(F.col(name).isNull() for name in names))
         found = table.agg(
             F.count(F.lit(1)).alias("rows"),
@@ -164,7 +164,7 @@ def fingerprint(spark: SparkSession, side: Side, columns: Sequence[str]) -> Fing
 
 
 def timed(action: Callable[[], _T]) -> tuple[_T, float]:
-    """Return what an action returns, and the seconds that it took."""
+    """Return an action's result and its duration in seconds."""
     began = time.perf_counter()
     result = action()
     return result, time.perf_counter() - began
@@ -202,7 +202,7 @@ def _settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _counting_tasks(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """Give the jobs of the body a label; the yielded function counts their completed tasks."""
+    """Label the jobs of the block; the yielded function counts their completed tasks."""
     context = spark.sparkContext
     label = f"windrow-run-{next(_labels)}"
     context.setJobGroup(label, label)
@@ -213,7 +213,7 @@ def _counting_tasks(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
 
 def _completed_tasks(tracker: Any, label: str) -> int:
-    # Spark's record of what ran follows the events at a short distance.
+    # Spark's status store lags slightly behind the events.
     give_up_at = time.monotonic() + _COUNT_TIMEOUT_S
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(label)]
     while time.monotonic() < give_up_at and not all(job and job.status in _ENDED for job in jobs):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from windrow.demo.errors import ForeignFolderError
 
-# Begins with '_', so that neither Spark nor the coordinator takes it for data.
+# Starts with '_', so that neither Spark nor the coordinator reads it as data.
 _MARKER = "_windrow.json"
 
 
@@ -19,20 +19,20 @@ def write_once(
 ) -> bool:
     """Let `write` fill a folder unless it has done so before.
 
-    A folder whose writing was interrupted, whose stamp differs, or in which files are missing
-    is emptied and written anew.
+    A folder is emptied and written again if writing it was interrupted, its stamp differs, or
+    files are missing.
 
     Args:
-        folder: Where the table lies; made if need be.
-        stamp: What was asked of the writer: changes when the table does. JSON values.
+        folder: Folder of the table; created if needed.
+        stamp: Parameters of the table, as JSON values; a change means a different table.
         write: Fills the folder.
-        file_count: Data files that it writes.
+        file_count: Number of data files that `write` makes.
 
     Returns:
-        Whether it was written now.
+        Whether the folder was written by this call.
 
     Raises:
-        ForeignFolderError: The folder holds something that was not written through here.
+        ForeignFolderError: The folder holds something that this function did not write.
     """
     marker = folder / _MARKER
     complete = {"complete": True, **stamp}

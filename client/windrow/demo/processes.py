@@ -1,4 +1,4 @@
-"""Counted work on all cores."""
+"""Running work on all cores, with progress."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def run_in_processes(
     """Call `work` once per entry of `arguments`, spread over processes.
 
     Args:
-        work: A function of a module; returns how much it did.
-        arguments: What it is called with.
-        on_done: Called in this process with what each call returned, as they end.
+        work: A module-level function that returns how much it did.
+        arguments: Arguments of each call.
+        on_done: Called in this process with the result of each call as it ends.
     """
-    # spawn, not fork: the parent may run threads.
+    # spawn instead of fork, since the parent may run threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(core_count(), mp_context=context) as pool:
         calls = [pool.submit(work, *entry) for entry in arguments]
@@ -32,7 +32,7 @@ def run_in_processes(
 
 
 def core_count() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     # A container may be allowed fewer cores than the machine has.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

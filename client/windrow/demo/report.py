@@ -1,4 +1,4 @@
-"""What the demo measured, for people and for programs."""
+"""The demo's results, for people and for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow.terminal.render import DASH, plan_picture, seconds_text, size_text
 
 
 def comparison_report(outcome: DemoOutcome) -> list[RenderableType]:
-    """Return the demo's table, the plan's picture and whether all sides agree."""
+    """Return the table of timings, a chart of the plan, and whether all sides agree."""
     summary = outcome.plan.summary
     title = Text(
         f"{summary.row_count:,} flights in {summary.files_planned:,} files, "
@@ -33,7 +33,7 @@ def comparison_report(outcome: DemoOutcome) -> list[RenderableType]:
 
 
 def comparison_as_json(outcome: DemoOutcome) -> dict[str, Any]:
-    """Return what the demo measured as JSON values."""
+    """Return the demo's results as JSON values."""
     return {
         "agreed": outcome.agreed,
         "environment": outcome.environment,
@@ -79,7 +79,7 @@ def _table(outcome: DemoOutcome) -> Table:
                 style="green" if ours else None,
             )
         table.add_section()
-    table.add_row(Text("Once, before the first query (in no figure above)", "bold"))
+    table.add_row(Text("Once before the first query (not included above)", "bold"))
     table.add_row("  Spark lists the folders", DASH, seconds_text(outcome.listing_s), "")
     table.add_row(
         "  Windrow lists the folders and reads every footer",
@@ -91,7 +91,11 @@ def _table(outcome: DemoOutcome) -> Table:
 
 
 def ratio_text(ratio: float) -> str:
-    """Say how a peer's seconds compare with Windrow's: `4.2x faster`, `1.3x slower`."""
+    """Return how much faster Windrow is, such as `4.2x faster` or `1.3x slower`.
+
+    Args:
+        ratio: The peer's seconds divided by Windrow's.
+    """
     return f"{ratio:.1f}x faster" if ratio >= 1 else f"{1 / ratio:.1f}x slower"
 
 
@@ -102,12 +106,12 @@ def _remarks(outcome: DemoOutcome) -> Text:
     return Text(
         f"{'Medians of ' if runs > 1 else ''}{runs} warm run{'s' if runs > 1 else ''} in one "
         f"session, in turns: {facts}, {environment['master']} "
-        f"on {environment['parallelism']} cores. Spark's settings are its defaults on all sides: "
+        f"on {environment['parallelism']} cores. All sides use Spark's default settings: "
         f"adaptive execution {environment['adaptive execution']}, "
         f"{environment['shuffle partitions']} shuffle partitions; the second side changes "
-        "openCostInBytes alone. Spark keeps its listing as long as the DataFrame lives; Windrow's "
-        f"inventory stays, and its plan is made anew for each run ({seconds_text(outcome.plan_s)} "
-        "each time, inside its figures).",
+        "only openCostInBytes. Spark keeps its listing for the lifetime of the DataFrame; Windrow "
+        "keeps its inventory and makes a new plan for each run "
+        f"({seconds_text(outcome.plan_s)} each, included in its figures).",
         "dim",
     )
 

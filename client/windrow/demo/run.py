@@ -1,4 +1,4 @@
-"""The demo from end to end: write, serve, register, refresh, plan, read three ways, compare."""
+"""The whole demo: write, serve, register, refresh, plan, read in three ways, compare."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ SPARK_DEFAULT, SPARK_TUNED, WINDROW = "spark-default", "spark-tuned", "windrow"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOutcome:
-    """All that the demo measured.
+    """The demo's results.
 
     Attributes:
-        sides: The ways of reading, in the order of their turns.
-        queries: The questions.
+        sides: The ways to read the table, in the order of their turns.
+        queries: The queries.
         timings: One per side and query.
-        fingerprints: The whole table as each side reads it, by the side's name.
-        listing_s: Seconds in which Spark listed the folders, to make its DataFrame.
-        refresh: What Windrow's own listing, footers included, came to.
-        refresh_s: Seconds for it, as the caller waits.
-        plan: How Windrow reads the columns of the first query.
-        plan_s: Seconds to ask for that plan and to receive it.
-        environment: Versions and settings that matter, for people.
+        fingerprints: Fingerprint of the whole table by name of the side that read it.
+        listing_s: Seconds that Spark took to list the folders for its DataFrame.
+        refresh: Outcome of Windrow's refresh, which lists the folders and reads all footers.
+        refresh_s: Seconds that the caller waited for the refresh.
+        plan: Windrow's plan for the columns of the first query.
+        plan_s: Seconds to request and receive that plan.
+        environment: Relevant versions and settings, for people.
     """
 
     sides: tuple[Side, ...]
@@ -66,7 +66,7 @@ class DemoOutcome:
     environment: dict[str, str]
 
     def timing(self, side: str, query: str) -> Timing:
-        """Return what a query cost on a side."""
+        """Return the timing of a query on a side."""
         return next(t for t in self.timings if (t.side, t.query) == (side, query))
 
     @property
@@ -81,9 +81,9 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
 
     Args:
         data: Folder for the table, the coordinator's state and the logs.
-        runs: Timed runs of each query.
-        days: How many days of the year the table holds.
-        console: Takes the progress.
+        runs: Number of timed runs of each query.
+        days: Number of days of the year that the table holds.
+        console: Console for progress.
 
     Raises:
         DemoError: The demo cannot run.
@@ -96,7 +96,7 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
     table = data / ("flights" if days == DAYS_IN_THE_YEAR else f"flights-{days}-days")
     work = data / "demo"
     _write(table, days, console)
-    # An empty state, so that the refresh has all of its work before it.
+    # Start from an empty state, so that the refresh has to do all of its work.
     shutil.rmtree(work / "state", ignore_errors=True)
     with (
         running_coordinator(work / "state", [data], work / "coordinator.log") as url,
@@ -105,7 +105,7 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
         client.register_table(TABLE, str(table))
         with refreshing(console, TABLE) as on_progress:
             refresh, refresh_s = timed(partial(client.refresh, TABLE, on_progress=on_progress))
-        console.print("Spark starts …", style="dim")
+        console.print("Starting Spark …", style="dim")
         with local_session("windrow demo", work / "spark.log") as spark:
             from windrow.spark import plain_errors
 
@@ -116,7 +116,7 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
 
 
 def flight_queries() -> tuple[Query, ...]:
-    """Return the questions of the demo."""
+    """Return the demo's queries."""
     from pyspark.sql import functions as F
 
     def totals(flights: DataFrame) -> DataFrame:
@@ -151,12 +151,12 @@ def flight_queries() -> tuple[Query, ...]:
 
 
 def sides(listed: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
-    """Return the ways to read a table: Spark as it is, Spark tuned by hand, and Windrow.
+    """Return the ways to read a table: Spark with defaults, Spark tuned by hand, and Windrow.
 
     Args:
-        listed: Spark's own DataFrame of the table, whose files it has listed.
-        client: Plans for Windrow.
-        table: Its name.
+        listed: Spark's own DataFrame of the table, whose files are already listed.
+        client: Client that plans Windrow's reads.
+        table: Name of the table.
     """
     session = listed.sparkSession
     return (
@@ -183,7 +183,7 @@ def sides(listed: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
 
 def _write(table: Path, days: int, console: Console) -> None:
     if not table.exists():
-        console.print(f"The flights are written to {table}, once …", style="dim", markup=False)
+        console.print(f"Writing the flights once to {table} …", style="dim", markup=False)
     with counting(console, "Writing files") as progress:
         write_flights(table, days, progress.expect, progress.advance)
 
@@ -198,20 +198,20 @@ def _compare(
     refresh: RefreshStatus,
     refresh_s: float,
 ) -> DemoOutcome:
-    # Its first job pays for the start of Spark's threads, which is not the listing's fault.
+    # Spark's first job also starts its threads; this keeps that out of the listing's time.
     spark.range(10).count()
     listed, listing_s = timed(partial(spark.read.parquet, str(table)))
     queries, contestants = flight_queries(), sides(listed, client, TABLE)
-    # Each side makes its plans for the parallelism of this session, and so does this one.
+    # The same parallelism as the plans that the timed reads make.
     plan, plan_s = timed(
         lambda: client.plan(
             TABLE, columns=queries[0].columns, parallelism=spark.sparkContext.defaultParallelism
         )
     )
-    console.print("Spark reads …", style="dim")
+    console.print("Reading on Spark …", style="dim")
     steps = len(contestants) * (1 + len(queries) * runs)
     with counting(console, "Reading on Spark", steps) as progress:
-        # Each side reads every column of the whole table once: that is its warming up too.
+        # Each side reads the whole table once here, which also warms it up.
         fingerprints = {}
         for side in contestants:
             fingerprints[side.name] = fingerprint(spark, side, listed.columns)

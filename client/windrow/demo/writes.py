@@ -1,4 +1,4 @@
-"""The demo of writes: how a table explodes into small files, and how it does not."""
+"""The demo of writes: a table that explodes into small files, and one that does not."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TABLE = "demo.events"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTable:
-    """One way of writing the events, and what it made.
+    """One way to write the events, and the table that it made.
 
     Attributes:
-        title: For people.
+        title: Title for people.
         sizes: Bytes of each file.
-        write_s: Seconds to write it.
-        read_s: Seconds in which Spark reads it, listing included.
-        rows: What it holds, to tell that nothing was lost.
+        write_s: Seconds to write the table.
+        read_s: Seconds that Spark takes to list and read the table.
+        rows: Fingerprint of the rows, to show that none was lost.
     """
 
     title: str
@@ -47,16 +47,16 @@ class WrittenTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritesOutcome:
-    """All that the demo measured.
+    """The demo's results.
 
     Attributes:
-        days: Partitions of the table.
-        tasks: That wrote into all of them.
-        target_bytes: Wanted of a file.
-        source: The rows that were to be written.
-        exploded: Written as most jobs do.
-        planned: Written with a plan.
-        report: What Windrow says of that write.
+        days: Number of days, each a partition of the table.
+        tasks: Number of tasks that each wrote into all partitions.
+        target_bytes: Target size of a file.
+        source: Fingerprint of the rows to write.
+        exploded: The table written without a plan, as most jobs do.
+        planned: The table written with a plan.
+        report: Windrow's report of the planned write.
     """
 
     days: int
@@ -69,7 +69,7 @@ class WritesOutcome:
 
     @property
     def agreed(self) -> bool:
-        """Whether both tables hold the rows that were to be written, each once."""
+        """Whether both tables hold exactly the source rows."""
         return self.source == self.exploded.rows == self.planned.rows
 
 
@@ -80,11 +80,11 @@ def run_writes_demo(
 
     Args:
         data: Folder for the events, both tables, the coordinator's state and the logs.
-        tasks: Tasks that write without a plan.
-        days: Days of the table.
-        row_count: Rows of all days.
-        target_bytes: Wanted of a file.
-        console: Takes the progress.
+        tasks: Number of tasks that write without a plan.
+        days: Number of days in the table.
+        row_count: Number of rows of all days together.
+        target_bytes: Target size of a file.
+        console: Console for progress.
 
     Raises:
         DemoError: The demo cannot run.
@@ -104,13 +104,13 @@ def run_writes_demo(
         running_coordinator(work / "state", [data], work / "coordinator.log") as url,
         connect(url) as client,
     ):
-        console.print("Spark starts …", style="dim")
+        console.print("Starting Spark …", style="dim")
         with local_session("windrow demo writes", work / "spark.log") as spark:
             from windrow.spark import plain_errors
 
             with plain_errors():
                 rows = spark.read.parquet(str(events))
-                # It pays for the start of Spark, and for what is compiled at first.
+                # This also warms up Spark, whose first job is slow.
                 source = _fingerprint(spark, rows)
 
                 def explode() -> None:
@@ -121,11 +121,11 @@ def run_writes_demo(
                     str(work / "planned"),
                     partition_columns={"ds": "string"},
                 )
-                console.print(f"{tasks:,} tasks write into {days:,} days …", style="dim")
+                console.print(f"Writing {days:,} days from {tasks:,} tasks …", style="dim")
                 exploded = _written(
-                    spark, f"{tasks:,} tasks, as they come", work / "exploded", explode
+                    spark, f"{tasks:,} tasks without a plan", work / "exploded", explode
                 )
-                console.print("Windrow counts, plans and writes …", style="dim")
+                console.print("Counting, planning and writing with Windrow …", style="dim")
                 reports: list[WriteReport] = []
                 planned = _written(
                     spark,
@@ -157,14 +157,14 @@ def _written(
 
 
 def _fingerprint(spark: SparkSession, rows: DataFrame) -> Fingerprint:
-    # Partition columns come last when they are read again, and days as dates.
+    # When read again, partition columns come last, and days become dates.
     plain = rows.selectExpr("id", "customer", "country", "amount", "cast(ds AS string) AS ds")
     side = Side(name="rows", title="rows", open=lambda _: plain, conf={})
     return fingerprint(spark, side, plain.columns)
 
 
 def file_sizes_below(folder: Path) -> pa.Array:
-    """Return the bytes of each Parquet file below a folder, in no order."""
+    """Return the size in bytes of each Parquet file below a folder, in no particular order."""
     return pa.array(
         [
             os.path.getsize(os.path.join(where, name))

@@ -1,4 +1,4 @@
-"""What the demo of writes made, for people and for programs."""
+"""Results of the demo of writes, for people and for programs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from windrow.demo.report import ratio_text
 from windrow.demo.writes import WritesOutcome, WrittenTable
 from windrow.terminal.render import picture, seconds_text, size_text
 
-# The textbook's numbers, which the demo scales to the machine.
+# The numbers of the textbook example; the demo uses smaller ones.
 TEXTBOOK_TASKS, TEXTBOOK_DAYS = 2_000, 365
 
 
 def writes_report(outcome: WritesOutcome) -> list[RenderableType]:
-    """Return the picture of both tables, the figures, and whether all rows are there."""
+    """Return charts of both tables, their figures, and whether all rows are there."""
     exploded, planned = outcome.exploded, outcome.planned
     title = Text(
         f"{outcome.source.row_count:,} events of {outcome.days:,} days, "
-        f"wanted in files of {size_text(outcome.target_bytes)}",
+        f"target file size {size_text(outcome.target_bytes)}",
         "bold",
     )
     return [
@@ -42,7 +42,7 @@ def writes_report(outcome: WritesOutcome) -> list[RenderableType]:
 
 
 def writes_as_json(outcome: WritesOutcome) -> dict[str, Any]:
-    """Return what the demo made as JSON values."""
+    """Return the demo's results as JSON values."""
     return {
         "agreed": outcome.agreed,
         "rows": outcome.source.row_count,
@@ -67,7 +67,7 @@ def writes_as_json(outcome: WritesOutcome) -> dict[str, Any]:
 
 
 def small_files(table: WrittenTable, target_bytes: int) -> int:
-    """Count the files under half of the target."""
+    """Count the files smaller than half the target."""
     small: pa.Scalar = pc.sum(pc.less(table.sizes, target_bytes // 2))
     return int(small.as_py() or 0)
 
@@ -75,7 +75,7 @@ def small_files(table: WrittenTable, target_bytes: int) -> int:
 def _table(outcome: WritesOutcome) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(overflow="fold")
-    for name in ("files", "on average", "in all", "written in", "Spark reads it in"):
+    for name in ("files", "mean size", "total size", "write time", "read time"):
         table.add_column(name, justify="right", no_wrap=True)
     for made, style in ((outcome.exploded, "red"), (outcome.planned, "green")):
         table.add_row(
@@ -102,13 +102,14 @@ def _table(outcome: WritesOutcome) -> Table:
 def _remarks(outcome: WritesOutcome) -> Text:
     report = outcome.report
     return Text(
-        f"Each of {outcome.tasks:,} tasks holds rows of nearly every day, and so writes a file "
-        f"into every day's folder; {TEXTBOOK_TASKS:,} tasks would make up to "
-        f"{TEXTBOOK_TASKS * TEXTBOOK_DAYS:,} files of a year. Windrow counted the rows of each "
+        f"Each of the {outcome.tasks:,} tasks holds rows of nearly every day, so it writes a file "
+        f"into nearly every day's folder; {TEXTBOOK_TASKS:,} tasks would make up to "
+        f"{TEXTBOOK_TASKS * TEXTBOOK_DAYS:,} files for a year. Windrow counted the rows of each "
         f"day ({seconds_text(report.count_seconds)}), planned {report.planned_files or 0:,} files "
         f"in {report.tasks:,} tasks, wrote them ({seconds_text(report.write_seconds)}), read them "
-        f"again to compare every row ({seconds_text(report.check_seconds)}), and moved them in "
-        f"({seconds_text(report.commit_seconds)}). Days of less than a file keep a small one.",
+        f"back to compare every row ({seconds_text(report.check_seconds)}), and moved them into "
+        f"the table ({seconds_text(report.commit_seconds)}). Days with too few rows for a whole "
+        "file get one small file.",
         "dim",
     )
 
@@ -124,7 +125,7 @@ def _verdict(outcome: WritesOutcome) -> Text:
     lines = [
         f"  {title}: {rows.row_count:,} rows, sum of row hashes {rows.hash_sum}"
         for title, rows in (
-            ("to be written", source),
+            ("source", source),
             (outcome.exploded.title, outcome.exploded.rows),
             (outcome.planned.title, outcome.planned.rows),
         )

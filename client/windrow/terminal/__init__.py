@@ -1,1 +1,1 @@
-"""What people see in a terminal: tables, bars and progress, and a local Spark that is quiet."""
+"""Terminal output: tables, charts and progress, and a local Spark session without noise."""

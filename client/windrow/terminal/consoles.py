@@ -1,4 +1,4 @@
-"""Where commands write: results on stdout, progress on stderr."""
+"""Consoles of the commands: results on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windrow.errors import WindrowError
 
 _WIDTH_WITHOUT_A_TERMINAL = 120
 _PICTURE_WIDTH = 100
-# Rich asks a public server for its font; any monospace one will do.
+# Rich's SVGs load a font from a public server; any monospace font will do.
 _FONT_FACES = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
@@ -50,7 +50,7 @@ def show_json(value: BaseModel | dict[str, Any]) -> None:
 
 
 def save_picture(path: Path, title: str, *renderables: RenderableType) -> None:
-    """Draw renderables as an SVG that needs no font from elsewhere.
+    """Save renderables as an SVG that loads no external font.
 
     Raises:
         PictureError: The file cannot be written.
@@ -66,7 +66,7 @@ def save_picture(path: Path, title: str, *renderables: RenderableType) -> None:
 
 
 def _wide(console: Console) -> Console:
-    """Keep tables whole when they go to a file or a pipe, which have no width."""
+    """Give files and pipes, which have no width, enough room for tables."""
     if not console.is_terminal:
         console.width = max(console.width, _WIDTH_WITHOUT_A_TERMINAL)
     return console

@@ -1,4 +1,4 @@
-"""A Spark session of this machine alone, without noise on the console."""
+"""A local Spark session without noise on the console."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def local_session(
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """Start Spark in this process's JVM, and stop it at the end.
+    """Start a Spark session, and stop it at the end of the block.
 
-    Everything about how Spark reads and shuffles is left at its defaults.
+    All settings for reading and shuffling keep Spark's defaults.
 
     Args:
         app_name: Name of the application.
-        log: File that takes what the JVM and the Python workers print.
-        master: Where Spark runs.
+        log: File for the output of the JVM and the Python workers.
+        master: Spark master.
         conf: Further settings.
 
     Raises:
@@ -73,7 +73,7 @@ def local_session(
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
-    # Without it Spark's workers run whatever `python3` is on the PATH.
+    # Otherwise Spark's workers run whatever `python3` is on the PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in {**_CONF, **(conf or {})}.items():
@@ -81,7 +81,7 @@ def local_session(
     with _output_to(log), _kept_interrupt():
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-    # Py4J logs the traceback of whatever ends a call, Ctrl-C too.
+    # Py4J logs a traceback for whatever interrupts a call, including Ctrl-C.
     traces = logging.FileHandler(log)
     logging.getLogger().addHandler(traces)
     try:
@@ -93,10 +93,10 @@ def local_session(
 
 
 def require_java() -> None:
-    """Make sure that there is a Java that Spark runs on.
+    """Make sure that there is a Java that Spark can run on.
 
     Raises:
-        MissingJavaError: There is none, or it is too old.
+        MissingJavaError: There is no Java, or it is too old.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
@@ -112,7 +112,7 @@ def require_java() -> None:
 
 @contextmanager
 def _kept_interrupt() -> Iterator[None]:
-    """Keep what Ctrl-C does: PySpark's own handler asks the JVM in the middle of another call."""
+    """Keep the handler of Ctrl-C: PySpark's own calls the JVM in the middle of another call."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -123,7 +123,7 @@ def _kept_interrupt() -> Iterator[None]:
 
 @contextmanager
 def _output_to(log: Path) -> Iterator[None]:
-    """Let child processes that are started in the body print to `log`, for as long as they live."""
+    """Send the output of child processes started in the block to `log`, as long as they run."""
     sys.stdout.flush()
     sys.stderr.flush()
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Progress of long work, on stderr."""
+"""Progress of long-running work, on stderr."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from windrow.models import RefreshProgress
 
 
 class Counter:
-    """A bar that counts up to a number that may become known later."""
+    """A progress bar whose total may become known later."""
 
     def __init__(self, progress: Progress, what: str, total: int | None) -> None:
         self._progress = progress
         self._task = progress.add_task(what, total=total)
 
     def expect(self, total: int) -> None:
-        """Say how many there will be."""
+        """Set the total."""
         self._progress.update(self._task, total=total)
 
     def advance(self, count: int = 1) -> None:
-        """Count on."""
+        """Add to the count."""
         self._progress.advance(self._task, count)
 
 
 @contextmanager
 def counting(console: Console, what: str, total: int | None = None) -> Iterator[Counter]:
-    """Show a bar while the body runs; the body gets what to count with."""
+    """Show a progress bar while the block runs; yields its counter."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Elapsed())
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
@@ -40,7 +40,7 @@ def counting(console: Console, what: str, total: int | None = None) -> Iterator[
 
 @contextmanager
 def refreshing(console: Console, table: str) -> Iterator[Callable[[RefreshProgress], None]]:
-    """Show how far a refresh is; the body gets the function that `Client.refresh` calls."""
+    """Show the progress of a refresh; yields the callback for `Client.refresh`."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
     with Progress(
         *columns, Elapsed(), console=console, transient=True, disable=not console.is_terminal
@@ -60,7 +60,7 @@ def refreshing(console: Console, table: str) -> Iterator[Callable[[RefreshProgre
 
 
 def describe_refresh(now: RefreshProgress) -> str:
-    """Say in a few words how far a refresh is."""
+    """Describe the progress of a refresh in a few words."""
     if now.phase == "listing":
         return f"listing, {now.files_found:,} files in {now.folders_listed:,} folders"
     if now.phase == "reading footers":

@@ -1,4 +1,4 @@
-"""Values as things that rich can print; nothing here writes or asks."""
+"""Rendering of values with rich; nothing here prints or calls the coordinator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def size_text(size_bytes: float) -> str:
-    """Write bytes as people do: `11.2 KB`, units of 1024."""
+    """Return bytes as readable text in units of 1024, such as `11.2 KB`."""
     unit = 0
     while size_bytes >= 1023.95 and unit < len(_UNITS) - 1:
         size_bytes, unit = size_bytes / 1024, unit + 1
@@ -45,7 +45,7 @@ def size_text(size_bytes: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Write seconds with three digits that count: `0.012 s`, `1.23 s`, `12.3 s`."""
+    """Return seconds with at most three decimals: `0.012 s`, `1.23 s`, `12.3 s`."""
     for limit, digits in ((0.9995, 3), (9.995, 2), (99.95, 1)):
         if seconds < limit:
             return f"{seconds:.{digits}f} s"
@@ -53,13 +53,13 @@ def seconds_text(seconds: float) -> str:
 
 
 def bar_text(value: float, largest: float, cells: int = BAR_CELLS) -> str:
-    """Draw a bar of at most `cells`, to an eighth of a cell; a value above 0 always shows."""
+    """Return a bar of at most `cells`, to an eighth of a cell; a value above 0 is never empty."""
     eighths = max(round(value / largest * cells * 8), 1) if value > 0 and largest > 0 else 0
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def bin_label(entry: SizeBin) -> str:
-    """Name a bin: from 8 to 16 KB, or from 512 B to 1 KB, with a dash."""
+    """Return the range of a bin with a dash: 8 to 16 KB, or 512 B to 1 KB."""
     low, high = size_text(entry.low_bytes), size_text(entry.low_bytes * 2)
     number, unit = low.split(" ")
     return DASH.join((number if high.endswith(f" {unit}") else low, high))
@@ -78,8 +78,8 @@ def histogram(bins: Sequence[SizeBin], style: str = "cyan") -> Table:
 
 
 def plan_picture(plan: SplitPlan) -> RenderableType:
-    """Draw the sizes of a plan's files, and of the groups that they became."""
-    # Commands that show no sizes start in half the time without these.
+    """Draw the sizes of a plan's files and of its groups."""
+    # Imported here: commands that show no sizes start in half the time.
     from windrow.terminal.histogram import file_sizes
 
     files, groups = file_sizes(plan.groups), plan.groups["size_bytes"]
@@ -90,7 +90,7 @@ def plan_picture(plan: SplitPlan) -> RenderableType:
 
 
 def picture(title: str, noun: str, sizes: pa.Array | pa.ChunkedArray, style: str) -> RenderableType:
-    """Draw how many of these sizes, in bytes, there are of each power of two."""
+    """Draw a histogram of sizes in bytes, by powers of two."""
     import pyarrow.compute as pc
 
     from windrow.terminal.histogram import size_bins
@@ -108,15 +108,15 @@ def _cacheable(summary: PlanSummary) -> str:
     fetched = summary.primary_placements + summary.secondary_placements
     parts = {
         "cached": summary.cached_files,
-        "to be cached once they are read": fetched,
-        "without a worker that has room": summary.fallback_placements,
+        "cached at the next read": fetched,
+        "not cached for lack of room": summary.fallback_placements,
     }
     said = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
     return f"{summary.cacheable_files:,} files: {said}"
 
 
 def plan_figures(info: Plan) -> Table:
-    """Show a plan in figures."""
+    """Show a plan's figures."""
     summary = info.summary
     counts = {step: getattr(summary, f"files_pruned_by_{step}") for step in _PRUNING_STEPS}
     pruned = ", ".join(f"{count:,} by {step}" for step, count in counts.items() if count)
@@ -133,7 +133,7 @@ def plan_figures(info: Plan) -> Table:
     table.add_row("groups", f"{summary.group_count:,}, packed by {summary.strategy}")
     if summary.group_count:
         table.add_row(
-            "a group",
+            "group size",
             f"{size_text(summary.smallest_group_bytes)} to "
             f"{size_text(summary.largest_group_bytes)}, "
             f"at most {summary.largest_group_splits:,} splits",
@@ -148,9 +148,9 @@ def plan_figures(info: Plan) -> Table:
 
 
 def table_list(tables: Sequence[TableInfo]) -> RenderableType:
-    """List tables with the size of their current snapshots."""
+    """List tables with figures of their current snapshots."""
     if not tables:
-        return message("no tables yet", "`windrow table register NAME LOCATION` adds one")
+        return message("there are no tables yet", "`windrow table register NAME LOCATION` adds one")
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     shown.add_column("table", no_wrap=True)
     for name in ("files", "rows", "size", "snapshot"):
@@ -195,7 +195,7 @@ def table_details(info: TableInfo) -> RenderableType:
 
 
 def refresh_outcome(status: RefreshStatus) -> RenderableType:
-    """Say what a refresh found."""
+    """Show the outcome of a refresh."""
     if status.snapshot is None:
         return message(f"{status.table}: nothing was published")
     if not status.changed:
@@ -208,14 +208,14 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
     folders = status.progress.folders_listed + status.progress.folders_unchanged
     said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
     if status.progress.files_empty:
-        said += f"; {status.progress.files_empty:,} files of 0 bytes passed over"
+        said += f"; {status.progress.files_empty:,} files of 0 bytes skipped"
     if status.progress.files_uncommitted:
-        said += f"; {status.progress.files_uncommitted:,} files passed over as not committed"
+        said += f"; {status.progress.files_uncommitted:,} uncommitted files skipped"
     return message(said, str(_snapshot_text(status.snapshot)))
 
 
 def publish_outcome(table: str, published: PublishedSnapshot) -> RenderableType:
-    """Say what a published inventory changed."""
+    """Show the changes of a published inventory."""
     said = (
         f"{table}: {published.files_added:,} files added, {published.files_removed:,} removed; "
         f"{published.manifests_written:,} manifests written, {published.manifests_reused:,} kept, "
@@ -246,7 +246,7 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
 
 
 def serving(url: str, state_dir: str, allowed: Sequence[str]) -> RenderableType:
-    """Say where a coordinator listens and what it may read."""
+    """Show where a coordinator listens and which folders it may read."""
     table = _facts()
     table.add_row("listening", Text(url, "bold", overflow="fold"))
     table.add_row("try it", Text(f"{url}/docs", overflow="fold"))
@@ -256,7 +256,7 @@ def serving(url: str, state_dir: str, allowed: Sequence[str]) -> RenderableType:
 
 
 def message(text: str, more: str | None = None) -> RenderableType:
-    """Show a line, and under it a remark."""
+    """Show a line, and a remark below it."""
     lines = [Text(text, overflow="fold")]
     if more:
         lines.append(Text(more, "dim", overflow="fold"))
@@ -264,7 +264,7 @@ def message(text: str, more: str | None = None) -> RenderableType:
 
 
 def titled(title: str, *body: RenderableType) -> RenderableType:
-    """Put a title over renderables."""
+    """Show renderables below a title."""
     return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2)) for part in body))
 
 

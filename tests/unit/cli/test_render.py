@@ -159,5 +159,5 @@ def test_a_refresh_says_how_many_files_it_passed_over() -> None:
     with console.capture() as said:
         console.print(refresh_outcome(status))
 
-    assert "1,234 files of 0 bytes passed over" in said.get()
-    assert "5 files passed over as not committed" in said.get()
+    assert "1,234 files of 0 bytes skipped" in said.get()
+    assert "5 uncommitted files skipped" in said.get()
