@@ -151,7 +151,7 @@ def test_a_redis_that_comes_back_is_used_again_without_a_restart(setup: Setup) -
         until(setup.is_local)
 
     until(lambda: setup.ready()["status"] == "ok")
-    assert setup.coordinator.log.read_text().count("cache map is gone") <= 4
+    assert setup.coordinator.log.read_text().count("cache map is down") <= 4
 
 
 def test_a_redis_that_hangs_does_not_hold_plans_up(setup: Setup) -> None:

@@ -1,1 +1,1 @@
-"""HTTP: routes, problems, and what they depend on."""
+"""HTTP: routes, problems, and their dependencies."""

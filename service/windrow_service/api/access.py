@@ -1,4 +1,4 @@
-"""Who may call: bearer tokens are checked before bodies are read, scopes at every call."""
+"""Authentication and authorization: tokens are checked before bodies are read, scopes per call."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from windrow_service.usecases.access.authenticate import Authenticate, Principal
 from windrow_service.usecases.access.errors import UnauthenticatedError
 from windrow_service.usecases.errors import StoreUnavailableError
 
-# Probes have no token, and the contract is no secret.
+# Health probes have no token, and the API description is not secret.
 _OPEN = frozenset(("/", "/docs", "/openapi.json"))
 _OPEN_BELOW = ("/health/", "/static-offline-docs/")
 
 
 class Authentication:
-    """Middleware that finds out who calls, as `request.state.principal`.
+    """Middleware that authenticates the caller, as `request.state.principal`.
 
-    It comes first: FastAPI reads bodies before it looks at dependencies, and what strangers
-    send should not be read at all.
+    It runs before FastAPI reads the body, because the body of an unauthenticated request should
+    not be read at all.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -57,9 +57,9 @@ PrincipalDep = Annotated[Principal, Depends(_principal)]
 
 _bearer = HTTPBearer(
     scheme_name="token",
-    description="A token of `windrow token create`. Not asked for by a coordinator that only "
-    "its own machine can reach, nor by one that was told to do without. `write` allows what "
-    "`read` does, and `admin` everything.",
+    description="A token made by `windrow token create`. Not required by a coordinator that only "
+    "its own machine can reach, nor by one configured to serve without authentication. The scope "
+    "`write` includes `read`, and `admin` includes all others.",
     auto_error=False,
 )
 
@@ -73,7 +73,7 @@ async def _allow(
         principal.require(scope)
 
 
-# Each call names one of these among its dependencies.
+# Each call has one of these as a dependency.
 READ = Security(_allow, scopes=["read"])
 WRITE = Security(_allow, scopes=["write"])
 WORKER = Security(_allow, scopes=["worker"])

@@ -1,4 +1,4 @@
-"""Calls about advice: how a table's small files come about."""
+"""Calls about advice: what causes a table's small files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from windrow_service.api.problems import problem_responses
 
 router = APIRouter(tags=["writes"])
 
-TargetQuery = Annotated[
-    int, Query(ge=1, le=2**50, description="Bytes that a file of the table should have.")
-]
+TargetQuery = Annotated[int, Query(ge=1, le=2**50, description="Target size of a file, in bytes.")]
 
 
 @router.get(
@@ -29,6 +27,6 @@ async def advise_table(
 ) -> TableAdvice:
     """Tell which writes made the files of a table, what went wrong, and what would have helped.
 
-    Writes are known by the names and times of the files that are left of them.
+    Writes are recognised by the names and times of the files that still exist.
     """
     return await services.advise_table(name, target_file_size)

@@ -59,7 +59,7 @@ def create_app(
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        # One schema per model: what is sent and what is answered differ in nothing.
+        # One schema per model: requests and responses use the same fields.
         separate_input_output_schemas=False,
         lifespan=lifespan,
     )
@@ -96,7 +96,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _make_bounds_whole(part: Any) -> None:
-    """State the bounds of whole numbers as such: FastAPI's are floats, and 2^63 - 1 is none."""
+    """Make the bounds of integers exact: FastAPI's are floats, which cannot hold 2^63 - 1."""
     if isinstance(part, list):
         for inner in part:
             _make_bounds_whole(inner)

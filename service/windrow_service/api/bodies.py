@@ -1,4 +1,4 @@
-"""Bodies of requests: their size is bounded, and long ones are read off the event loop."""
+"""Request bodies: their size is limited, and long ones are parsed off the event loop."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PUBLISHES = re.compile(r"/tables/[^/]+/snapshots/?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """Most bytes of a body: of an inventory that is published as a stream, and of any other."""
+    """Most bytes of a body: of an inventory published as a stream, and of any other body."""
 
     max_bytes: int
     max_published_bytes: int
 
     def of(self, scope: Scope) -> BodyTooLargeError:
-        """Return the error for a body of one request that is too large."""
+        """Return the error for a body that exceeds the limit of its request."""
         media_type = _header(scope, b"content-type")
         is_stream = (
             scope["method"] == "POST"
@@ -40,7 +40,7 @@ class BodyLimits:
 
 
 class BoundedBodies:
-    """Middleware that stops reading a body when it is larger than it may be."""
+    """Middleware that stops reading a body once it exceeds its limit."""
 
     def __init__(self, app: ASGIApp, limits: BodyLimits) -> None:
         self._app = app
@@ -70,10 +70,10 @@ class BoundedBodies:
 
 
 def read_json(model: type[AnyModel], body: bytes) -> AnyModel:
-    """Read a body as FastAPI would; CPU-bound.
+    """Parse and validate a body as FastAPI would; CPU-bound.
 
     Raises:
-        RequestValidationError: It is no such model.
+        RequestValidationError: The body does not fit the model.
     """
     try:
         return model.model_validate_json(body)
@@ -85,7 +85,7 @@ def read_json(model: type[AnyModel], body: bytes) -> AnyModel:
 
 
 def add_body_schema(document: dict[str, Any], model: type[BaseModel]) -> None:
-    """Add to the OpenAPI document a model that is read by `read_json`."""
+    """Add to the OpenAPI document a model whose bodies `read_json` parses."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     document["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
 

@@ -1,4 +1,4 @@
-"""Calls about caching: rules that mark files of a table cacheable, and what they come to."""
+"""Calls about caching: rules that mark files of a table as cacheable, and their effect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RuleNamePath = Annotated[
 IfMatchHeader = Annotated[
     str | None,
     Header(
-        description="Do it only if the rule's ETag still is this; `*` if there is such a rule.",
+        description="Only if the rule's ETag is still this; `*` if such a rule exists.",
         max_length=256,
     ),
 ]
@@ -51,7 +51,7 @@ async def define_cache_rule(
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
-    """Mark files of a table as cacheable, or change which. The same again changes nothing.
+    """Create or change a rule that marks files as cacheable. Repeating it changes nothing.
 
     Plans then send tasks that read those files to workers that hold them, or that will.
     """
@@ -77,7 +77,7 @@ def _defined(made: tuple[StoredCacheRule, bool]) -> Answer:
     responses=problem_responses(404, 422, 503),
 )
 async def list_cache_rules(name: TableNamePath, services: ServicesDep) -> CacheRules:
-    """List all cache rules of a table, which are 100 at most, by name."""
+    """List all cache rules of a table (at most 100), by name."""
     return CacheRules(rules=[rule.info for rule in await services.cache_rules.list(name)])
 
 
@@ -90,7 +90,7 @@ async def list_cache_rules(name: TableNamePath, services: ServicesDep) -> CacheR
 async def get_cache_rule(
     name: TableNamePath, rule: RuleNamePath, services: ServicesDep, response: Response
 ) -> CacheRule:
-    """Return a cache rule; one that has expired is there for another day."""
+    """Return a cache rule; an expired rule can still be read for a day."""
     found = await services.cache_rules.get(name, rule)
     response.headers["ETag"] = f'"{found.version}"'
     return found.info
@@ -110,7 +110,7 @@ async def delete_cache_rule(
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
-    """End a cache rule. What workers hold by it stays until it makes room for other files."""
+    """Delete a cache rule. Workers keep the files that it marked until they need the room."""
     await services.cache_rules.delete(name, rule, version_of(if_match), once(_deleted))
     return _deleted(None).response()
 
@@ -122,9 +122,9 @@ async def delete_cache_rule(
     responses=problem_responses(404, 409, 422, 503),
 )
 async def show_cache(name: TableNamePath, services: ServicesDep) -> TableCache:
-    """Return what of a table's current snapshot is cacheable, and where it is cached.
+    """Return how much of a table's current snapshot is cacheable, and where it is cached.
 
-    Rules that have expired are left out.
+    Expired rules are left out.
     """
     return await services.show_cache(name)
 

@@ -21,9 +21,9 @@ router = APIRouter(tags=["writes"])
 async def plan_compaction(
     name: TableNamePath, request: CompactionRequest, services: ServicesDep
 ) -> CompactionPlan:
-    """Find the partitions of a table whose small files are worth rewriting as few.
+    """Find the partitions of a table whose small files are worth rewriting as fewer files.
 
-    Nothing is changed or kept: the same question of the same snapshot has the same answer. A page
-    is one batch to rewrite, bounded in bytes and files; the figures are of all pages.
+    Nothing is changed or stored: the same request on the same snapshot gets the same answer. A page
+    is one batch to rewrite, limited in bytes and files; the totals cover all pages.
     """
     return await services.plan_compaction(name, request)

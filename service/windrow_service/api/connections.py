@@ -1,6 +1,6 @@
-"""Connections: bounded in number, and each in what it may send before it is understood.
+"""Connections: limited in number, and in what each may send before a request is parsed.
 
-uvicorn bounds none of this with httptools, and with h11 only the bytes of a head.
+uvicorn limits none of this with httptools, and with h11 only the bytes of a head.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from windrow_service.api.problems import MEDIA_TYPE, PREFIX, Kind
 from windrow_service.logs import get_logger
 
-# Bodies must come at least so fast, once their patience is used up.
+# Lowest rate of a body, on average, once `body_timeout_s` is used up.
 MIN_BODY_BYTES_PER_S = 1024
 _LOOK_EVERY_S = 1.0
-# How long to pass over what a client still sends after its answer, so that it can read that.
+# How long to discard what a client still sends after a refusal, so that it can read the answer.
 _LINGER_S = 2.0
-# A reader that takes nothing for so long may have to make room.
+# A client that reads nothing for this long may have to make room for another.
 _STALLED_S = 2.0
 _RETRY_AFTER_S = 1
 _log = get_logger(__name__)
 
 MALFORMED = Kind(HTTPStatus.BAD_REQUEST, "malformed-request", "Request is not HTTP")
-TOO_SLOW = Kind(HTTPStatus.REQUEST_TIMEOUT, "request-too-slow", "Request comes too slowly")
+TOO_SLOW = Kind(HTTPStatus.REQUEST_TIMEOUT, "request-too-slow", "Request arrives too slowly")
 HEAD_TOO_LARGE = Kind(
-    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large", "Request has too long a head"
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large", "Request head is too long"
 )
 TOO_MANY = Kind(
     HTTPStatus.SERVICE_UNAVAILABLE, "too-many-connections", "Coordinator has too many connections"
@@ -39,16 +39,18 @@ TOO_MANY = Kind(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Bounds of connections.
+    """Limits of connections.
 
     Attributes:
-        max_connections: At the same time. One more takes the place of the one that has longest
-            sent no whole request, that sends its body most slowly, or that has longest read
-            nothing of its answer; it is refused if all are at work.
-        max_head_bytes: Of the request line and all headers.
-        max_headers: Number of headers.
-        head_timeout_s: From the first byte, or from the connection, to the end of the head.
-        body_timeout_s: For which a body may come slower than `MIN_BODY_BYTES_PER_S`.
+        max_connections: Most connections at the same time. When one more arrives, the coordinator
+            closes the one that has waited longest without sending a whole request; else the one
+            that sends its body or reads its answer most slowly. If all are at work, the new one
+            is refused.
+        max_head_bytes: Most bytes of the request line and all headers.
+        max_headers: Most headers.
+        head_timeout_s: Longest time from the first byte, or from the connection, to the end of
+            the head.
+        body_timeout_s: Total time for which a body may be slower than `MIN_BODY_BYTES_PER_S`.
     """
 
     max_connections: int
@@ -68,7 +70,7 @@ def bounded_http(bounds: ConnectionLimits) -> type[asyncio.Protocol]:
 
 
 class _Expects(Enum):
-    """What a client has to send next."""
+    """What the client has to send next."""
 
     REQUEST = auto()
     HEAD = auto()
@@ -77,16 +79,16 @@ class _Expects(Enum):
 
 
 class _TooLargeError(Exception):
-    """The head, or what stands between parts of a body, is too large."""
+    """The head, or the data between parts of a chunked body, is too large."""
 
 
 class _BoundedHttp(HttpToolsProtocol):
-    """HTTP within limits: of bytes that are no body, of headers, and of time to send them."""
+    """HTTP with limits on the bytes outside bodies, on headers, and on the time to send them."""
 
     limits: ClassVar[ConnectionLimits]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request, if there is room for one more connection."""
+        """Wait for a request, if there is room for one more connection."""
         super().connection_made(transport)
         self._expects = _Expects.REQUEST
         self._refused = False
@@ -104,19 +106,19 @@ class _BoundedHttp(HttpToolsProtocol):
         if len(self.connections) > self.limits.max_connections and not self._make_room():
             self._refuse(
                 TOO_MANY,
-                f"there are {self.limits.max_connections:,} connections already: come back later, "
+                f"all {self.limits.max_connections:,} connections are in use: try again later, "
                 "or raise WINDROW_LIMITS__MAX_CONNECTIONS",
             )
         else:
             self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the deadline."""
+        """Cancel the deadline."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, within the limits."""
+        """Parse more data, within the limits."""
         if self._refused:
             return
         self._not_body_bytes += len(data)
@@ -127,7 +129,7 @@ class _BoundedHttp(HttpToolsProtocol):
             self._watch()
 
     def pause_writing(self) -> None:
-        """Note since when the client does not read."""
+        """Note since when the client has not been reading."""
         self._unread_since = self.loop.time()
         super().pause_writing()
 
@@ -137,13 +139,13 @@ class _BoundedHttp(HttpToolsProtocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, or passes a limit."""
+        """Refuse data that is not HTTP, or that exceeds a limit."""
         if self._is_large():
             self._refuse_head()
         else:
-            self._refuse(MALFORMED, "what was sent is not an HTTP request")
+            self._refuse(MALFORMED, "the data sent is not an HTTP request")
 
-    # --- what the parser finds
+    # --- callbacks of the parser
 
     def on_message_begin(self) -> None:
         """Expect the rest of a head."""
@@ -157,13 +159,13 @@ class _BoundedHttp(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header, or what follows a chunked body like one."""
+        """Count a header, or a trailer of a chunked body."""
         self._header_count += 1
         self._count(len(name) + len(value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Expect the body, unless the request line turns out to name no path."""
+        """Expect the body, unless the request line has no path."""
         super().on_headers_complete()
         self._expects = _Expects.BODY
         self._under_way += 1
@@ -175,13 +177,13 @@ class _BoundedHttp(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Expect nothing until there is an answer."""
+        """Expect nothing until the answer is sent."""
         self._expects = _Expects.NOTHING if self._under_way else _Expects.REQUEST
         self._not_body_bytes = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Expect another request, or the rest of a body that was not asked for."""
+        """Expect another request, or the rest of a body that was not read."""
         self._under_way -= 1
         super().on_response_complete()
         self._waits_since = self.loop.time()
@@ -206,16 +208,16 @@ class _BoundedHttp(HttpToolsProtocol):
     def _refuse_head(self) -> None:
         self._refuse(
             HEAD_TOO_LARGE,
-            f"a request may have {self.limits.max_headers:,} headers and "
-            f"{self.limits.max_head_bytes:,} bytes in front of its body: send less, or raise "
+            f"a request may have at most {self.limits.max_headers:,} headers and "
+            f"{self.limits.max_head_bytes:,} bytes before its body: send less, or raise "
             "WINDROW_LIMITS__MAX_HEADERS or WINDROW_LIMITS__MAX_HEAD_BYTES",
         )
 
     def _make_room(self) -> bool:
-        """Close the connection that keeps this side waiting most; tell whether one does.
+        """Close the connection that is the slowest; tell whether there was one.
 
-        First those without a whole request, the one that has waited longest; then those in the
-        middle of a body or of an answer, the one whose client is most behind.
+        Connections without a whole request come first, the longest wait first; then those in the
+        middle of a body or an answer, the client that is furthest behind first.
         """
         others = [
             other
@@ -232,7 +234,7 @@ class _BoundedHttp(HttpToolsProtocol):
         return bool(idle or slow)
 
     def _behind_s(self) -> float | None:
-        """Return for how long the client has kept a request or its answer waiting."""
+        """Return for how long the client has delayed a request or its answer."""
         if self._expects is _Expects.BODY:
             return self.limits.body_timeout_s - self._patience_s
         if self._unread_since is not None:
@@ -247,7 +249,7 @@ class _BoundedHttp(HttpToolsProtocol):
     # --- deadlines
 
     def _watch(self) -> None:
-        """Have the deadline that fits what is expected."""
+        """Start the deadline for what is expected next."""
         is_head = self._expects in (_Expects.REQUEST, _Expects.HEAD)
         needed = _Expects.HEAD if is_head else self._expects
         if needed is self._timed:
@@ -270,10 +272,11 @@ class _BoundedHttp(HttpToolsProtocol):
         self._stop_timer()
         if not self._under_way:
             self._refuse(
-                TOO_SLOW, f"a request's head must be there within {self.limits.head_timeout_s:g} s"
+                TOO_SLOW,
+                f"a request's head must arrive within {self.limits.head_timeout_s:g} s",
             )
         else:
-            # It has another request under way, whose answer takes its time.
+            # The answer to an earlier request on this connection is still under way.
             self._watch()
 
     def _look_again(self) -> None:
@@ -281,7 +284,7 @@ class _BoundedHttp(HttpToolsProtocol):
         self._timer = self.loop.call_later(_LOOK_EVERY_S, self._look_at_body)
 
     def _look_at_body(self) -> None:
-        # While the coordinator does not read, the client cannot send.
+        # The client cannot send while the coordinator does not read.
         if not self.flow.read_paused:
             gained_s = self._body_bytes / MIN_BODY_BYTES_PER_S
             patience_s = self._patience_s + min(gained_s, _LOOK_EVERY_S) - _LOOK_EVERY_S
@@ -289,14 +292,14 @@ class _BoundedHttp(HttpToolsProtocol):
         if self._patience_s <= 0:
             self._refuse(
                 TOO_SLOW,
-                f"a body may come slower than {MIN_BODY_BYTES_PER_S:,} bytes a second for "
+                f"a body may be slower than {MIN_BODY_BYTES_PER_S:,} bytes a second for at most "
                 f"{self.limits.body_timeout_s:g} s: send it faster",
             )
         else:
             self._look_again()
 
     def _refuse(self, kind: Kind, detail: str) -> None:
-        """Answer with a problem if no answer has begun, and close the connection."""
+        """Answer with a problem unless an answer has begun, and close the connection."""
         if self._refused or self.transport.is_closing():
             return
         self._refused = True
@@ -311,7 +314,7 @@ class _BoundedHttp(HttpToolsProtocol):
         if self._under_way:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        # Closed at once, unread bytes would take the answer with them.
+        # If closed at once, unread bytes would make the client lose the answer.
         self._timer = self.loop.call_later(_LINGER_S, self.transport.close)
 
 

@@ -1,4 +1,4 @@
-"""What handlers need, and how they get it."""
+"""The dependencies of handlers, and how they get them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def _page_tokens(services: ServicesDep, principal: PrincipalDep) -> PageTo
     return services.tokens.of(principal.name)
 
 
-# Page tokens that are good for the caller alone.
+# Page tokens that are valid only for the caller.
 PageTokensDep = Annotated[PageTokens, Depends(_page_tokens)]
 TableNamePath = Annotated[
     str,
@@ -90,16 +90,16 @@ TableNamePath = Annotated[
 ]
 PlanIdPath = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 PageTokenQuery = Annotated[
-    str | None, Query(max_length=4096, description="`next_page_token` of the page before.")
+    str | None, Query(max_length=4096, description="`next_page_token` of the previous page.")
 ]
-PageSizeQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Most entries wanted.")]
+PageSizeQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Most entries to return.")]
 IfMatchHeader = Annotated[
-    str | None, Header(description="Do it only if the table's ETag still is this.", max_length=256)
+    str | None, Header(description="Only if the table's ETag is still this.", max_length=256)
 ]
 PreferHeader = Annotated[
     str | None,
     Header(
-        description="`respond-async` answers 202 at once; with `, wait=10`, after 10 seconds.",
+        description="`respond-async` answers 202 at once; with `, wait=10`, within 10 seconds.",
         max_length=256,
     ),
 ]
@@ -107,16 +107,16 @@ _MAX_WAIT_S = 60
 
 
 def version_of(if_match: str | None) -> str | None:
-    """Return the version in an If-Match header: `*` for any; None for no condition."""
+    """Return the version in an If-Match header: `*` for any; None if there is no condition."""
     if if_match is None:
         return None
     return if_match.strip().removeprefix("W/").strip('"')
 
 
 def wait_of(prefer: str | None) -> float | None:
-    """Return how many seconds a caller that prefers 202 waits first; None if it does not.
+    """Return how many seconds to wait before answering 202; None if that is not preferred.
 
-    Other preferences are passed over, as RFC 7240 has it.
+    Other preferences are ignored, as RFC 7240 allows.
     """
     preferences = [part.strip().lower() for part in (prefer or "").split(",")]
     if "respond-async" not in preferences:

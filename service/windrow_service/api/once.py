@@ -1,4 +1,4 @@
-"""Changes under an `Idempotency-Key`: made once, and answered alike however often asked for."""
+"""Changes with an `Idempotency-Key`: made once, and answered alike however often requested."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ REPLAYED = "Idempotency-Replayed"
 
 
 class Answer(BaseModel):
-    """An answer that is kept with its key.
+    """An answer that is stored with its key.
 
     Attributes:
         status: HTTP status.
-        headers: Those that belong to it, such as ETag.
-        body: JSON, or nothing.
+        headers: Headers that belong to the answer, such as ETag.
+        body: JSON, or None.
     """
 
     status: int
@@ -33,21 +33,21 @@ class Answer(BaseModel):
     body: str = ""
 
     def response(self) -> Response:
-        """Return it as it is sent."""
+        """Return the answer as an HTTP response."""
         media_type = "application/json" if self.body else None
         return Response(self.body, self.status, self.headers, media_type)
 
 
-# Given how to answer what a change returns, a handler gets what the stores need to know.
+# Given a function that turns the result of a change into an answer, makes a `Once` for the stores.
 MakeOnce = Callable[[Callable[[Any], Answer]], Once | None]
 
 KeyHeader = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="Name of this one change, such as a UUID. Asked for again under it, within a "
-        "day, the change is not made again: the answer is the first one, with "
-        "`Idempotency-Replayed: true`. A change that was refused may be tried again under it.",
+        description="Names this one change, for example a UUID. If repeated within a day, the "
+        "change is not made again: the answer is the first one, with `Idempotency-Replayed: true`. "
+        "A change that was refused may be tried again with the same key.",
         pattern="^[!-~]+$",
         max_length=128,
     ),
@@ -61,7 +61,7 @@ async def _once(
         yield lambda _: None
         return
     body = await request.body()
-    # In a thread, since a large body would hold up other requests.
+    # In a thread, because hashing a large body would delay other requests.
     fingerprint = await asyncio.to_thread(_fingerprint, request, body)
 
     def made(answer: Callable[[Any], Answer]) -> Once:
@@ -73,12 +73,12 @@ async def _once(
         )
 
     asked = made(lambda _: Answer(status=0))
-    # Before the work, of which there may be much.
+    # Before the work, which may be expensive.
     await services.once.refuse_repeated(asked)
     try:
         yield made
     except (TableChangedError, NotFoundError):
-        # Perhaps it is this very change that has been made meanwhile.
+        # This very change may have been made in the meantime.
         await services.once.refuse_repeated(asked)
         raise
 
@@ -87,7 +87,7 @@ OnceDep = Annotated[MakeOnce, Depends(_once)]
 
 
 def install(app: FastAPI) -> None:
-    """Make an application answer repeated requests as it did the first time."""
+    """Make an application repeat its first answer to repeated requests."""
     app.add_exception_handler(RepeatedRequestError, _repeat)
 
 

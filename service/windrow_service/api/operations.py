@@ -11,22 +11,22 @@ from windrow_service.api.problems import problem_responses
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 
 router = APIRouter(tags=["operations"])
-# For probes, which have no token.
+# For health probes, which have no token.
 health = APIRouter(tags=["operations"])
 
 
 @health.get("/health/live", operation_id="live", responses=problem_responses())
 async def live() -> Health:
-    """Answer while the process can answer at all; asks nothing else."""
+    """Answer as long as the process can answer at all; this checks nothing else."""
     return Health(status="ok")
 
 
 @health.get("/health/ready", operation_id="ready", responses=problem_responses(503))
 async def ready(services: ServicesDep) -> Health:
-    """Answer when the coordinator can do its work: the database answers.
+    """Answer if the coordinator can do its work, which requires that the database answers.
 
-    `degraded` is that too. Without the cache map plans are still correct, only less local. Where the
-    disk of the embedded database is full, what is there can be read, and nothing changed.
+    `degraded` counts as ready. Without the cache map plans are still correct, only less local. If
+    the disk of the embedded database is full, data can be read but not changed.
     """
     await services.ping()
     has_room = await services.has_room()
@@ -46,5 +46,5 @@ async def ready(services: ServicesDep) -> Health:
 
 @router.get("/config", operation_id="config", dependencies=[READ], responses=problem_responses())
 async def config(services: ServicesDep) -> ServiceConfig:
-    """Return the defaults and limits that this coordinator works under."""
+    """Return the defaults and limits of this coordinator."""
     return services.config

@@ -1,4 +1,4 @@
-"""`/docs`: the contract for people, from this origin alone, and in nobody's frame."""
+"""`/docs`: the API documentation, served only from this origin and never framed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def add_pages(app: FastAPI) -> None:
-    """Serve the documentation, and lead to it from the front page."""
+    """Serve the documentation, and redirect the front page to it."""
     page = get_swagger_ui_html(
-        # Relative to the page: a proxy may serve the coordinator below a path.
+        # Relative to the page, because a proxy may serve the coordinator under a path.
         openapi_url="openapi.json",
         title=f"{app.title}: every call",
         swagger_js_url=f"{_STATIC}/swagger-ui-bundle.js",
@@ -28,7 +28,7 @@ def add_pages(app: FastAPI) -> None:
     content = bytes(page.body)
     headers = {
         "Content-Security-Policy": _policy(content),
-        # For browsers that do not know `frame-ancestors`.
+        # For browsers that do not support `frame-ancestors`.
         "X-Frame-Options": "DENY",
         "Referrer-Policy": "no-referrer",
     }
@@ -43,7 +43,7 @@ def add_pages(app: FastAPI) -> None:
 
 
 def _policy(page: bytes) -> str:
-    """Return what the page may do: run its own scripts, and ask this coordinator."""
+    """Return the policy of the page: only its own scripts, and requests to this coordinator."""
     digests = [hashlib.sha256(script).digest() for script in _INLINE_SCRIPT.findall(page)]
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return "; ".join(

@@ -1,4 +1,4 @@
-"""Calls about plans: make one, look at it, page through its groups, delete it."""
+"""Calls about plans: make one, read it, page through its groups, delete it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _ASK_AGAIN_S = "1"
 
 
 class _Replaying(APIRoute):
-    """Answers a repeated request with the plan that was made, whose groups are stored once."""
+    """Answers a repeated request with the plan made first, whose groups are stored only once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what serves one request."""
+        """Return the handler of one request."""
         first_time = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
@@ -74,11 +74,11 @@ async def make_plan(
     once: OnceDep,
     prefer: PreferHeader = None,
 ) -> Response:
-    """Plan how to read a table: its surviving files in split groups, one group per task.
+    """Plan how to read a table: group its surviving files into split groups, one group per task.
 
-    With `Prefer: respond-async` the plan is made in the background: the answer is 202 at once,
-    or, with `wait=<seconds>` beside it, if it takes longer than that. `GET` on the plan then
-    tells when it is completed, also if the coordinator that took the request has died.
+    With `Prefer: respond-async` the plan is made in the background, and the answer is 202: at
+    once or, with `wait=<seconds>` added, if the plan takes longer than that. `GET` on the plan
+    then tells when it is completed, even if the coordinator that took the request has died.
     """
     wait_s = wait_of(prefer)
     if wait_s is None:
@@ -102,10 +102,10 @@ router.include_router(made_once)
     responses=problem_responses(404, 422, 503),
 )
 async def get_plan(plan_id: PlanIdPath, services: ServicesDep, tokens: PageTokensDep) -> Response:
-    """Return a plan again, with its first page of groups; or how far it is.
+    """Return a plan with its first page of groups, or its progress.
 
     A plan that is still being made has the status `submitted`, and `Retry-After` says when to
-    ask again. One that could not be made has the status `failed`, and says why.
+    ask again. A plan that could not be made has the status `failed`, with the reason.
     """
     plan = await services.make_plan.get(plan_id)
     if plan.state == "completed":
@@ -132,14 +132,15 @@ async def get_groups(
 ) -> Response:
     """Return a page of groups as JSON, or all of them as an Arrow stream.
 
-    A page may hold fewer groups than asked for; the last one is that without `next_page_token`.
-    `Accept: application/vnd.apache.arrow.stream` streams every group, one row each; a last
-    batch of no rows carries `windrow:end` in its metadata, and without it the stream was cut.
+    A page may hold fewer groups than requested; the last page is the one without
+    `next_page_token`. `Accept: application/vnd.apache.arrow.stream` streams every group as one
+    row. The stream ends with an empty batch that carries `windrow:end` in its metadata; without
+    that batch the stream was cut short.
     """
     plan = await services.make_plan.completed(plan_id)
     if ARROW_STREAM in accept:
         stream = services.plans.stream(plan)
-        # What is wrong at the start can still be said by a problem.
+        # An error at the start can still be answered with a problem.
         return StreamingResponse(_begun(await anext(stream), stream), media_type=ARROW_STREAM)
     begin = tokens.read_number(_listing(plan_id), page_token, 0)
     page = await services.make_plan.page(plan, begin, page_size)
@@ -154,8 +155,8 @@ async def get_groups(
 async def explain_plan(plan_id: PlanIdPath, services: ServicesDep) -> PlanExplanation:
     """Say why a plan is as it is, and what the other strategies would make of its files.
 
-    It is worked out anew from the plan's snapshot, filter, limit and options, which takes as
-    long as planning under every strategy. Nothing is stored.
+    The explanation is computed from the plan's snapshot, filter, limit and options, which takes as
+    long as planning with every strategy. Nothing is stored.
     """
     return await services.explain_plan(plan_id)
 
@@ -167,7 +168,7 @@ async def explain_plan(plan_id: PlanIdPath, services: ServicesDep) -> PlanExplan
     responses=problem_responses(404, 422, 503, 504),
 )
 async def delete_plan(plan_id: PlanIdPath, services: ServicesDep, once: OnceDep) -> None:
-    """Forget a plan before it expires; one that is still being made is stopped."""
+    """Delete a plan before it expires; if it is still being made, the work stops."""
     await services.plans.delete(plan_id, services.clock(), once(_deleted))
     services.plan_runs.cancel(plan_id)
 

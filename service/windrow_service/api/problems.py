@@ -43,7 +43,7 @@ class Kind:
 class BodyTooLargeError(HTTPException):
     """The request's body is larger than the coordinator accepts.
 
-    It is an HTTPException because FastAPI hides any other error met while reading a body.
+    This is an HTTPException because FastAPI hides any other error raised while it reads a body.
     """
 
     def __init__(self, max_bytes: int, setting: str) -> None:
@@ -62,7 +62,7 @@ NOT_FOUND, CONFLICT = HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT
 INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 
 KINDS: Mapping[type[Exception], Kind] = {
-    access.UnauthenticatedError: Kind(UNAUTHORIZED, "unauthenticated", "Token is needed"),
+    access.UnauthenticatedError: Kind(UNAUTHORIZED, "unauthenticated", "Token required"),
     access.ScopeMissingError: Kind(FORBIDDEN, "scope-missing", "Token lacks a scope"),
     tables.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
     snapshots.SnapshotNotFoundError: Kind(NOT_FOUND, "snapshot-not-found", "Snapshot not found"),
@@ -72,7 +72,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
     plans.PlanNotCompletedError: Kind(CONFLICT, "plan-not-completed", "Plan has no groups yet"),
     plans.PlanCancelledError: Kind(CONFLICT, "plan-cancelled", "Plan was deleted"),
-    plans.PlansFullError: Kind(UNAVAILABLE, "plans-full", "Plans take too much room"),
+    plans.PlansFullError: Kind(UNAVAILABLE, "plans-full", "Stored plans take too much space"),
     snapshots.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
     snapshots.RefreshNotRunningError: Kind(
         NOT_FOUND, "refresh-not-running", "No refresh is running"
@@ -86,10 +86,10 @@ KINDS: Mapping[type[Exception], Kind] = {
         CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
     ),
     snapshots.TableContendedError: Kind(
-        UNAVAILABLE, "table-contended", "Others publish the table all the time"
+        UNAVAILABLE, "table-contended", "Table is published by others too often"
     ),
     snapshots.BloomColumnsChangedError: Kind(
-        CONFLICT, "bloom-columns-changed", "Table asks for other Bloom filters"
+        CONFLICT, "bloom-columns-changed", "Table now has other Bloom filter columns"
     ),
     snapshots.FormatNotRefreshableError: Kind(
         CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
@@ -114,7 +114,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     ),
     inventory.InvalidLocationError: Kind(INVALID, "invalid-location", "Location is not valid"),
     caches.WorkerNotFoundError: Kind(NOT_FOUND, "worker-not-found", "Worker not found"),
-    caches.TooManyWorkersError: Kind(CONFLICT, "too-many-workers", "Too many workers live"),
+    caches.TooManyWorkersError: Kind(CONFLICT, "too-many-workers", "Too many live workers"),
     caches.CacheFullError: Kind(CONFLICT, "cache-full", "Worker holds too many files"),
     caches.CacheUnavailableError: Kind(
         UNAVAILABLE, "cache-unavailable", "Cache map cannot be used"
@@ -137,10 +137,10 @@ KINDS: Mapping[type[Exception], Kind] = {
         CONFLICT, "inventory-outdated", "Inventory is older than a write"
     ),
     upkeep.InvalidCompactionError: Kind(
-        INVALID, "invalid-compaction", "Partitions to compact are not chosen well"
+        INVALID, "invalid-compaction", "Selection of partitions is not valid"
     ),
     upkeep.FormatNotCompactableError: Kind(
-        CONFLICT, "format-not-compactable", "Files of this format are not compacted"
+        CONFLICT, "format-not-compactable", "Files of this format cannot be compacted"
     ),
     inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
     inventory.PartitionLayoutError: Kind(
@@ -152,7 +152,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     inventory.BucketNumberError: Kind(
         CONFLICT, "bucket-number", "File does not fit the bucket spec"
     ),
-    inventory.UnknownTypeError: Kind(INVALID, "unknown-type", "Type is not one of Spark SQL"),
+    inventory.UnknownTypeError: Kind(INVALID, "unknown-type", "Not a Spark SQL type"),
     inventory.UnsupportedTypeError: Kind(
         CONFLICT, "unsupported-type", "Type of a column cannot be read"
     ),
@@ -185,7 +185,7 @@ KINDS: Mapping[type[Exception], Kind] = {
         INVALID, "invalid-keys", "Keys of the write are not valid"
     ),
     write_planning.NoEstimateError: Kind(
-        INVALID, "no-estimate", "Too little is known of the write"
+        INVALID, "no-estimate", "Too little is known about the write"
     ),
     write_planning.TooManyFilesError: Kind(
         INVALID, "too-many-files", "Write would make too many files"
@@ -214,14 +214,14 @@ _UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A problem as it is sent."""
+    """A problem as it is sent to the caller."""
 
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
 
 
 def describe(error: Exception, instance: str | None = None) -> Answer:
-    """Return the problem that an error is; nothing leaks of an error that is not listed."""
+    """Return the problem for an error; an unlisted error reveals nothing about itself."""
     if isinstance(error, snapshots.RefreshFailedError):
         return _told_again(error.problem, instance)
     kind = KINDS.get(type(error), _UNKNOWN)
@@ -231,7 +231,7 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
         "status": int(kind.status),
         "detail": _encodable(_detail(error))
         if kind is not _UNKNOWN
-        else "something went wrong here; the coordinator's log says what",
+        else "something went wrong in the coordinator; its log has the details",
     }
     if instance is not None:
         body["instance"] = instance
@@ -254,14 +254,14 @@ def _told_again(problem: Mapping[str, Any], instance: str | None) -> Answer:
 
 
 def install(app: FastAPI) -> None:
-    """Make every answer of an application that is not a success a problem."""
+    """Make an application answer every failure with a problem."""
     for error_type in (*KINDS, snapshots.RefreshFailedError):
         app.add_exception_handler(error_type, _answer)
     app.add_exception_handler(HTTPException, _answer_http)
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI entries for problems of these statuses, and of 500.
+    """Return the OpenAPI entries for problems with these statuses, and for 500.
 
     They refer to a schema that `add_problem_schema` adds to the document.
     """
@@ -275,7 +275,7 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def add_problem_schema(document: dict[str, Any]) -> None:
-    """Add what `problem_responses` refers to."""
+    """Add the schema that `problem_responses` refers to."""
     document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
 
 
@@ -284,7 +284,7 @@ async def _answer(request: Request, error: Exception) -> JSONResponse:
 
 
 def problem_answer(request: Request, error: Exception) -> JSONResponse:
-    """Return the answer to a request that failed."""
+    """Return the answer to a failed request."""
     answer = describe(error, request.url.path)
     return _answer_with(request, answer.body, answer.headers)
 
@@ -295,8 +295,8 @@ def _answer_with(
     request_id = request.state.request_id
     body = {**body, "request_id": request_id}
     if body["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
-        # By its id, operators find in the log what the answer does not say.
-        body["detail"] += f", of request {request_id}"
+        # With the id, operators find in the log what the answer leaves out.
+        body["detail"] += f" (request {request_id})"
     return JSONResponse(body, body["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
@@ -317,7 +317,7 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods_at(request: Request) -> set[str]:
-    """Return the methods of all calls on a path; the router names those of the first alone."""
+    """Return the methods of all calls on a path; the router only names those of the first one."""
     return {
         method
         for method in _METHODS

@@ -15,8 +15,8 @@ from windrow_service.api.problems import problem_responses
 FullQuery = Annotated[
     bool,
     Query(
-        description="List every folder, not only those that changed. A file that was written in "
-        "place does not change its folder, and is found so alone."
+        description="List every folder, not only those that changed. Rewriting a file in "
+        "place does not change its folder, so only a full listing notices it.",
     ),
 ]
 
@@ -39,14 +39,16 @@ async def refresh_table(
     prefer: PreferHeader = None,
     full: FullQuery = False,
 ) -> RefreshStatus:
-    """List the table's location again and publish a snapshot if anything is new.
+    """List the table's location again, and publish a snapshot if anything has changed.
 
-    Where the file system keeps folders' times, only folders that changed are listed. A write that
-    moves files in is waited for while its driver lives, up to a minute.
+    Where the file system keeps modification times of folders, only folders that changed are listed.
+    If a write is moving files in, the refresh waits for it while its driver is alive, for up to a
+    minute.
 
-    One refresh runs per table, over all replicas: a second call joins it. With
-    `Prefer: respond-async` the answer comes at once, or, with `wait=<seconds>` beside it, if it
-    takes longer than that; `GET` on the same path tells how far it is. It needs no key to be
+    Only one refresh runs per table, over all replicas: a second call joins it. With
+    `Prefer: respond-async` the answer comes at once or, with `wait=<seconds>` added, if the refresh
+    takes longer than that; `GET` on the same path then tells its progress. Repeating the call needs
+    no idempotency key: the files decide what is published.
     asked for again: the files decide what is published.
     """
     started = await services.refreshes.start(name, full=full)
@@ -63,10 +65,10 @@ async def refresh_table(
     responses=problem_responses(404, 422, 503),
 )
 async def get_refresh(name: TableNamePath, services: ServicesDep) -> RefreshStatus:
-    """Tell how far the running refresh is, or how the last one ended, whichever replica ran it.
+    """Tell the progress of the running refresh, or how the last one ended, on any replica.
 
-    One whose coordinator has died is `failed` a few seconds later, with the problem
-    `refresh-abandoned`: the next `POST` starts another.
+    If the coordinator that ran it has died, the refresh becomes `failed` a few seconds later, with
+    the problem `refresh-abandoned`: the next `POST` starts another.
     """
     return await services.refreshes.latest(name)
 
@@ -81,7 +83,7 @@ async def get_refresh(name: TableNamePath, services: ServicesDep) -> RefreshStat
 async def cancel_refresh(
     name: TableNamePath, services: ServicesDep, response: Response
 ) -> RefreshStatus:
-    """Stop the refresh that runs, for all who wait for it; nothing of it is published.
+    """Cancel the running refresh for all callers who wait for it; nothing of it is published.
 
     `GET` on the same path tells when it has ended: `cancelled`, or `done` if this came too late.
     """

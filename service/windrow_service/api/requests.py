@@ -1,4 +1,4 @@
-"""Each request has an id and a line in the log, and its failure an answer."""
+"""Gives each request an id, a line in the log and, if it fails, an answer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from windrow_service.api.problems import problem_answer
 from windrow_service.logs import get_logger
 
 _REQUEST_ID_HEADER = b"x-request-id"
-# No browser is to guess that an answer is something else than it says.
+# Browsers must not guess a content type other than the declared one.
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
-# What a caller may name a request; anything else is replaced.
+# Request ids that callers may choose; any other is replaced.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:=+/@-]{1,128}")
-# As nginx says it: the client has gone before there was an answer.
+# nginx's status for a client that disconnected before there was an answer.
 _CLIENT_CLOSED = 499
 _log = get_logger(__name__)
 
 
 class RequestLog:
-    """Middleware around all others: it gives requests their ids, and logs one line of each.
+    """The outermost middleware: it gives requests their ids, and logs one line for each.
 
-    An error that nothing has handled ends here, so that the server does not log it again.
+    Unhandled errors end here, so that the server does not log them again.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -60,7 +60,7 @@ class RequestLog:
                 status = _CLIENT_CLOSED
             except Exception as error:
                 if status:
-                    # Half of an answer is sent: the server logs the error, and hangs up.
+                    # Part of an answer is sent: the server logs the error and hangs up.
                     raise
                 _log.error("request failed", exc_info=error)
                 await problem_answer(Request(scope), error)(scope, receive, noting)
@@ -78,7 +78,7 @@ def _log_line(scope: Scope, status: int, ms: float) -> None:
     principal = scope["state"].get("principal")
     said: dict[str, Any] = {
         "method": scope["method"],
-        # Of what no route is for, there is the path alone.
+        # A request without a route has only its path.
         **({"path": scope["path"]} if route is None else {"route": route}),
         "status": status,
         "principal": None if principal is None else principal.name,

@@ -40,14 +40,14 @@ _NO_SNAPSHOT_YET = 2**31 - 1
 ModeQuery = Annotated[
     PublishMode | None,
     Query(
-        description="`full`, the default: what is sent is all files there are. `delta`: it is "
+        description="`full`, the default: the body lists all files of the table. `delta`: it "
         "what changed."
     ),
 ]
 ListedAtQuery = Annotated[
     AwareDatetime | None,
     Query(
-        description="When the look at the files began; `max_staleness` of plans goes by it.",
+        description="When the listing of the files began; `max_staleness` of plans refers to it.",
         examples=["2026-11-21T08:00:00Z"],
     ),
 ]
@@ -55,7 +55,7 @@ IfSnapshotHeader = Annotated[
     str | None,
     Header(
         alias="If-Match",
-        description="Do it only if the table's ETag still is this, or its current snapshot, as "
+        description="Only if this is still the table's ETag, or its current snapshot in the form "
         '`"snapshot-7"`.',
         max_length=256,
     ),
@@ -65,14 +65,14 @@ WriteIdQuery = Annotated[
     str | None,
     Query(
         pattern=WRITE_ID_PATTERN,
-        description="The write that has moved the files in, and is in state `committing`. Files "
-        "that it removed need not be known.",
+        description="The write that has moved the files in and is in state `committing`. Files "
+        "that it removed need not be in the table.",
     ),
 ]
 
 SinceQuery = Annotated[
     int,
-    Query(ge=0, le=_NO_SNAPSHOT_YET, description="The older snapshot; 0 is before the first."),
+    Query(ge=0, le=_NO_SNAPSHOT_YET, description="The older snapshot; 0 means before the first."),
 ]
 
 router = APIRouter(tags=["snapshots"])
@@ -105,31 +105,31 @@ async def publish_inventory(
     write_id: WriteIdQuery = None,
     if_match: IfSnapshotHeader = None,
 ) -> Response:
-    """Make an inventory that was taken elsewhere, or a change, the table's current snapshot.
+    """Make an inventory taken elsewhere, or a change to it, the table's current snapshot.
 
     An Arrow IPC stream has the columns `path` (relative to the location), `size_bytes`,
-    `mtime_ns`, `row_count`, and where known `bucket`, `hosts`, `row_group_offsets`,
-    `delete_count`, `delete_bytes`, `stats_see_nan`, `stats` (a struct of a struct of `min`,
-    `max` and `null_count` for each column) and `bloom`. A delta has `change` as well: `added`,
-    or `removed`, of which only the path is looked at. Up to 10,000 files go as JSON, too.
+    `mtime_ns` and `row_count`. Optional columns are `bucket`, `hosts`, `row_group_offsets`,
+    `delete_count`, `delete_bytes`, `stats_see_nan`, `stats` (a struct with a struct of `min`,
+    `max` and `null_count` for each column) and `bloom`. A delta also has `change`: `added`, or
+    `removed`, for which only the path is used. Up to 10,000 files can also be sent as JSON.
 
-    Columns are plain: neither dictionaries, runs and views nor extension types. Decoded, they
-    take at most `max_publish_decoded_bytes`.
+    Columns must be plain: dictionaries, run-end encoding, views and extension types are refused.
+    Decoded, the columns may take at most `max_publish_decoded_bytes`.
 
-    What is not sent of a file that is there unchanged stays as it was. The columns of the files
-    are those declared; else those in the stream's metadata `windrow:columns`, a JSON list of
-    `{"name": …, "type": …}` with types of Spark SQL; else those of the current snapshot, or of
-    `stats` where there is none.
+    For a file that is unchanged, columns that are not sent keep their values. The columns of the
+    files are the declared ones; else those in the stream's metadata `windrow:columns`, a JSON list
+    of `{"name": …, "type": …}` with Spark SQL types; else those of the current snapshot or, if
+    there is none, of `stats`.
 
-    Without `If-Match`, a delta goes on top of whatever is current when it gets there. While a
-    write moves files in, only that write may publish.
+    Without `If-Match`, a delta is applied to whatever snapshot is current when it arrives. While a
+    write is moving files in, only that write may publish.
     """
     body = await request.body()
     content: bytes | InventoryChange = body
     if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
         content = await services.runner.run(lambda: read_json(InventoryChange, body))
         if mode is not None and content.mode not in (None, mode):
-            raise InvalidInventoryError(f"the body says {content.mode}, and mode={mode}")
+            raise InvalidInventoryError(f"the body says {content.mode}, but mode={mode}")
         mode = content.mode or mode
     sent = SentInventory(
         content=content, mode=mode or "full", listed_at=listed_at, write_id=write_id
@@ -181,10 +181,10 @@ async def list_snapshots(
 async def find_gained_files(
     name: TableNamePath, services: ServicesDep, since: SinceQuery
 ) -> GainedFiles:
-    """Tell in which folders the current snapshot has files that an older one has not.
+    """Tell which folders have files in the current snapshot that an older snapshot does not have.
 
-    A write that replaces files asks once it is `committing`, and nobody else may publish: what
-    came after it began is not for it to remove. A file that was written anew counts as gained.
+    A write that replaces files asks this once it is `committing`, when nobody else may publish: it
+    must not remove files that came after it began. A file that was rewritten counts as gained.
     """
     return await services.find_gained_files(name, since)
 
@@ -199,9 +199,9 @@ async def find_gained_files(
 async def expire_snapshots(
     name: TableNamePath, expiry: SnapshotExpiry, services: ServicesDep, once: OnceDep
 ) -> Response:
-    """Drop snapshots that are neither among the last ones nor young.
+    """Drop snapshots that are neither among the newest ones nor young.
 
-    The current one stays, and those that a plan is pinned to which has not expired.
+    The current snapshot stays, as does any that an unexpired plan is pinned to.
     """
     max_age = None if expiry.max_age_seconds is None else timedelta(seconds=expiry.max_age_seconds)
     gone = await services.expire_snapshots(name, expiry.keep_last, max_age, once(_expired))

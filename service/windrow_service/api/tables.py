@@ -44,7 +44,7 @@ async def register_table(
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
-    """Register a table, or change its definition. The same again changes nothing."""
+    """Register a table, or change its definition. Repeating it changes nothing."""
     change = once(_registered)
     made = await services.register_table(name, definition, version_of(if_match), change)
     return _registered(made).response()
@@ -106,7 +106,7 @@ async def get_table(name: TableNamePath, services: ServicesDep, response: Respon
 async def delete_table(
     name: TableNamePath, services: ServicesDep, once: OnceDep, if_match: IfMatchHeader = None
 ) -> Response:
-    """Forget a table and its snapshots. Its files stay where they are."""
+    """Delete a table and its snapshots. Its files are not touched."""
     await services.tables.delete(name, version_of(if_match), once(_deleted))
     return _deleted(None).response()
 

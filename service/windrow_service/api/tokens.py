@@ -1,4 +1,4 @@
-"""Page tokens: opaque, signed, and good for one list and one caller only."""
+"""Page tokens: opaque, signed, and valid for one list and one caller only."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class PageTokens:
     """Make and read page tokens.
 
     Args:
-        key: Signs the tokens; the same for all replicas.
-        principal: Name of the one caller that they are for.
+        key: Signs the tokens; all replicas have the same key.
+        principal: Name of the only caller for whom the tokens are valid.
     """
 
     def __init__(self, key: str, principal: str = "") -> None:
@@ -20,15 +20,15 @@ class PageTokens:
         self._principal = principal
 
     def of(self, principal: str) -> PageTokens:
-        """Return what makes and reads the tokens of one caller."""
+        """Return the page tokens of one caller."""
         return PageTokens(self._key, principal)
 
     def make(self, listing: str, position: str | int) -> str:
-        """Return a token that leads on from `position` of a listing."""
+        """Return a token that continues a listing at `position`."""
         return str(self._serializer(listing).dumps(position))
 
     def read_text(self, listing: str, token: str | None) -> str:
-        """Return the position in a token of a listing by name; empty at its start.
+        """Return the position in a token of a listing ordered by name; empty for the start.
 
         Raises:
             PageTokenError: The token was not made for this listing.
@@ -39,7 +39,7 @@ class PageTokens:
         return position
 
     def read_number(self, listing: str, token: str | None, start: int) -> int:
-        """Return the position in a token of a listing by number; `start` at its start.
+        """Return the position in a token of a listing ordered by number; `start` for the start.
 
         Raises:
             PageTokenError: The token was not made for this listing.
@@ -57,5 +57,5 @@ class PageTokens:
         return position
 
     def _serializer(self, listing: str) -> URLSafeSerializer:
-        # A name holds no colon, so that no two pairs give the same salt.
+        # A principal's name has no colon, so different pairs cannot give the same salt.
         return URLSafeSerializer(self._key, salt=f"windrow-page:{self._principal}:{listing}")

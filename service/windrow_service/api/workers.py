@@ -1,4 +1,4 @@
-"""Calls of workers: heartbeats, and reports of what they hold."""
+"""Calls by workers: heartbeats, and reports of the files they hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ router = APIRouter(tags=["workers"])
 _DEFAULT_PAGE = 100
 
 WorkerIdPath = Annotated[
-    str, Path(pattern=WORKER_ID_PATTERN, description="Lasting name, for example `worker-7`.")
+    str, Path(pattern=WORKER_ID_PATTERN, description="A permanent name, for example `worker-7`.")
 ]
 
 
@@ -33,10 +33,10 @@ WorkerIdPath = Annotated[
     responses=problem_responses(400, 409, 413, 422, 503),
 )
 async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: ServicesDep) -> WorkerInfo:
-    """Say that a worker lives; repeat it well within `ttl_seconds`.
+    """Report that a worker is alive; repeat this well within `ttl_seconds`.
 
-    When `session` is not that of the answer before, the worker had been forgotten: it should
-    report again, with `replace`, all the files that it holds.
+    If `session` differs from the previous answer, the worker had been forgotten: it should report
+    all its files again, with `replace`.
     """
     return await services.heartbeats.beat(worker_id, heartbeat, services.clock())
 
@@ -53,7 +53,7 @@ async def list_workers(
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
 ) -> WorkerPage:
-    """List the workers that live by id, a page at a time."""
+    """List the live workers by id, a page at a time."""
     limit = page_size or _DEFAULT_PAGE
     after = page_tokens.read_text("workers", page_token)
     live = await services.heartbeats.live(services.clock())
@@ -73,7 +73,7 @@ async def list_workers(
     responses=problem_responses(404, 422, 503),
 )
 async def forget_worker(worker_id: WorkerIdPath, services: ServicesDep) -> None:
-    """Forget a worker and what it holds at once, as when it is shut down."""
+    """Forget a worker and its files at once, for example when it shuts down."""
     await services.heartbeats.forget(worker_id, services.clock())
 
 
@@ -86,9 +86,9 @@ async def forget_worker(worker_id: WorkerIdPath, services: ServicesDep) -> None:
 async def report_cached_files(
     worker_id: WorkerIdPath, report: CachedFilesReport, services: ServicesDep
 ) -> CachedFilesCount:
-    """Say which files of a table a worker holds, or no longer holds.
+    """Report which files of a table a worker holds, or no longer holds.
 
-    Plans read a file where a worker that lives holds it, if path, size and time of change are
-    those of the table's snapshot.
+    Plans read a file at a live worker that holds it, if its path, size and time of change match
+    the table's snapshot.
     """
     return await services.report_cached_files(worker_id, report)

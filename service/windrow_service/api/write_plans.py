@@ -26,13 +26,13 @@ _BODY = {
     responses=problem_responses(404, 409, 413, 422, 503),
 )
 async def plan_write(request: Request, services: ServicesDep) -> Response:
-    """Say how many files a write should make, and how Spark is to make just those.
+    """Say how many files a write should make, and how Spark can make exactly these.
 
-    How many bytes a row takes is learnt from the table's earlier writes or its files, unless it
-    is told. Nothing is written, and nothing is kept of the plan.
+    Unless the request gives the bytes per row, they are estimated from the table's earlier
+    writes or its files. Nothing is written, and the plan is not stored.
     """
     body = await request.body()
-    # Of 100,000 keys, to read the request and to write the answer take a second.
+    # With 100,000 keys, parsing the request and encoding the answer take a second.
     wanted = await services.runner.run(lambda: read_json(WritePlanRequest, body))
     plan = await services.plan_write(wanted)
     answer = await services.runner.run(plan.model_dump_json)

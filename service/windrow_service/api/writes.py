@@ -1,4 +1,4 @@
-"""Calls about writes: begin one, say how far it is, look back."""
+"""Calls about writes: begin one, report its state, list past ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from windrow_service.api.deps import (
 from windrow_service.api.problems import problem_responses
 
 WriteIdPath = Annotated[
-    str, Path(pattern=WRITE_ID_PATTERN, description="32 hexadecimal digits that its writer draws.")
+    str, Path(pattern=WRITE_ID_PATTERN, description="32 hexadecimal digits chosen by the writer.")
 ]
-OpenQuery = Annotated[bool, Query(alias="open", description="Leave out those that are over.")]
+OpenQuery = Annotated[bool, Query(alias="open", description="Leave out writes that have ended.")]
 
 router = APIRouter(tags=["writes"])
 _DEFAULT_PAGE = 100
@@ -40,12 +40,12 @@ async def put_write(
     services: ServicesDep,
     response: Response,
 ) -> WriteRecord:
-    """Begin a write to a table (`staging`), keep its lease, or note its next state.
+    """Begin a write to a table (`staging`), renew its lease, or record its next state.
 
-    It goes from `staging` to `committing` to `published`, or is `undone`; the same again is fine.
-    One write per table is `committing` at a time, and meanwhile nobody else may publish, refresh,
-    change or delete the table. A driver whose lease has run out still owns its write, until
-    another `takes_over`.
+    The state goes from `staging` to `committing` to `published`, or to `undone`; repeating a call
+    is allowed. One write per table may be `committing` at a time, and meanwhile nobody else may
+    publish, refresh, change or delete the table. A driver whose lease has run out still owns its
+    write, until another `takes_over`.
     """
     record, is_new = await services.writes.put(name, write_id, update)
     response.status_code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
@@ -66,7 +66,7 @@ async def list_writes(
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
 ) -> WritePage:
-    """List a table's writes, newest first, a page at a time; the newest 1,000 are remembered."""
+    """List a table's writes, newest first, a page at a time; the newest 1,000 are kept."""
     limit = page_size or _DEFAULT_PAGE
     listing = f"writes:{name}"
     before = page_tokens.read_number(listing, page_token, _NEWEST)
@@ -87,5 +87,5 @@ async def list_writes(
 async def get_write(
     name: TableNamePath, write_id: WriteIdPath, services: ServicesDep
 ) -> WriteRecord:
-    """Return one write with its report, and what became of each key where that is kept."""
+    """Return one write with its report and, if still kept, the outcome of each key."""
     return await services.writes.get(name, write_id)

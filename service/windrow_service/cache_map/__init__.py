@@ -1,1 +1,1 @@
-"""The cache map: which worker lives, and which files it holds; in this process, or in Redis."""
+"""The cache map: which workers are alive and which files they hold; in this process or in Redis."""

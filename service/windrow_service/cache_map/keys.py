@@ -1,4 +1,4 @@
-"""Sorted arrays of file keys: what a worker holds of one table."""
+"""Sorted arrays of file keys: the files of one table that a worker holds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NO_KEYS: Hashes = np.empty(0, np.uint64)
 
 
 def changed(held: Hashes, added: Hashes, removed: Hashes) -> Hashes:
-    """Return ascending keys without those removed and with those added.
+    """Return keys in ascending order, without the removed ones and with the added ones.
 
     Args:
-        held: Ascending, each once.
+        held: Ascending, without duplicates.
         added: In any order.
-        removed: In any order; what is added too stays.
+        removed: In any order; a key that is also in `added` stays.
     """
     kept = held[~_is_among(held, np.unique(removed))]
     new = np.unique(added)
@@ -26,7 +26,7 @@ def changed(held: Hashes, added: Hashes, removed: Hashes) -> Hashes:
 
 
 def shards_of(keys: Hashes) -> list[int]:
-    """Return the different first bytes of keys, ascending."""
+    """Return the distinct first bytes of keys, ascending."""
     return [int(shard) for shard in np.unique(keys >> np.uint64(56))]
 
 
@@ -43,7 +43,7 @@ def cut_shards(keys: Hashes, shards: Sequence[int]) -> list[Hashes]:
 
 
 def _is_among(keys: Hashes, others: Hashes) -> Bools:
-    """Tell which keys are among others, which ascend."""
+    """Tell which keys are among `others`, which is ascending."""
     if not len(others):
         return np.zeros(len(keys), np.bool_)
     at = np.minimum(np.searchsorted(others, keys), len(others) - 1)

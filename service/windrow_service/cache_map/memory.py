@@ -1,4 +1,4 @@
-"""The cache map in this process: the embedded default, for one replica alone."""
+"""The cache map in this process: the embedded default, for a single replica."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemoryCacheMap:
 
     Args:
         max_files: Most files that one worker may hold.
-        max_workers: Most workers that may live.
+        max_workers: Most live workers.
     """
 
     def __init__(

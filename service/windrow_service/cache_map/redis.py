@@ -2,13 +2,13 @@
 
 | key | type | holds |
 |---|---|---|
-| `workers` | sorted set | ids of workers by when they expire |
+| `workers` | sorted set | ids of workers, by when they expire |
 | `worker:{id}` | string | a worker, as JSON |
-| `tables:{session}` | hash | table id to how many of its files the session's worker holds |
+| `tables:{session}` | hash | table id to the number of its files that the session's worker holds |
 | `cached:{session}:{table id}` | hash | first byte of file keys to all such keys, ascending |
 
-Every key carries a prefix with the version of this layout, and expires with its worker. Changes
-are made by optimistic locking: of two replicas that change one worker at once, one tries again.
+Every key has a prefix with the version of this layout, and expires with its worker. Changes use
+optimistic locking: if two replicas change one worker at the same time, one of them tries again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from windrow_service.usecases.caches.errors import (
 from windrow_service.usecases.caches.ports import MAX_CACHED_FILES, MAX_WORKERS, CacheReport
 
 T = TypeVar("T")
-# Of the answers, redis says that they may be text or bytes; here they are bytes.
+# redis declares answers as text or bytes; here they are always bytes.
 Redis: TypeAlias = Any
 Pipeline: TypeAlias = Any
 
@@ -48,9 +48,9 @@ class RedisCacheMap:
     """`Heartbeats` and `CacheMap` in Redis.
 
     Args:
-        server: Where they are.
+        server: The Redis server.
         max_files: Most files that one worker may hold.
-        max_workers: Most workers that may live; a few more where several come at once.
+        max_workers: Most live workers; slightly more are possible if several join at once.
     """
 
     def __init__(
@@ -121,13 +121,13 @@ class RedisCacheMap:
             worker = await _find(pipe, report.worker_id, now)
             if worker is None or worker.session != report.session:
                 raise WorkerNotFoundError(report.worker_id)
-            # Every report changes the index, so that to watch it is to watch all of them.
+            # Every report changes the index, so watching it detects all other reports.
             await pipe.watch(index)
             counts = {int(k): int(v) for k, v in (await pipe.hgetall(index)).items()}
             reuses = shards and not report.replace
             held = _joined(await pipe.hmget(key, map(_field, shards)) if reuses else ())
             before = len(held) if not report.replace else counts.get(report.table_id, 0)
-            # Off the event loop, as there may be millions.
+            # Off the event loop, because there may be millions of keys.
             after, pieces = await asyncio.to_thread(_change_shards, held, report, shards)
             counts[report.table_id] = counts.get(report.table_id, 0) - before + len(after)
             if sum(counts.values()) > self._max_files:
@@ -173,7 +173,7 @@ class RedisCacheMap:
         await self._server.ask(lambda redis: redis.ping())
 
     async def _change(self, worker_id: str, change: Callable[[Pipeline], Awaitable[T]]) -> T:
-        """Apply a change of one worker, again if another change of it came in between."""
+        """Apply a change to one worker; repeat it if another change came in between."""
 
         async def apply(redis: Redis) -> T:
             answer: T = await redis.transaction(
@@ -200,7 +200,7 @@ async def _live(redis: Redis, now: datetime) -> Sequence[WorkerInfo]:
 def _change_shards(
     held: Hashes, report: CacheReport, shards: Sequence[int]
 ) -> tuple[Hashes, dict[bytes, bytes]]:
-    """Return what a worker holds after a report, as far as the report speaks of it."""
+    """Return what a worker holds after a report, in the shards that the report concerns."""
     after = changed(held, report.added, report.removed)
     pieces = cut_shards(after, shards)
     encoded = (piece.astype(_KEY_TYPE, copy=False).tobytes() for piece in pieces)

@@ -1,4 +1,4 @@
-"""A Redis server that may be gone: asked within a deadline, and left alone while it is down."""
+"""A Redis server that may be down: asked within a deadline, and left alone while it is down."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windrow_service.usecases.caches.errors import CacheUnavailableError
 T = TypeVar("T")
 
 _MAX_CONNECTIONS = 32
-# How long the server is left alone once it has failed: a plan must not wait for it each time.
+# How long the server is left alone after a failure: a plan must not wait for it each time.
 _REST_S = 1.0
 _log = get_logger(__name__)
 
@@ -29,7 +29,7 @@ class RedisServer:
     Args:
         url: `redis://`, `rediss://` or `unix://`, perhaps with a password.
         timeout_s: Longest wait for a connection, and for a single answer.
-        deadline_s: Longest that several requests which belong together may take.
+        deadline_s: Longest time that several requests belonging together may take.
     """
 
     def __init__(self, url: str, *, timeout_s: float = 0.25, deadline_s: float = 2.0) -> None:
@@ -47,10 +47,10 @@ class RedisServer:
         self._is_down = False
 
     async def ask(self, work: Callable[[Redis], Awaitable[T]]) -> T:
-        """Do requests that belong together, and return what they say.
+        """Send requests that belong together, and return their result.
 
         Raises:
-            CacheUnavailableError: The server does not answer, or refuses; or it did so just now.
+            CacheUnavailableError: The server does not answer or refuses, now or a moment ago.
         """
         if time.monotonic() < self._rests_until:
             raise CacheUnavailableError(_retry_after_s())
@@ -59,12 +59,12 @@ class RedisServer:
         except (RedisError, OSError, asyncio.TimeoutError) as error:
             self._rests_until = time.monotonic() + _REST_S
             if not self._is_down:
-                # Not the error's text, in which a server may quote what it was sent.
-                _log.warning("cache map is gone: plans are less local", error=type(error).__name__)
+                # Leave out the error's text: a server may quote in it what it was sent.
+                _log.warning("cache map is down: plans are less local", error=type(error).__name__)
             self._is_down = True
             raise CacheUnavailableError(_retry_after_s()) from error
         if self._is_down:
-            _log.info("cache map is back")
+            _log.info("cache map is up again")
         self._is_down = False
         return answer
 
