@@ -77,7 +77,7 @@ def write_plan(
     efficiency: Annotated[
         float | None,
         typer.Option(
-            help="Minimum ratio of non-empty Spark partitions to files for salted; 0.9 by default."
+            help="Non-empty Spark partitions per file that salted aims for; 0.9 by default."
         ),
     ] = None,
     max_files: Annotated[

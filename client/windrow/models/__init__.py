@@ -1,7 +1,7 @@
-"""The wire models: what travels between client and coordinator, as JSON.
+"""The wire models: the JSON that client and coordinator exchange.
 
-They stand once, here; the service imports this package and nothing else of the client.
-Requests refuse unknown fields. Sizes are bytes unless a name says otherwise.
+They are defined only here; the service imports this package and nothing else of the client.
+Requests with unknown fields are refused. Sizes are in bytes unless a name says otherwise.
 """
 
 from windrow.models.advice import (

@@ -10,9 +10,10 @@ from pydantic import Field
 from windrow.models.base import Answer
 from windrow.models.writes import WriteScheme
 
-# `explosion`: every task wrote into every partition. `many_tasks`: far more tasks than bytes need.
-# `one_file_per_key`: a partition's file is as large as the partition. `large_files`: otherwise too
-# large. `small_appends`: little, again and again. `fine_partitions`: more of them than bytes fill.
+# `explosion`: every task wrote into every partition. `many_tasks`: far more tasks than the data
+# needs. `one_file_per_key`: each partition is one file, however large. `large_files`: files that
+# are too large for other reasons. `small_appends`: many writes of little data. `fine_partitions`:
+# more partitions than there is data for.
 WriteTrouble: TypeAlias = Literal[
     "explosion", "many_tasks", "one_file_per_key", "large_files", "small_appends"
 ]
@@ -20,39 +21,45 @@ AdviceKind: TypeAlias = WriteTrouble | Literal["fine_partitions"]
 
 
 class WriteOrigin(Answer):
-    """One write, as the files that are left of it tell."""
+    """One write, reconstructed from those of its files that are still in the table."""
 
     job: str | None = Field(
-        description="Spark's UUID of it; null where the files' names have none."
+        description="Spark's UUID of the write job; null if the file names contain none."
     )
-    write_id: str | None = Field(description="Of a planned write that was reported.")
-    scheme: WriteScheme | None = Field(description="As it was reported.")
-    first_at: datetime = Field(description="When its first file was finished.")
+    write_id: str | None = Field(description="Id of the write if it was planned and reported.")
+    scheme: WriteScheme | None = Field(description="The scheme in the write's report.")
+    first_at: datetime = Field(description="When the first file was finished.")
     last_at: datetime
     files: int
-    small_files: int = Field(description="Under half of the target.")
-    partitions: int = Field(description="That it wrote into; a bucket is one of its own.")
-    tasks: int | None = Field(description="Its greatest task number and one, where names tell.")
+    small_files: int = Field(description="Files smaller than half the target.")
+    partitions: int = Field(
+        description="Number of partitions that it wrote into; each bucket counts separately."
+    )
+    tasks: int | None = Field(
+        description="The largest task number plus one; null if the file names contain none."
+    )
     size_bytes: int
     rows: int
     largest_file_bytes: int
-    would_be: int = Field(description="Files that an exact write plan would have made.")
+    would_be: int = Field(
+        description="Number of files that an exact write plan would have made instead."
+    )
     trouble: WriteTrouble | None
 
 
 class Advice(Answer):
-    """What went wrong with some writes, and what to do."""
+    """A problem that some writes share, and its remedy."""
 
     kind: AdviceKind
     writes: int
-    files: int = Field(description="Of those writes.")
-    would_be: int = Field(description="Files that would have held the same.")
+    files: int = Field(description="Number of files that these writes made.")
+    would_be: int = Field(description="Number of files that would have been enough.")
     problem: str
     remedy: str
 
 
 class TableAdvice(Answer):
-    """How the files of a table's current snapshot came about."""
+    """The writes that made the files of a table's current snapshot, and advice."""
 
     table: str
     snapshot_id: int
@@ -61,10 +68,10 @@ class TableAdvice(Answer):
     small_files: int
     size_bytes: int
     would_be: int = Field(
-        description="Files that an exact write plan would make of each partition."
+        description="Number of files if each partition were written with an exact plan."
     )
     write_count: int
     writes: list[WriteOrigin] = Field(
-        description="Those of the most files too many first; at most 100."
+        description="At most 100 writes, those with the most excess files first."
     )
-    advice: list[Advice] = Field(description="The most files to be saved first.")
+    advice: list[Advice] = Field(description="Advice that saves the most files comes first.")

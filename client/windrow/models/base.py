@@ -1,4 +1,4 @@
-"""What all wire models share: their bases, names and sizes."""
+"""Base classes and field types of the wire models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TABLE_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}(\.[A-Za-z0-9_][A-Za-z0-
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Makes a field a whole number of a range; refusing another, it states all of the range."""
+    """Limits a field to whole numbers of a range; the error message states the whole range."""
 
     low: int
     high: int
@@ -32,7 +32,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Size(Whole):
-    """Makes a field a number of bytes, given as one or as text such as `64MB`."""
+    """Makes a field a number of bytes, given as a number or as text such as `64MB`."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -46,7 +46,7 @@ class Size(Whole):
 
 
 def _number(value: object) -> object:
-    # Pydantic takes `false` for 0 and "5" for 5; the contract allows neither.
+    # Pydantic accepts `false` as 0 and "5" as 5; the contract allows neither.
     if isinstance(value, bool | str):
         raise ValueError("not a number")
     return value
@@ -65,12 +65,12 @@ Scalar = bool | int | float | str | None
 
 
 class Request(BaseModel):
-    """Base of what a caller sends: frozen, and an unknown field is an error."""
+    """Base of requests: frozen; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Answer(BaseModel):
-    """Base of what the coordinator answers; a reader ignores fields it does not know."""
+    """Base of the coordinator's answers: frozen; readers ignore unknown fields."""
 
     model_config = ConfigDict(frozen=True)

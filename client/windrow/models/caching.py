@@ -1,4 +1,4 @@
-"""Cache rules on the wire: which files of a table are cacheable, and where they are cached."""
+"""Wire models of cache rules and of what is cached."""
 
 from __future__ import annotations
 
@@ -16,66 +16,70 @@ class CacheRuleDefinition(Request):
     """Which files of a table are cacheable."""
 
     filter: Filter = Field(
-        description="On partition columns alone. A file is cacheable if its values make it TRUE."
+        description="A filter on partition columns only. A file is cacheable if the filter is "
+        "TRUE for its partition values."
     )
-    expires_at: AwareDatetime | None = Field(
-        default=None, description="When the rule ends by itself."
-    )
+    expires_at: AwareDatetime | None = Field(default=None, description="When the rule expires.")
     max_bytes: ByteSize | None = Field(
         default=None,
-        description="Most bytes that the rule makes cacheable. Of the files that match, those "
-        "last in the order of their paths come first: with folders by date, the newest.",
+        description="Maximum bytes that the rule makes cacheable. Of the matching files, those "
+        "whose paths sort last are chosen first: with folders by date, the newest.",
     )
 
 
 class CacheRule(Answer):
-    """A rule of a table."""
+    """A cache rule of a table."""
 
     table: TableName
     rule: str
-    filter: Filter = Field(description="As it was given.")
+    filter: Filter = Field(description="The filter as it was given.")
     expires_at: AwareDatetime | None
     max_bytes: int | None
     created_at: AwareDatetime
 
 
 class CacheRules(Answer):
-    """All rules of a table, by name; those that have expired too, until they are forgotten."""
+    """All rules of a table by name, including expired ones that are not yet removed."""
 
     rules: list[CacheRule]
 
 
 class CacheRuleFigures(CacheRule):
-    """A rule, and what it does to the current snapshot of its table."""
+    """A rule, and its effect on the table's current snapshot."""
 
-    file_count: int = Field(description="Files that it makes cacheable.")
+    file_count: int = Field(description="Number of files that the rule makes cacheable.")
     size_bytes: int
-    cached_files: int = Field(description="Those that a worker that lives holds.")
+    cached_files: int = Field(description="Number of these files that a running worker holds.")
     cached_bytes: int
 
 
 class WorkerFigures(Answer):
-    """What one host holds of a table."""
+    """The files of a table that one host holds."""
 
     host: str
-    file_count: int = Field(description="Cacheable files of the current snapshot that it holds.")
+    file_count: int = Field(
+        description="Number of cacheable files of the current snapshot that the host holds."
+    )
     size_bytes: int
     other_files: int = Field(
-        description="Other files: of rules that have ended, or as they were before a change."
+        description="Number of other files that it holds: files of rules that have ended, and old "
+        "versions of changed files."
     )
 
 
 class TableCache(Answer):
-    """What is cacheable of a table's current snapshot, and where it is cached."""
+    """The cacheable files of a table's current snapshot, and where they are cached."""
 
     table: TableName
     snapshot_id: int
-    cacheable_files: int = Field(description="Each once, however many rules match it.")
+    cacheable_files: int = Field(
+        description="Number of cacheable files; a file that several rules match counts once."
+    )
     cacheable_bytes: int
     cached_files: int
     cached_bytes: int
-    rules: Annotated[list[CacheRuleFigures], Field(description="By name.")]
-    workers: Annotated[list[WorkerFigures], Field(description="That live, by host.")]
+    rules: Annotated[list[CacheRuleFigures], Field(description="Rules by name.")]
+    workers: Annotated[list[WorkerFigures], Field(description="Running workers by host.")]
     complete: bool = Field(
-        description="False while the cache map does not answer: nothing seems cached then."
+        description="False if the cache map does not answer; every file then counts as not cached."
     )

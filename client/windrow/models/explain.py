@@ -1,4 +1,4 @@
-"""Why a plan is as it is, on the wire."""
+"""Wire models of the explanation of a plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windrow.models.plans import PlanOptions
 
 
 class PrunedFiles(Answer):
-    """What one step of pruning ruled out of what the steps before it had left."""
+    """The files that one step of pruning removed from those that earlier steps had left."""
 
     step: Literal["manifest", "partition", "statistics", "bloom", "limit"]
     files: int
@@ -19,12 +19,13 @@ class PrunedFiles(Answer):
 
 
 class GroupReason(Answer):
-    """The groups that are as they are for one reason; each group has one, the first that holds."""
+    """The groups that were formed for one reason; each group counts for the first that applies."""
 
     reason: Literal["cacheable", "large", "no_location", "small"] = Field(
-        description="`cacheable`: holds splits that are read where they are cached. `large`: one "
-        "split that fills a group, or a piece of a file that was cut. `no_location`: hosts of the "
-        "table are known, but none holds enough of this group to be preferred. `small`: all others."
+        description="`cacheable`: holds splits that are read where they are cached. `large`: a "
+        "single split that fills the group, or a piece of a file that was cut. `no_location`: "
+        "hosts of the table's files are known, but none holds enough of this group to be "
+        "preferred. `small`: all others."
     )
     groups: int
     splits: int
@@ -32,70 +33,72 @@ class GroupReason(Answer):
 
 
 class WorkerPlacement(Answer):
-    """The cacheable files that are read at one worker."""
+    """The cacheable files that are read on one worker."""
 
-    host: str | None = Field(description="Null are those that no worker has room for.")
-    cached_files: int = Field(description="That it holds.")
+    host: str | None = Field(description="Null for files that no worker has room for.")
+    cached_files: int = Field(description="Number of files that the worker holds.")
     cached_bytes: int
-    placed_files: int = Field(description="That it fetches, and holds from then on.")
+    placed_files: int = Field(description="Number of files that it will fetch and then hold.")
     placed_bytes: int
 
 
 class Locality(Answer):
-    """Where a plan's bytes lie, as seen from the tasks that read them."""
+    """Where a plan's data is stored, relative to the tasks that read it."""
 
-    host_bytes: int = Field(description="On a host that their group prefers.")
-    rack_bytes: int = Field(description="Not there, but in the rack of such a host.")
-    elsewhere_bytes: int = Field(description="On other hosts.")
-    unknown_bytes: int = Field(description="In files of which no host is known.")
+    host_bytes: int = Field(description="Bytes on a host that their group prefers.")
+    rack_bytes: int = Field(description="Bytes on other hosts in the rack of a preferred host.")
+    elsewhere_bytes: int = Field(description="Bytes on any other host.")
+    unknown_bytes: int = Field(description="Bytes in files whose hosts are unknown.")
 
 
 class StrategyFigures(Answer):
-    """What a strategy makes of the same files.
+    """Figures of one strategy for the same files.
 
-    Times are predicted by a cost model: a task costs something in itself, and so does each
-    file that it opens and each byte that it reads. It is the same for all strategies.
+    A cost model, the same for all strategies, predicts the times: each task, each file that it
+    opens and each byte that it reads has a cost.
     """
 
     strategy: str
     group_count: int
     fewest_groups: int = Field(
-        description="A bound that no plan under the limits of this strategy can go below."
+        description="A lower bound on the groups of any plan under this strategy's limits."
     )
     fill: float = Field(
-        description="Mean size of the groups, in parts of `max_split_size`; 1 is full."
+        description="Mean size of the groups as a fraction of `max_split_size`; 1 is full."
     )
     host_local_bytes: int
     longest_task_seconds: float
-    slowest_slot_seconds: float = Field(description="When the last of `parallelism` slots is done.")
-    all_tasks_seconds: float = Field(description="All tasks, one after another.")
+    slowest_slot_seconds: float = Field(
+        description="When the last of the `parallelism` slots finishes."
+    )
+    all_tasks_seconds: float = Field(description="Sum of the times of all tasks.")
 
 
 class PlanExplanation(Answer):
-    """Why a plan is as it is, worked out anew from the snapshot that it is pinned to."""
+    """An explanation of a plan, computed again from the snapshot that the plan is pinned to."""
 
     plan_id: str
     table: TableName
     snapshot_id: int
     options: PlanOptions
     open_file_cost: int = Field(
-        description="What opening a file costs in the predictions, in bytes of reading: as the "
-        "request for the plan says, else as calibrated."
+        description="Cost of opening a file in the predictions, as the number of bytes that could "
+        "be read in the same time: from the plan's request, or else calibrated."
     )
     files_total: int
     files_planned: int
-    size_bytes: int = Field(description="Of the files that are planned.")
+    size_bytes: int = Field(description="Size of the planned files.")
     split_count: int
-    pruned: list[PrunedFiles] = Field(description="By step, in the order of the steps.")
+    pruned: list[PrunedFiles] = Field(description="Pruned files by step, in the order of steps.")
     reasons: list[GroupReason]
     placements: list[WorkerPlacement] = Field(
-        default=[], description="Of cacheable files, by worker; none where no file is cacheable."
+        default=[], description="Cacheable files by worker; empty if no file is cacheable."
     )
     fill_histogram: Annotated[list[int], Field(min_length=10, max_length=10)] = Field(
-        description="How many groups are filled less than 10 %, less than 20 %, and so on."
+        description="Number of groups filled to 0-10 %, 10-20 %, and so on."
     )
     locality: Locality
     strategies: list[StrategyFigures] = Field(
-        description="The plan's own strategy first. What the request left open is for each as "
-        "it has it by default."
+        description="The plan's own strategy comes first. For options that the request left out, "
+        "each strategy uses its own default."
     )

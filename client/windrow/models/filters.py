@@ -1,4 +1,4 @@
-"""Filters on the wire: a tree of JSON objects, or SQL text."""
+"""Wire models of filters: a tree of JSON objects, or SQL text."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ FilterTree = Annotated[
     Comparison | In | Between | IsNull | StartsWith | Not | Junction, Field(discriminator="op")
 ]
 
-# Two lists of 10,000 values fit, of 40 characters each; the coordinator bounds the tokens.
+# Room for two lists of 10,000 values of 40 characters; the coordinator limits the tokens.
 _MAX_CHARACTERS = 2**20
 
-# The discriminator keeps what is wrong with a tree free of "it is no text either".
+# Without a discriminator, errors in a tree would also complain that it is not a string.
 Filter = Annotated[
     Annotated[str, StringConstraints(max_length=_MAX_CHARACTERS), Tag("text")]
     | Annotated[FilterTree, Tag("tree")],

@@ -1,4 +1,4 @@
-"""Plans on the wire: what is asked, and the split groups that come back."""
+"""Wire models of plans: the request, and the split groups in the answer."""
 
 from __future__ import annotations
 
@@ -22,39 +22,40 @@ from windrow.models.tables import Column, SortColumn, TableFormat
 
 
 class PlanOptions(Request):
-    """How splits are grouped. Sizes are bytes, or text such as `64MB`."""
+    """How splits are grouped. Sizes are in bytes, or text such as `64MB`."""
 
     strategy: Literal["balanced", "openlookeng", "spark", "iceberg", "tez"] = "balanced"
     max_split_size: ByteSize = 64 * 2**20
     min_split_size: ByteSize | None = Field(
         default=None,
-        description="Below this, `tez` (50 MB by default) and `iceberg` (16 MiB) do not make "
-        "smaller groups for the sake of parallelism.",
+        description="`tez` and `iceberg` do not make groups smaller than this for the sake of "
+        "parallelism. Default: 50 MB for `tez`, 16 MiB for `iceberg`.",
     )
     max_initial_split_size: ByteSize | None = Field(
         default=None,
-        description="Where large files are cut for the first splits; 32 MiB by default, or "
-        "`max_split_size` if that is less.",
+        description="Maximum size of the initial splits, into which large files are cut; 32 MiB by "
+        "default, or `max_split_size` if that is less.",
     )
     max_initial_splits: Annotated[int, Whole(0, 1_000_000)] = Field(
-        default=0, description="How many splits are the first."
+        default=0, description="Number of initial splits."
     )
     max_small_splits_grouped: Annotated[int, Whole(1, 10_000_000)] | None = Field(
         default=None,
-        description="Most splits in one group; none by default, 10 under `openlookeng`.",
+        description="Maximum number of splits in one group; unlimited by default, but 10 for "
+        "`openlookeng`.",
     )
     open_file_cost: Annotated[int, Size(0, 2**40)] | None = Field(
         default=None,
-        description="What opening a file costs, in bytes of reading; calibrated by default, "
-        "4 MiB under `spark` and `iceberg`.",
+        description="Cost of opening a file, as the number of bytes that could be read in the same "
+        "time; calibrated by default, but 4 MiB for `spark` and `iceberg`.",
     )
     parallelism: Annotated[int, Whole(1, 1_000_000)] = Field(
-        default=1, description="Tasks that run at the same time."
+        default=1, description="Number of tasks that run at the same time."
     )
     cached_splits: Literal["separate", "by_worker"] = Field(
         default="separate",
-        description="`separate`: a cacheable split is never grouped. `by_worker`: those of one "
-        "bucket that are cached on the same worker may share a group.",
+        description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
+        "splits of one bucket that are cached on the same worker may share a group.",
     )
 
     @model_validator(mode="after")
@@ -70,36 +71,36 @@ class PlanOptions(Request):
 
 
 class PlanRequest(Request):
-    """A question for split groups."""
+    """A request for split groups."""
 
     table: TableName
     snapshot_id: Annotated[int, Whole(1, 2**31 - 1)] | None = None
     filter: Filter | None = None
     columns: Annotated[list[ColumnName], Field(max_length=10_000)] | None = Field(
         default=None,
-        description="Columns to read, in this order; all if not given. None at all (`[]`) is "
-        "enough to count rows: only what residual filters compare is then decoded.",
+        description="Columns to read, in this order; all by default. An empty list is enough to "
+        "count rows: only columns of residual filters are then decoded.",
     )
     limit: Annotated[int, Whole(1, 100_000_000_000)] | None = Field(
         default=None,
-        description="How many rows are enough. Once files of which every row matches hold that "
-        "many, no other files are planned; the plan may still hold more rows than these.",
+        description="Number of rows that are enough. Once files in which every row matches hold "
+        "that many, no further files are planned. The plan may still hold more rows.",
     )
     options: PlanOptions = PlanOptions()
     max_staleness: Annotated[int, Whole(0, 31_536_000)] | None = Field(
         default=None,
-        description="Seconds. If the table's files were last looked at longer ago, they are "
-        "looked at first. Not with `snapshot_id`.",
+        description="Seconds. If the table's last refresh is older, it is refreshed before "
+        "planning. Cannot be combined with `snapshot_id`.",
     )
     reuse: bool = Field(
         default=False,
-        description="Take the groups of a plan that was made before for the same request and "
-        "snapshot, if there is one. Cache rules, and where workers hold files, are as they were.",
+        description="Reuse the groups of an earlier plan for the same request and snapshot, if "
+        "there is one. They reflect the cache rules and cached files of that time.",
     )
     page_size: Annotated[int, Whole(0, 10_000)] | None = Field(
         default=None,
-        description="Groups in the first page, 1,000 if the coordinator is not set up otherwise; "
-        "0 leaves them all for later.",
+        description="Number of groups in the first page; 1,000 unless the coordinator is "
+        "configured otherwise. With 0, the answer holds no groups; fetch them page by page.",
     )
 
 
@@ -123,21 +124,22 @@ class SplitGroup(Answer):
     hosts: list[str]
     cached_on: str | None = Field(
         default=None,
-        description="The worker that holds the group's files, or is to keep them once it reads "
-        "them; a task that runs elsewhere reads them past its cache.",
+        description="The worker that holds the group's files, or will cache them when it reads "
+        "them. A task that runs elsewhere does not cache them.",
     )
     size_bytes: int
     residual_filter: FilterTree | None = Field(
-        description="What pruning could not settle and the reader must still apply."
+        description="The part of the filter that pruning could not settle; the reader must apply "
+        "it to every row."
     )
     splits: list[Split]
 
 
 class PlanSummary(Answer):
-    """A plan in figures.
+    """Figures of a plan.
 
-    What is pruned is counted by the step that does it: ranges of whole manifests, then of
-    each file its partition values, its statistics, its Bloom filters, and last the limit.
+    Pruned files are counted by the step that removed them: ranges of whole manifests, then the
+    partition values, statistics and Bloom filters of each file, and finally the limit.
     """
 
     strategy: str
@@ -161,27 +163,32 @@ class PlanSummary(Answer):
     smallest_group_bytes: int
     largest_group_splits: int
     groups_with_hosts: int
-    cacheable_files: int = Field(default=0, description="That a cache rule marks.")
+    cacheable_files: int = Field(default=0, description="Number of files that a cache rule marks.")
     cached_files: int = Field(
-        default=0, description="Cacheable files that the worker they are read on holds."
+        default=0,
+        description="Number of cacheable files already held by the worker that reads them.",
     )
     primary_placements: int = Field(
-        default=0, description="Cacheable files to be fetched by the first choice of worker."
+        default=0,
+        description="Number of cacheable files that their first choice of worker will fetch.",
     )
     secondary_placements: int = Field(
-        default=0, description="By the second choice, as the first has enough."
+        default=0,
+        description="Number that the second choice will fetch, since the first has enough.",
     )
     fallback_placements: int = Field(
-        default=0, description="By no worker in particular, and not cached: there is no room."
+        default=0,
+        description="Number that may be read anywhere and are not cached, for lack of room.",
     )
     delete_files: int = Field(
-        default=0, description="Delete files that apply to planned files; a reader must apply them."
+        default=0,
+        description="Number of delete files of the planned files; the reader must apply them.",
     )
     planning_seconds: float
 
 
 class Plan(Answer):
-    """The answer to a plan request, with its first page of groups."""
+    """A plan with its first page of groups."""
 
     plan_id: str
     status: Literal["completed"]
@@ -191,36 +198,37 @@ class Plan(Answer):
     expires_at: datetime
     location: str
     format: TableFormat = "parquet"
-    columns: list[Column] = Field(description="The columns asked for, in that order.")
+    columns: list[Column] = Field(description="The requested columns, in that order.")
     hidden_columns: list[Column] = Field(
-        description="Columns that residual filters and sort columns need besides those asked for."
+        description="Further columns that the residual filters and the sort order need."
     )
     partition_columns: list[Column]
     sort_columns: list[SortColumn]
     filter: FilterTree | None
     limit: int | None = None
     requested_options: PlanOptions | None = Field(
-        default=None, description="As they were asked for; null is what the strategy says."
+        default=None,
+        description="The options of the request; null stands for the strategy's default.",
     )
-    options: PlanOptions = Field(description="As the plan was made.")
+    options: PlanOptions = Field(description="The options that the plan was made with.")
     summary: PlanSummary
     groups: list[SplitGroup]
     next_page_token: str | None
 
 
 class PlanStatus(Answer):
-    """A plan that was submitted and has no groups, since it is still being made, or failed."""
+    """A plan without groups: it is still being made, or failed."""
 
     plan_id: str
     status: Literal["submitted", "failed"]
     table: str
     snapshot_id: int | None = Field(
-        default=None, description="Not known before a refresh that `max_staleness` asked for."
+        default=None, description="Null until the refresh for `max_staleness` has ended."
     )
     created_at: datetime
     expires_at: datetime
     problem: dict[str, object] | None = Field(
-        default=None, description="The RFC 9457 problem that it failed with."
+        default=None, description="The RFC 9457 problem that the plan failed with."
     )
 
 

@@ -1,4 +1,4 @@
-"""Published inventories, and the keeping of snapshots, on the wire."""
+"""Wire models for publishing inventories and expiring snapshots."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _Count: TypeAlias = Annotated[int, Whole(0, 2**63 - 1)]
 
 
 class ColumnBounds(Request):
-    """What is known of one column of a file; null is not known."""
+    """Statistics of one column of a file; null means unknown."""
 
-    min: Scalar = Field(default=None, description="As text where JSON has no such type.")
-    max: Scalar = Field(default=None, description="As text where JSON has no such type.")
+    min: Scalar = Field(default=None, description="As text if JSON has no such type.")
+    max: Scalar = Field(default=None, description="As text if JSON has no such type.")
     null_count: _Count | None = None
 
 
 class InventoryFile(Request):
     """One data file of a published inventory."""
 
-    path: FilePath = Field(description="Relative to the table's location.")
+    path: FilePath = Field(description="Path relative to the table's location.")
     size_bytes: _Count = Field(
-        description="All files of a table may come to 2^53, and so may their rows."
+        description="Size of the file. A table may have at most 2^53 bytes and 2^53 rows in all."
     )
     mtime_ns: Annotated[int, Whole(-(2**63), 2**63 - 1)]
     row_count: _Count
@@ -43,16 +43,17 @@ class InventoryFile(Request):
 
 
 class InventoryChange(Request):
-    """A small inventory, or a small change of one: at most 10,000 files."""
+    """A small inventory, or a small change to one: at most 10,000 files."""
 
     mode: PublishMode | None = Field(
         default=None,
-        description="`full`: `added` is all files there are. `delta`: the others stay.",
+        description="`full`: `added` lists all files of the table. `delta`: files that are neither "
+        "added nor removed stay.",
     )
     columns: Annotated[list[Column], Field(max_length=10_000)] | None = Field(
         default=None,
-        description="The columns that the files hold, of a whole inventory; as before, or as "
-        "`stats` tells them, by default.",
+        description="Columns of the files, for a full inventory. By default they stay as they are, "
+        "or are taken from `stats`.",
     )
     added: list[InventoryFile] = Field(default=[], max_length=MAX_JSON_FILES)
     removed: list[FilePath] = Field(default=[], max_length=MAX_JSON_FILES)
@@ -67,27 +68,31 @@ class InventoryChange(Request):
 
 
 class PublishedSnapshot(SnapshotInfo):
-    """A snapshot that was just published, and what that took."""
+    """A snapshot that was just published, and figures of the change."""
 
-    files_added: int = Field(description="New and changed files.")
-    files_removed: int = Field(description="Files that are gone or have changed.")
+    files_added: int = Field(description="Number of new and changed files.")
+    files_removed: int = Field(description="Number of removed and changed files.")
     manifests_written: int
     manifests_reused: int
-    bytes_written: int = Field(description="Of manifests, and of what notes their rows as gone.")
+    bytes_written: int = Field(
+        description="Bytes of new manifests and of records that mark rows of old ones as removed."
+    )
 
 
 class SnapshotExpiry(Request):
-    """Which snapshots may go: those that are neither among the last ones nor young."""
+    """Which snapshots to keep; the others are dropped."""
 
     keep_last: Annotated[int, Whole(1, 1_000_000)] | None = Field(
-        default=None, description="So many of the newest stay; as the coordinator is set up."
+        default=None,
+        description="Number of newest snapshots to keep; set by the coordinator by default.",
     )
     max_age_seconds: Annotated[int, Whole(0, 3_153_600_000)] | None = Field(
-        default=None, description="Younger ones stay; as the coordinator is set up."
+        default=None,
+        description="Younger snapshots are kept; set by the coordinator by default.",
     )
 
 
 class ExpiredSnapshots(Answer):
-    """The snapshots that went."""
+    """The snapshots that were dropped."""
 
     snapshot_ids: list[int]

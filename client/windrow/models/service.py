@@ -1,4 +1,4 @@
-"""What the coordinator says of itself, and problems, on the wire."""
+"""Wire models of the coordinator's configuration and health, and of problems."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from windrow.models.plans import PlanOptions
 
 
 class Limits(Answer):
-    """What the coordinator enforces."""
+    """Limits that the coordinator enforces."""
 
     max_body_bytes: int
     max_publish_bytes: int
     max_publish_decoded_bytes: int = Field(
-        description="Memory that a published inventory may take once it is decoded."
+        description="Maximum memory of a published inventory after decoding."
     )
-    max_footer_bytes: int = Field(description="Of a data file that is refreshed.")
+    max_footer_bytes: int = Field(description="Maximum footer of a data file at a refresh.")
     max_filter_nodes: int
     max_filter_depth: int
     max_plan_files: int
@@ -27,18 +27,20 @@ class Limits(Answer):
     max_page_splits: int
     max_plan_bytes: int
     plan_ttl_seconds: int
-    max_write_keys: int = Field(description="Of a write plan.")
+    max_write_keys: int = Field(description="Maximum number of keys in a write plan.")
     max_connections: int
-    max_head_bytes: int = Field(description="Of a request line and its headers.")
+    max_head_bytes: int = Field(description="Maximum size of a request line with its headers.")
     max_headers: int
-    head_timeout_seconds: int = Field(description="From a connection to the end of a head.")
+    head_timeout_seconds: int = Field(
+        description="Seconds from opening a connection to the end of the headers."
+    )
     body_timeout_seconds: int = Field(
-        description="For which a body may come slower than 1,024 bytes a second."
+        description="Seconds for which a body may arrive at less than 1,024 bytes per second."
     )
 
 
 class ServiceConfig(Answer):
-    """How this coordinator is set up, as far as callers need to know."""
+    """The coordinator's configuration, as far as callers need it."""
 
     version: str
     strategies: list[str]
@@ -52,12 +54,12 @@ class Health(Answer):
 
     status: Literal["ok", "degraded"]
     checks: dict[str, Literal["ok", "unavailable", "full"]] = Field(
-        default={}, description="Each part that was asked: `database`, `cache`."
+        default={}, description="Result for each part that was checked: `database`, `cache`."
     )
 
 
 class Problem(BaseModel):
-    """An RFC 9457 problem. `type` is stable and is what a program branches on."""
+    """An RFC 9457 problem. `type` is stable: programs should branch on it."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -67,5 +69,5 @@ class Problem(BaseModel):
     detail: str
     instance: str | None = None
     request_id: str | None = Field(
-        default=None, description="As in `X-Request-Id`, and in the coordinator's log."
+        default=None, description="The id in `X-Request-Id` and in the coordinator's log."
     )

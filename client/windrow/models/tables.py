@@ -1,4 +1,4 @@
-"""Tables, their snapshots and refreshes on the wire."""
+"""Wire models of tables, their snapshots and refreshes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Column(Request):
 
 
 class BucketSpec(Request):
-    """How rows were spread over buckets when the table was written."""
+    """How the table's rows are divided into buckets."""
 
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=64)]
     count: Annotated[int, Whole(1, 1_000_000)]
@@ -29,7 +29,7 @@ class BucketSpec(Request):
 class SortColumn(Request):
     """One column that every file is sorted by.
 
-    `nulls_first` left out means what Spark does: first when ascending, last when descending.
+    Without `nulls_first`, nulls are placed as in Spark: first when ascending, last when descending.
     """
 
     name: ColumnName
@@ -38,17 +38,17 @@ class SortColumn(Request):
 
 
 class TableDefinition(Request):
-    """What a caller says of a table when it registers it.
+    """The definition of a table, as registered.
 
-    `schema` and `partition_columns` left out are taken from the files and the folders.
+    By default, `columns` are taken from the files, and `partition_columns` from the folders.
     """
 
     location: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     format: TableFormat = Field(
         default="parquet",
-        description="Of files whose suffix does not say. `json` is one document per line. What "
-        "is not Parquet is planned from a published inventory; only Parquet is refreshed and "
-        "read.",
+        description="Format of files whose suffix does not tell it. `json` means one document per "
+        "line. Tables of other formats than Parquet are planned from a published inventory; only "
+        "Parquet can be refreshed and read.",
     )
     columns: Annotated[list[Column], Field(max_length=10_000)] | None = None
     partition_columns: Annotated[list[Column], Field(max_length=64)] | None = None
@@ -57,8 +57,8 @@ class TableDefinition(Request):
     bloom_columns: list[ColumnName] = Field(
         default=[],
         max_length=16,
-        description="Columns that a refresh builds Bloom filters for, of each file; `=` and `IN` "
-        "on them then prune files whose least and greatest values do not.",
+        description="Columns for which a refresh builds a Bloom filter of each file. With them, "
+        "`=` and `IN` prune files that minimum and maximum values cannot rule out.",
     )
 
 
@@ -100,21 +100,21 @@ class SnapshotPage(Answer):
 
 
 class RefreshProgress(Answer):
-    """How far a refresh is."""
+    """The progress of a refresh."""
 
     phase: Literal["listing", "reading footers", "publishing", "done"]
     folders_listed: int = 0
     folders_unchanged: int = Field(
-        default=0, description="Folders that were not listed, as they hold what they held."
+        default=0, description="Number of folders not listed because they have not changed."
     )
     files_found: int = 0
     files_empty: int = Field(
-        default=0, description="Files of 0 bytes, which are passed over, as Spark does."
+        default=0, description="Number of files of 0 bytes; they are skipped, as in Spark."
     )
     files_uncommitted: int = Field(
         default=0,
-        description="Files that the log of a Spark streaming query (`_spark_metadata`) does not "
-        "name, which are passed over, as Spark does.",
+        description="Number of files missing from the log of a Spark streaming query "
+        "(`_spark_metadata`); they are skipped, as in Spark.",
     )
     footers_read: int = 0
     footers_total: int = 0
@@ -123,7 +123,7 @@ class RefreshProgress(Answer):
 class RefreshStatus(Answer):
     """A refresh of one table: running, done, failed or cancelled.
 
-    One whose coordinator has died is `failed`, with the problem `refresh-abandoned`.
+    If its coordinator died, it is `failed` with the problem `refresh-abandoned`.
     """
 
     refresh_id: str
@@ -133,12 +133,13 @@ class RefreshStatus(Answer):
     seconds: float
     progress: RefreshProgress
     changed: bool | None = Field(
-        default=None, description="Whether a new snapshot was made; null while it runs."
+        default=None,
+        description="Whether a new snapshot was made; null while the refresh runs.",
     )
     files_added: int = 0
     files_removed: int = 0
     manifests_reused: int = 0
     snapshot: SnapshotInfo | None = None
     problem: dict[str, object] | None = Field(
-        default=None, description="The RFC 9457 problem that ended a refresh which is not done."
+        default=None, description="The RFC 9457 problem of a refresh that failed or was cancelled."
     )

@@ -1,4 +1,4 @@
-"""Workers and the files that they hold, on the wire."""
+"""Wire models of workers and the files that they hold."""
 
 from __future__ import annotations
 
@@ -17,39 +17,44 @@ Count = Annotated[int, Whole(0, 2**63 - 1)]
 
 
 class CacheCounters(Request):
-    """What a worker's cache has done since it was made."""
+    """Statistics of a worker's cache since it was made."""
 
-    hits: Count = Field(default=0, description="Files read from the cache.")
-    misses: Count = Field(default=0, description="Files fetched into the cache, and read.")
+    hits: Count = Field(default=0, description="Number of files read from the cache.")
+    misses: Count = Field(default=0, description="Number of files fetched into the cache and read.")
     failures: Count = Field(
-        default=0, description="Files read past the cache, as it could not take or give them."
+        default=0,
+        description="Number of files read from their source because the cache could not store or "
+        "return them.",
     )
     elsewhere: Count = Field(
-        default=0, description="Files of other workers read by tasks that ran here; not cached."
+        default=0,
+        description="Number of files that belong on other workers but were read by tasks here; "
+        "they are not cached.",
     )
-    evictions: Count = Field(default=0, description="Files that made room for others.")
+    evictions: Count = Field(default=0, description="Number of files removed to make room.")
     hit_bytes: Count = 0
     miss_bytes: Count = 0
 
 
 class Heartbeat(Request):
-    """What a worker says of itself when it beats; it should beat thrice in `ttl_seconds`."""
+    """A worker's heartbeat; it should send three in every `ttl_seconds`."""
 
     host: Annotated[
         str,
         StringConstraints(pattern=_HOST_PATTERN, max_length=255),
-        Field(description="Where its executors run, by the name that Spark knows it by."),
+        Field(description="The host of its executors, by the name that Spark uses."),
     ]
     capacity_bytes: Count
     used_bytes: Count
     ttl_seconds: Annotated[int, Whole(1, 3_600)] = Field(
-        default=30, description="It is forgotten when it has not been heard of for so long."
+        default=30,
+        description="The worker is forgotten after this many seconds without a heartbeat.",
     )
     counters: CacheCounters = CacheCounters()
 
 
 class WorkerInfo(Answer):
-    """A worker that lives."""
+    """A running worker."""
 
     worker_id: str
     host: str
@@ -58,14 +63,14 @@ class WorkerInfo(Answer):
     ttl_seconds: int
     counters: CacheCounters = CacheCounters()
     session: str = Field(
-        description="Goes with every report. When it changes, the worker had been forgotten and "
-        "should report all the files that it holds again."
+        description="To be sent with every report. If it changes, the worker had been forgotten "
+        "and should report all files that it holds again."
     )
     expires_at: datetime
 
 
 class WorkerPage(Answer):
-    """One page of the workers that live, by id."""
+    """One page of the running workers, by id."""
 
     workers: list[WorkerInfo]
     next_page_token: str | None = None
@@ -75,14 +80,14 @@ class CachedFile(Request):
     """A data file that a worker holds, as it was when the worker read it."""
 
     path: Annotated[str, StringConstraints(min_length=1, max_length=4096)] = Field(
-        description="Relative to the table's location, as plans name it."
+        description="Path relative to the table's location, as in plans."
     )
     size_bytes: Count
     mtime_ns: Annotated[int, Whole(-(2**63), 2**63 - 1)]
 
 
 class CachedFilesReport(Request):
-    """Which files of a table a worker holds, or no longer holds."""
+    """The files of a table that a worker now holds, or no longer holds."""
 
     table: TableName
     session: Annotated[str, StringConstraints(pattern="^[0-9a-f]{16}$")] = Field(
@@ -92,15 +97,16 @@ class CachedFilesReport(Request):
     removed: list[CachedFile] = Field(
         default=[],
         max_length=_MAX_REPORTED_FILES,
-        description="What is added too counts as added.",
+        description="A file that is also in `added` counts as added.",
     )
     replace: bool = Field(
-        default=False, description="Forget first all that the worker held of the table."
+        default=False,
+        description="First forget all files of the table that the worker has reported before.",
     )
 
 
 class CachedFilesCount(Answer):
-    """How many files of a table a worker holds after a report."""
+    """The number of files of a table that a worker holds after a report."""
 
     worker_id: str
     table: str

@@ -1,4 +1,4 @@
-"""Writes to a table on the wire: who writes now, and reports of those that are over."""
+"""Wire models of writes to a table: those in progress, and reports of finished ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from windrow.models.writes import MAX_WRITE_KEYS, FileCountBasis, WriteMode, Wri
 
 WRITE_ID_PATTERN = r"^[0-9a-f]{32}$"
 
-# `staging`: files are made aside. `committing`: they are moved in, and nobody else may publish.
-# `published` and `undone` are ends.
+# `staging`: files are written to a separate folder. `committing`: they are moved into the table,
+# and nobody else may publish. `published` and `undone` are final.
 WriteState: TypeAlias = Literal["staging", "committing", "published", "undone"]
-# What an overwrite does about files that came into its partitions after it began: it fails, or it
-# removes them, too.
+# What an overwrite does if files have been added to its partitions since it began: fail, or
+# remove them too.
 WriteConflict: TypeAlias = Literal["fail", "overwrite"]
 WriteKind: TypeAlias = Literal["write", "compaction"]
 WriteId: TypeAlias = Annotated[str, StringConstraints(pattern=WRITE_ID_PATTERN)]
@@ -30,7 +30,7 @@ _Values: TypeAlias = Annotated[list[Scalar], Field(max_length=MAX_WRITE_KEYS)]
 
 
 class KeyReport(Request):
-    """What became of each key (its partition values, without buckets); columns lie side by side."""
+    """Outcome by key (partition values without the bucket), as parallel columns."""
 
     columns: Annotated[list[Column], Field(max_length=64)]
     values: Annotated[list[_Values], Field(max_length=64)]
@@ -41,7 +41,7 @@ class KeyReport(Request):
 
 
 class WriteReport(Request):
-    """What a write was to make, and what it made; the next estimate rests on it."""
+    """Planned and actual figures of a write; later estimates are based on them."""
 
     scheme: WriteScheme
     basis: FileCountBasis
@@ -50,14 +50,15 @@ class WriteReport(Request):
     tasks: _Count
     rows: _Count
     files: _Count
-    small_files: Annotated[_Count, Field(description="Under half of the target.")]
+    small_files: Annotated[_Count, Field(description="Files smaller than half the target.")]
     bytes: _Count
     largest_file_bytes: _Count
     row_hash: Annotated[str, StringConstraints(max_length=64)] = Field(
-        description="Order-independent sum of the hashes of all rows, of input and files alike."
+        description="Sum of the hashes of all rows in any order, the same for input and files."
     )
     unhashed_columns: Annotated[list[str], Field(max_length=10_000)] = Field(
-        default=[], description="Columns that Spark has no hash of; only their rows were counted."
+        default=[],
+        description="Columns whose type Spark cannot hash; only their rows were counted.",
     )
     count_seconds: Annotated[float, Field(ge=0)]
     write_seconds: Annotated[float, Field(ge=0)]
@@ -67,21 +68,21 @@ class WriteReport(Request):
 
 
 class WriteUpdate(Request):
-    """How far a write is; sent when it begins, to keep its lease, and at each step."""
+    """The state of a write; sent when it begins, at each step, and to renew its lease."""
 
     kind: WriteKind = "write"
     mode: WriteMode
     state: WriteState
     host: Annotated[str, StringConstraints(min_length=1, max_length=255)] = Field(
-        description="Where the driver runs."
+        description="Host of the driver."
     )
     process: Annotated[int, Whole(1, 2**31 - 1)] = Field(description="The driver's process id.")
     lease_seconds: Annotated[int, Whole(1, 3600)] = Field(
-        default=30, description="Without another word in this time, the driver counts as dead."
+        default=30, description="A driver that is silent for this long is presumed dead."
     )
     takes_over: bool = Field(
         default=False,
-        description="Of a driver that has died: this process finishes its write, or undoes it.",
+        description="This process takes over from a driver that died, to finish or undo its write.",
     )
     report: WriteReport | None = None
 
@@ -98,25 +99,27 @@ class WriteRecord(Answer):
     process: int
     started_at: datetime
     updated_at: datetime
-    expires_at: datetime | None = Field(description="Of its lease; null once it is over.")
-    alive: bool = Field(description="Whether its lease holds.")
+    expires_at: datetime | None = Field(
+        description="When its lease ends; null once the write is over."
+    )
+    alive: bool = Field(description="Whether its lease is still valid.")
     snapshot_id: int | None = Field(default=None, description="The snapshot that it published.")
     report: WriteReport | None = Field(
         default=None,
-        description="Of those of the newest 100 writes, and of one alone, with what became of "
-        "each key; of a list of writes without.",
+        description="The write's report. Its `keys` are kept for the newest 100 writes, and left "
+        "out in lists of writes.",
     )
 
 
 class GainedFiles(Answer):
-    """Where a table has files that it had not in an older snapshot, or had otherwise."""
+    """Folders with files that are new or changed since an older snapshot."""
 
-    snapshot_id: int = Field(description="The current snapshot, which has them.")
+    snapshot_id: int = Field(description="The current snapshot, which holds these files.")
     folders: list[str] = Field(
-        description="Relative to the table's location; the empty text is the location itself. The "
-        f"first {MAX_GAINED_FOLDERS:,} by name."
+        description="Folders relative to the table's location; an empty string is the location "
+        f"itself. At most the first {MAX_GAINED_FOLDERS:,} by name."
     )
-    complete: bool = Field(description="Whether these are all.")
+    complete: bool = Field(description="Whether these are all such folders.")
 
 
 class WritePage(Answer):

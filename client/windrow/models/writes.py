@@ -1,4 +1,4 @@
-"""Write plans on the wire: how many files, which repartition scheme, and what comes of it."""
+"""Wire models of write plans: number of files, repartition scheme and predicted outcome."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from windrow.models.tables import Column
 MAX_WRITE_KEYS = 100_000
 MAX_SALT_COLUMNS = 64
 
-# As in Spark: `salted` is `repartition(n * scale, keys, salt)`, `range` is
-# `repartitionByRange(n, keys)`, `range_hash` is `repartitionByRange(n, xxhash64(keys), salt)`.
+# In Spark, `salted` is `repartition(n * scale, keys, salt)`, `range` is
+# `repartitionByRange(n, keys)`, and `range_hash` is `repartitionByRange(n, xxhash64(keys), salt)`.
 WriteScheme: TypeAlias = Literal[
     "coalesce", "repartition", "columns", "salted", "range", "range_hash", "exact"
 ]
@@ -27,27 +27,27 @@ _Tasks: TypeAlias = Annotated[int, Whole(1, 1_000_000)]
 
 
 class KeyCounts(Request):
-    """How many rows each key holds; a key is the values of the partition columns, and a bucket.
+    """The number of rows of each key, which is a set of partition values and a bucket.
 
-    Columns lie side by side: `values[c][i]` is the value of `columns[c]` in key i.
+    The lists are parallel columns: `values[c][i]` is the value of `columns[c]` in key i.
     """
 
     columns: Annotated[list[Column], Field(min_length=1, max_length=64)] | None = Field(
         default=None,
-        description="The partition columns, by default those of the table; none of a table that "
-        "is only bucketed.",
+        description="The partition columns; those of the table by default. Left out for a table "
+        "that is only bucketed.",
     )
     values: Annotated[
         list[Annotated[list[Scalar], Field(max_length=MAX_WRITE_KEYS)]], Field(max_length=64)
-    ] = Field(description="Dates and times as text, as Spark writes them; null is a value.")
+    ] = Field(description="Dates and times are text, as Spark writes them; null is a value.")
     buckets: Annotated[list[_Bucket], Field(max_length=MAX_WRITE_KEYS)] | None = Field(
-        default=None, description="Of a bucketed table: the bucket of each key."
+        default=None, description="The bucket of each key, for a bucketed table."
     )
     rows: Annotated[list[_Rows], Field(min_length=1, max_length=MAX_WRITE_KEYS)]
     bytes: Annotated[list[_Rows], Field(max_length=MAX_WRITE_KEYS)] | None = Field(
         default=None,
-        description="That the rows of each key take in files, where that is known; else "
-        "`bytes_per_row` says it for all.",
+        description="Bytes that the rows of each key take in files, if known; otherwise "
+        "`bytes_per_row` applies to all keys.",
     )
 
     @model_validator(mode="after")
@@ -64,53 +64,59 @@ class KeyCounts(Request):
 
 
 class WritePlanRequest(Request):
-    """What is to be written, and how large its files should be."""
+    """A request to plan a write: the rows to write, and how large the files should be."""
 
     table: TableName | None = Field(
-        default=None, description="Whose partition columns, buckets, files and history count."
+        default=None,
+        description="The table whose partition columns, buckets, files and history are used.",
     )
     target_file_size: ByteSize | None = Field(
-        default=None, description="Bytes, or text such as '128MB', which is the default."
+        default=None,
+        description="Target size of a file in bytes, or as text such as '128MB', the default.",
     )
     target_rows: _PositiveRows | None = Field(
-        default=None, description="Rows per file, instead of a size."
+        default=None, description="Target number of rows per file, instead of a size."
     )
-    rows: _Rows | None = Field(default=None, description="To be written, where known.")
+    rows: _Rows | None = Field(default=None, description="Number of rows to write, if known.")
     bytes_per_row: Annotated[float, Field(ge=0.001, le=2**40)] | None = Field(
-        default=None, description="In files; by default as in earlier writes or files of the table."
+        default=None,
+        description="Bytes that a row takes in files; taken from the table's earlier writes or "
+        "files by default.",
     )
-    keys: KeyCounts | None = Field(default=None, description="Rows per key, where known.")
+    keys: KeyCounts | None = Field(default=None, description="Rows per key, if known.")
     keys_from: Literal["files", "history"] | None = Field(
         default=None,
-        description="Take the rows per key from the table's files, or from its last write "
-        "(`hybrid`: counted once, static since).",
+        description="Take the rows per key from the table's files, or from its last write. The "
+        "plan's `basis` is then `hybrid`: counted once, static since.",
     )
     files: Annotated[int, Whole(1, 10_000_000)] | None = Field(
-        default=None, description="A static number of files, all keys together."
+        default=None, description="Fixed number of files for all keys together."
     )
     files_per_key: Annotated[int, Whole(1, 100_000)] | None = Field(
-        default=None, description="A static number of files of each key."
+        default=None, description="Fixed number of files for each key."
     )
-    scheme: WriteScheme | None = Field(default=None, description="By default the best one.")
+    scheme: WriteScheme | None = Field(default=None, description="The best scheme by default.")
     salt_columns: Annotated[list[ColumnName], Field(max_length=MAX_SALT_COLUMNS)] = Field(
-        default=[], description="Stable columns, whose hash may divide the rows of a key."
+        default=[],
+        description="Columns whose hash may divide the rows of a key; their values must be stable.",
     )
     source_tasks: _Tasks | None = Field(
-        default=None, description="Spark partitions of the data before, for `coalesce`."
+        default=None, description="Current number of Spark partitions, for `coalesce`."
     )
     parallelism: _Tasks | None = Field(
         default=None,
-        description="Tasks that run at the same time; an `exact` plan then gives all of them work, "
-        "as far as there are keys.",
+        description="Number of tasks that run at the same time; an `exact` plan then gives work to "
+        "all of them, if there are enough keys.",
     )
     efficiency: Annotated[float, Field(gt=0, le=0.99)] = Field(
-        default=0.9, description="Wanted of `salted`: Spark partitions with rows, per file."
+        default=0.9,
+        description="Ratio of non-empty Spark partitions to files that `salted` aims for.",
     )
     max_files: Annotated[int, Whole(1, 10_000_000)] = Field(
-        default=100_000, description="A plan of more files is refused."
+        default=100_000, description="Plans of more files are refused."
     )
     compare: bool = Field(
-        default=True, description="Predict what the other schemes would come to, too."
+        default=True, description="Also predict the outcome of the other schemes."
     )
 
     @model_validator(mode="after")
@@ -125,81 +131,91 @@ class WritePlanRequest(Request):
 
 
 class RowSize(Answer):
-    """Bytes that a row takes in files of the table, and how sure that is."""
+    """The bytes that a row takes in the table's files, and how certain that is."""
 
     bytes_per_row: float
-    low: float = Field(description="A tenth of the rows lie in files of less.")
-    high: float = Field(description="A tenth of the rows lie in files of more.")
+    low: float = Field(description="A tenth of the rows is in files with fewer bytes per row.")
+    high: float = Field(description="A tenth of the rows is in files with more bytes per row.")
     source: Literal["request", "history", "files"]
-    rows: int = Field(description="That it rests on; 0 if it was given.")
+    rows: int = Field(description="Number of rows that it is based on; 0 if it was given.")
 
 
 class KeyFiles(Answer):
-    """The files of each key; columns lie side by side, as in `KeyCounts`."""
+    """The number of files of each key, as parallel columns like those of `KeyCounts`."""
 
     columns: list[Column]
     values: list[list[Scalar]]
     buckets: list[int] | None = None
     rows: list[int]
-    files: list[int] = Field(description="k: files of each key.")
+    files: list[int] = Field(description="Number of files of each key.")
     first_task: list[int] = Field(
-        description="Rows go to the Spark partition `first_task + pmod(xxhash64(salt), files)`; "
-        "small keys share one."
+        description="Rows go to Spark partition `first_task + pmod(xxhash64(salt), files)`; small "
+        "keys share one."
     )
 
 
 class WriteOutcome(Answer):
-    """What a scheme makes of the keys, computed with Spark's own hash where one decides."""
+    """The predicted outcome of a scheme; hashes are computed as Spark does."""
 
     scheme: WriteScheme
-    serves: bool = Field(description="Whether it is fit for these keys.")
-    reason: str = Field(description="Why it is the one, or why not.")
-    tasks: int = Field(description="Spark partitions that the data is repartitioned to.")
-    scale: int | None = Field(default=None, description="Of `salted`: Spark partitions per file.")
-    salts: int | None = Field(default=None, description="Of `salted`: k, the same for every key.")
+    serves: bool = Field(description="Whether the scheme is suitable for these keys.")
+    reason: str = Field(description="Why it is suitable, or why not.")
+    tasks: int = Field(description="Number of Spark partitions that it makes.")
+    scale: int | None = Field(
+        default=None, description="Number of Spark partitions per file, for `salted`."
+    )
+    salts: int | None = Field(
+        default=None, description="Number of salts of every key, for `salted`."
+    )
     files: int
-    small_files: int = Field(description="Under half of the target.")
-    mean_file: float = Field(description="In targets, as are the next two.")
+    small_files: int = Field(description="Files smaller than half the target.")
+    mean_file: float = Field(
+        description="As a multiple of the target, like `largest_file` and `largest_task`."
+    )
     largest_file: float
-    largest_task: float = Field(description="Of one Spark partition, all its files together.")
+    largest_task: float = Field(
+        description="Total size of the files of the largest Spark partition."
+    )
     mean_file_bytes: int | None = Field(
-        description="Null where bytes per row are not known, as are the next two."
+        description="Null if the bytes per row are unknown, like the next two."
     )
     largest_file_bytes: int | None
     largest_task_bytes: int | None
-    efficiency: float = Field(description="Spark partitions with rows, per file.")
+    efficiency: float = Field(description="Ratio of non-empty Spark partitions to files.")
     collisions: float = Field(
-        description="Share of the Spark partitions with rows that have two (key, salt) pairs "
-        "or more."
+        description="Share of the non-empty Spark partitions with two or more (key, salt) pairs."
     )
-    severe_collisions: float = Field(description="The same, of three or more.")
+    severe_collisions: float = Field(description="The same for three or more pairs.")
     most_keys_in_a_task: int
     exact: bool = Field(
-        description="Computed for these very keys; else expected of a uniform hash."
+        description="Whether computed for these very keys; otherwise it is the expectation for a "
+        "uniform hash."
     )
 
 
 class WritePlan(Answer):
-    """How many files to write, and how to have Spark make just those."""
+    """A write plan: the number of files, and how Spark should make them."""
 
     table: str | None
-    snapshot_id: int | None = Field(description="Of the table when this was planned.")
-    target_file_bytes: int | None = Field(description="Null where bytes per row are not known.")
-    target_file_rows: int | None = Field(description="Null where bytes per row are not known.")
+    snapshot_id: int | None = Field(
+        description="The table's current snapshot when the plan was made."
+    )
+    target_file_bytes: int | None = Field(description="Null if the bytes per row are unknown.")
+    target_file_rows: int | None = Field(description="Null if the bytes per row are unknown.")
     basis: FileCountBasis
-    row_size: RowSize | None = Field(description="Null where it is not known, nor needed.")
-    rows: int | None = Field(description="Null where it is not known.")
+    row_size: RowSize | None = Field(description="Null if it is neither known nor needed.")
+    rows: int | None = Field(description="Null if unknown.")
     files: int
-    files_low: int = Field(description="If rows are as small as `row_size.low`.")
-    files_high: int = Field(description="If rows are as large as `row_size.high`.")
+    files_low: int = Field(description="Number of files if rows are as small as `row_size.low`.")
+    files_high: int = Field(description="Number of files if rows are as large as `row_size.high`.")
     scheme: WriteScheme
     tasks: int
     scale: int | None = None
     salts: int | None = None
     partition_columns: list[Column]
     salt_columns: list[str]
-    keys: KeyFiles | None = Field(default=None, description="Of `exact`.")
+    keys: KeyFiles | None = Field(default=None, description="Files of each key, for `exact`.")
     outcome: WriteOutcome
     others: list[WriteOutcome] = Field(
-        default=[], description="The other schemes, and why not; none if `compare` is false."
+        default=[], description="The other schemes; empty if `compare` is false."
     )
