@@ -23,15 +23,14 @@ from windrow.files.bounds import (
     writer_sees_nan,
 )
 from windrow.files.calendars import has_calendar, is_certain, widened
+from windrow.files.footers import TAIL_BYTES, footer_bytes_in, row_group_start, rows_in
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.meanings import told_by_spark
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
 
-_TAIL_BYTES = 64 * 1024
 # Longer ones are read one at a time.
 _SHORT_FOOTER_BYTES = 2**20
-_FOOTER_END_BYTES = 8
 # Reads overlap, which matters where the disk is slow.
 _READING_THREADS = 8
 _REMOTE_READING_THREADS = 25  # as many connections as `pyarrow.fs` keeps
@@ -113,7 +112,7 @@ class _GroupBuilder:
         uncertain = self.has_calendar and not is_certain(metadata.metadata)
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
-            offsets.append(_start_offset(group))
+            offsets.append(row_group_start(group))
             if offsets[-1] >= size_bytes:
                 raise ValueError("its footer points behind its end: a part of the file is missing")
             self.group_files.append(file)
@@ -162,17 +161,6 @@ class _GroupBuilder:
             )
         bounded = pa.schema([(column.name, column.type) for column in self.bounded])
         return FooterGroup(self.files, bounded, pa.table(columns))
-
-
-def rows_in(metadata: Any) -> int:
-    """Return how many rows a file holds: those of its row groups, whatever the footer's total says.
-
-    Spark reads by row groups, and writers exist that leave the total at 0.
-
-    Args:
-        metadata: A `pyarrow.parquet.FileMetaData`.
-    """
-    return sum(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
 
 
 def read_chunk(
@@ -295,8 +283,8 @@ def _read_tail(
 def _read_remote_tail(
     location: str, max_footer_bytes: int, path: str, size_bytes: int, mtime_ns: int
 ) -> bytes | int | None:
-    with open_remote_file(location, path) as file:
-        if (file.size_bytes, file.mtime_ns) != (size_bytes, mtime_ns):
+    with open_remote_file(f"{location}/{path}") as file:
+        if file.status != (size_bytes, mtime_ns):
             return None
         return _tail_of(size_bytes, file.read, max_footer_bytes)
 
@@ -308,9 +296,9 @@ def _tail_of(
 
     Of a longer footer than may be, return how long it is.
     """
-    tail = read(max(0, size_bytes - _TAIL_BYTES), size_bytes)
-    footer_bytes = int.from_bytes(tail[-_FOOTER_END_BYTES:-4], "little") + _FOOTER_END_BYTES
-    if len(tail) < footer_bytes <= size_bytes and tail.endswith(b"PAR1"):
+    tail = read(max(0, size_bytes - TAIL_BYTES), size_bytes)
+    footer_bytes = footer_bytes_in(tail)
+    if len(tail) < footer_bytes <= size_bytes:
         if footer_bytes > max_footer_bytes:
             return footer_bytes
         tail = read(size_bytes - footer_bytes, size_bytes)
@@ -336,13 +324,3 @@ def _parse(tail: bytes) -> Any:
     if tail.endswith(b"PARE"):
         raise ValueError("it is encrypted, and there are no keys for it here")
     return pq.read_metadata(pa.BufferReader(tail))
-
-
-def _start_offset(group: Any) -> int:
-    if group.num_columns == 0:
-        return 4
-    column = group.column(0)
-    start: int = column.data_page_offset
-    dictionary = column.dictionary_page_offset
-    # Some writers state 0 for a dictionary that is not there.
-    return dictionary if dictionary is not None and 0 < dictionary < start else start

@@ -46,8 +46,18 @@ _AWS_REASONS |= dict.fromkeys(
 )
 _SHOWN_CHARACTERS = 300
 
-# A file system keeps its connections.
-_filesystems: dict[tuple[str, str, str | None], pafs.FileSystem] = {}
+
+class _FileSystems(dict[tuple[str, str, str | None], pafs.FileSystem]):
+    """Those that this process has connected to; each keeps its connections.
+
+    None of them travels with the code: executors have credentials and a region of their own.
+    """
+
+    def __reduce__(self) -> tuple[type[_FileSystems], tuple[()]]:
+        return _FileSystems, ()
+
+
+_filesystems = _FileSystems()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,11 @@ class OpenedFile:
     file: Any
     size_bytes: int
     mtime_ns: int
+
+    @property
+    def status(self) -> tuple[int, int]:
+        """Size and last change, to be compared with what was planned."""
+        return self.size_bytes, self.mtime_ns
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from `start` to `end`, with one request."""
@@ -78,9 +93,9 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
         LocationError: It cannot be listed.
     """
     uri = f"{location}/{folder}" if folder else location
-    filesystem, base = _opened(uri)
-    base = base.rstrip("/") + "/"
     try:
+        filesystem, base = _located(uri)
+        base = base.rstrip("/") + "/"
         if not folder:
             found = filesystem.get_file_info(pafs.FileSelector(base))
             apart = [
@@ -155,7 +170,6 @@ def names_in(uri: str) -> list[str] | None:
         uri: Absolute path or URI of the folder.
 
     Raises:
-        LocationError: Its store cannot be reached.
         OSError: It cannot be listed.
     """
     if not is_remote(uri):
@@ -163,7 +177,7 @@ def names_in(uri: str) -> list[str] | None:
             return os.listdir(uri)
         except (FileNotFoundError, NotADirectoryError):
             return None
-    filesystem, path = _opened(uri)
+    filesystem, path = _located(uri)
     try:
         found = filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))
     except pa.ArrowException as error:
@@ -188,7 +202,7 @@ def read_whole_file(uri: str, max_bytes: int) -> bytes:
         descriptor = os.open(uri, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb") as local:
             return local.read(max_bytes)
-    filesystem, path = _opened(uri)
+    filesystem, path = _located(uri)
     with filesystem.open_input_stream(path, compression=None) as stream:
         content: bytes = stream.read(max_bytes)
     return content
@@ -202,24 +216,38 @@ def _require_named(uri: str, folders: list[str]) -> None:
             )
 
 
+def remote_status(uri: str) -> tuple[int, int]:
+    """Return size in bytes and last change in ns of a file, with one request.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        OSError: It cannot be looked at.
+    """
+    filesystem, path = _located(uri)
+    info = filesystem.get_file_info(path)
+    if info.type == pafs.FileType.NotFound:
+        raise FileNotFoundError(uri)
+    return info.size, _planned_mtime_ns(uri, info.mtime_ns)
+
+
 @contextmanager
-def open_remote_file(location: str, path: str) -> Iterator[OpenedFile]:
-    """Open a file with one request.
+def open_remote_file(uri: str) -> Iterator[OpenedFile]:
+    """Open a file, on S3 with one request.
 
     Raises:
         FileNotFoundError: It is not there.
         OSError: It cannot be opened.
     """
-    filesystem, absolute = _opened(f"{location}/{path}")
-    # Before it is opened, so that a file which is put in its place meanwhile shows.
-    mtime_ns = None if location.startswith("s3:") else filesystem.get_file_info(absolute).mtime_ns
-    with filesystem.open_input_file(absolute) as file:
-        if mtime_ns is None:
-            # S3 tells it when a file is opened, which saves a request.
+    # Before it is opened, so that a file put in its place meanwhile shows. S3 tells both when a
+    # file is opened, which saves a request.
+    status = None if uri.startswith("s3:") else remote_status(uri)
+    filesystem, path = _located(uri)
+    with filesystem.open_input_file(path) as file:
+        if status is None:
             told = file.metadata()["Last-Modified"].decode()
             moment = datetime.strptime(told, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
-            mtime_ns = int(moment.timestamp()) * _NS_PER_S
-        yield OpenedFile(file, file.size(), mtime_ns)
+            status = file.size(), int(moment.timestamp()) * _NS_PER_S
+        yield OpenedFile(file, *status)
 
 
 def why_unreadable(error: Exception) -> str:
@@ -235,37 +263,43 @@ def why_unreadable(error: Exception) -> str:
     return f"cannot be read: {text[:_SHOWN_CHARACTERS]}"
 
 
-def _planned_mtime_ns(location: str, mtime_ns: int) -> int:
-    # Some servers list a file's time in milliseconds and say it in seconds when it is opened.
-    return mtime_ns // _NS_PER_S * _NS_PER_S if location.startswith("s3:") else mtime_ns
+def _planned_mtime_ns(uri: str, mtime_ns: int) -> int:
+    # S3 says a time in whole seconds when a file is opened; some servers list milliseconds.
+    return mtime_ns // _NS_PER_S * _NS_PER_S if uri.startswith("s3:") else mtime_ns
 
 
-def _opened(uri: str) -> tuple[pafs.FileSystem, str]:
+def _located(uri: str) -> tuple[pafs.FileSystem, str]:
+    """Return the file system of a URI, and the path in it.
+
+    Raises:
+        OSError: It cannot be connected to.
+    """
     scheme, _, rest = uri.partition("://")
     authority, _, path = rest.partition("/")
+    # The environment may name another endpoint by now.
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    try:
-        if scheme == "hdfs":
-            return _connected(scheme, authority, None), "/" + path
-        return _connected(scheme, "", endpoint if scheme == "s3" else None), rest
-    except (OSError, pa.ArrowException) as error:
-        raise LocationError(uri, why_unreadable(error)) from error
+    key = (
+        scheme,
+        authority if scheme == "hdfs" else "",
+        endpoint if scheme == "s3" else None,
+    )
+    if key not in _filesystems:
+        try:
+            _filesystems[key] = _connected(*key)
+        except pa.ArrowException as error:
+            raise OSError(str(error)) from error
+    return _filesystems[key], f"/{path}" if scheme == "hdfs" else rest
 
 
 def _connected(scheme: str, authority: str, endpoint: str | None) -> pafs.FileSystem:
-    key = scheme, authority, endpoint
-    if key not in _filesystems:
-        _filesystems[key] = _new(*key)
-    return _filesystems[key]
-
-
-def _new(scheme: str, authority: str, endpoint: str | None) -> pafs.FileSystem:
     if scheme == "hdfs":
         host, _, port = authority.partition(":")
         # Host "default" is what core-site.xml says; a name service goes without a port.
         return pafs.HadoopFileSystem(host or "default", int(port or 0))
     if scheme == "gs":
         return pafs.GcsFileSystem(retry_time_limit=timedelta(seconds=_REQUEST_TIMEOUT_S))
+    if scheme != "s3":
+        raise OSError(f"{scheme}: is not supported by this version of Windrow")
     return pafs.S3FileSystem(
         endpoint_override=endpoint,
         connect_timeout=_CONNECT_TIMEOUT_S,

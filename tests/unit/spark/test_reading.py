@@ -255,3 +255,16 @@ def test_rows_are_those_of_the_row_groups_where_the_footer_says_zero(
     got = rows(spec(tmp_path, [(column, pa.int32())]))
 
     assert got == [{column: n if column == "id" else None} for n in range(1, 7)]
+
+
+def test_a_split_of_a_file_without_columns_has_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({}), path)
+    assert pq.read_metadata(path).num_row_groups == 1
+    columns = group_of(tmp_path).to_pydict()
+    columns["length"] = [40]
+    part = pa.RecordBatch.from_pydict(columns, group_of(tmp_path).schema)
+
+    got = list(read_group(spec(tmp_path, [("a", pa.int64())]), part, None))
+
+    assert sum(batch.num_rows for batch in got) == 0

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.files.footers import row_group_start, rows_in
+from windrow.files.remote import is_remote
 from windrow.spark.executor.caching import Files
 from windrow.spark.executor.calendars import FileCalendar, has_calendar
 from windrow.spark.executor.errors import (
@@ -26,7 +28,6 @@ from windrow.spark.executor.errors import (
 )
 from windrow.spark.executor.files import PARQUET_ERRORS, open_buffer, unreadable
 from windrow.spark.executor.layouts import Layout, find_layout
-from windrow.spark.executor.remote import is_remote
 from windrow.spark.executor.spec import KIB, MIB, ReadSpec, Split
 
 # Rows that are decoded at first, to see how large rows are.
@@ -187,7 +188,7 @@ class Decoder:
                 if not layout.fits(table.schema):
                     layout = self._layout_of(split, reader, table.schema)
                     table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
-            count = table.num_rows if layout.leaf_indices else _rows_in(reader.metadata)
+            count = table.num_rows if layout.leaf_indices else rows_in(reader.metadata)
         except PARQUET_ERRORS as error:
             raise unreadable(split.path, error) from error
         if count != split.row_count:
@@ -308,13 +309,8 @@ def _tables(
             batch_rows = wish
 
 
-def _rows_in(metadata: Any) -> int:
-    # The footer's own total is 0 in the files of some writers.
-    return sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-
-
 def _miscounted(split: Split, reader: Any, count: int) -> TaskReadError:
-    if _rows_in(reader.metadata) == split.row_count:
+    if rows_in(reader.metadata) == split.row_count:
         reason = f"it holds {count:,} rows where its footer says {split.row_count:,}"
         return UnreadableFileError(split.path, reason)
     return StaleFileError(split.path, "row count", split.row_count, count)
@@ -322,13 +318,3 @@ def _miscounted(split: Split, reader: Any, count: int) -> TaskReadError:
 
 def _rows_only(row_count: int) -> pa.Table:
     return pa.table({"": pa.nulls(row_count)})
-
-
-def row_group_start(row_group: Any) -> int:
-    """Return the offset of a row group's first page, as Parquet readers agree on it."""
-    column = row_group.column(0)
-    dictionary = column.dictionary_page_offset
-    # Some writers put 0 for "no dictionary".
-    if dictionary and 0 < dictionary < column.data_page_offset:
-        return int(dictionary)
-    return int(column.data_page_offset)

@@ -14,18 +14,17 @@ import pyarrow as pa
 from pyarrow._parquet import ParquetReader
 
 from windrow.files.beneath import open_beneath
+from windrow.files.footers import TAIL_BYTES, footer_bytes_in
+from windrow.files.remote import is_remote, open_remote_file, remote_status
 from windrow.spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
-from windrow.spark.executor.remote import is_remote, open_remote, remote_status
 
 # What Arrow raises for bytes that are not valid Parquet; UnicodeDecodeError is a ValueError.
 PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError)
 
 _STREAM_BUFFER_BYTES = 2**20
-# There, a read is a request.
+# On object stores each read is one request.
 _REMOTE_STREAM_BUFFER_BYTES = 4 * 2**20
 _COPIED_BYTES = 8 * 2**20
-_TAIL_BYTES = 64 * 2**10
-_FOOTER_END_BYTES = 8
 
 _SHOWN_CHARACTERS = 300
 
@@ -62,9 +61,9 @@ def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
 
 
 def _read_remote(path: str, size_bytes: int, mtime_ns: int) -> bytes:
-    with translated(path), open_remote(path) as (file, found):
-        _require(path, found, size_bytes, mtime_ns)
-        content: bytes = file.read_at(size_bytes, 0)
+    with translated(path), open_remote_file(path) as file:
+        _require(path, file.status, size_bytes, mtime_ns)
+        content = file.read(0, size_bytes)
     if len(content) != size_bytes:
         raise StaleFileError(path, "size in bytes", size_bytes, len(content))
     return content
@@ -79,8 +78,8 @@ def read_footer(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
     """
     with translated(path), _raw(home, path) as (file, found):
         _require(path, found, size_bytes, mtime_ns)
-        tail = _end_of(file, size_bytes, min(_TAIL_BYTES, size_bytes))
-        footer_bytes = int.from_bytes(tail[-_FOOTER_END_BYTES:-4], "little") + _FOOTER_END_BYTES
+        tail = _end_of(file, size_bytes, min(TAIL_BYTES, size_bytes))
+        footer_bytes = footer_bytes_in(tail)
         if len(tail) < footer_bytes <= size_bytes:
             tail = _end_of(file, size_bytes, footer_bytes)
     return tail
@@ -156,9 +155,9 @@ def open_stream(home: str, path: str, size_bytes: int, mtime_ns: int) -> Iterato
         UnreadableFileError: It cannot be opened, or is not valid Parquet.
     """
     if is_remote(path):
-        with translated(path), open_remote(path) as (remote, found):
-            _require(path, found, size_bytes, mtime_ns)
-            yield _opened(path, remote, _REMOTE_STREAM_BUFFER_BYTES)
+        with translated(path), open_remote_file(path) as remote:
+            _require(path, remote.status, size_bytes, mtime_ns)
+            yield _opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
         require_unchanged(path, size_bytes, mtime_ns)
         return
     with translated(path):
@@ -182,8 +181,8 @@ def open_kept(path: str, file: BinaryIO) -> Any:
 def _raw(home: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
     """Open a file; tell its size in bytes and its last change in ns."""
     if is_remote(path):
-        with open_remote(path) as opened:
-            yield opened
+        with open_remote_file(path) as remote:
+            yield remote.file, remote.status
         return
     with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
         yield file, _status_of(os.fstat(file.fileno()))

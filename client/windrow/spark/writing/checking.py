@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from windrow.commits.inventories import list_local
-from windrow.files.chunks import rows_in
+from windrow.files.footers import rows_in
 from windrow.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
 from windrow.spark.writing.counting import RowSums, sum_rows, unhashed_columns
 from windrow.spark.writing.errors import NotReproducibleError

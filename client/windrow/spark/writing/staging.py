@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 
-from windrow.files.chunks import rows_in
 from windrow.files.entries import is_hidden
+from windrow.files.footers import rows_in
 from windrow.models import TableInfo, WritePlan
 from windrow.spark.writing.columns import named
 from windrow.spark.writing.placing import place_with_bucket

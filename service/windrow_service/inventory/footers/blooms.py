@@ -180,7 +180,7 @@ def read_filters(
 def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
     """Open a file; tell its size and the time of its last change."""
     if is_remote(location):
-        with open_remote_file(location, path) as remote:
+        with open_remote_file(f"{location}/{path}") as remote:
             size_bytes = remote.size_bytes
             whole = size_bytes <= _READ_WHOLE_BYTES
             content = pa.BufferReader(remote.read(0, size_bytes)) if whole else remote.file

@@ -1,0 +1,48 @@
+"""Where a Parquet file keeps its footer, and what that says of row groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# What is read of a file's end at first: most footers lie in it whole.
+TAIL_BYTES = 64 * 2**10
+
+_END_BYTES = 8
+_MAGIC = b"PAR1"
+_FIRST_OFFSET = len(_MAGIC)
+
+
+def footer_bytes_in(tail: bytes) -> int:
+    """Return how long a footer is, with the eight bytes behind it, as a file's end says; 0 if it is not Parquet's."""
+    if not tail.endswith(_MAGIC):
+        return 0
+    return int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
+
+
+def rows_in(metadata: Any) -> int:
+    """Return how many rows a file holds: those of its row groups, whatever the footer's total says.
+
+    Spark reads by row groups, and writers exist that leave the total at 0.
+
+    Args:
+        metadata: A `pyarrow.parquet.FileMetaData`.
+    """
+    return sum(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
+
+
+def row_group_start(row_group: Any) -> int:
+    """Return the offset of a row group's first page, by which splits are told apart.
+
+    Plans cut files at these offsets and tasks read the row groups that start in their split: both
+    must agree on them.
+
+    Args:
+        row_group: A `pyarrow.parquet.RowGroupMetaData`.
+    """
+    if row_group.num_columns == 0:
+        return _FIRST_OFFSET
+    column = row_group.column(0)
+    start: int = column.data_page_offset
+    dictionary = column.dictionary_page_offset
+    # Some writers state 0 for a dictionary that is not there.
+    return dictionary if dictionary is not None and 0 < dictionary < start else start
