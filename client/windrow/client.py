@@ -67,10 +67,10 @@ class Client(Coordinator):
             spark: The session that runs the tasks.
             table: Its name.
             filter: Rows to keep, as in `plan`.
-            columns: Columns to read, in this order; all by default. Asking for few is what
-                makes it fast: Spark cannot take columns away from this reader afterwards. None
-                at all (`[]`) is enough to count rows, which `count()` of what this returns
-                does; a count in SQL, or of what was made of it, needs it said here.
+            columns: Columns to read, in this order; all by default. Ask for few, as Spark cannot
+                prune the columns of this reader afterwards. None at all (`[]`) is enough to count
+                rows. `count()` of the returned DataFrame does that by itself; a count in SQL, or of
+                a DataFrame made from it, does not.
             snapshot_id: A version of the table; the current one by default.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
             max_staleness: Seconds, as in `plan`.
@@ -102,7 +102,7 @@ class Client(Coordinator):
         progress: bool | None = None,
         **options: Any,
     ) -> WriteReport:
-        """Write rows to a table, in files of the size that is wanted, and publish them.
+        """Write rows to a table, in files of the wanted size, and publish them.
 
         Rows are counted by key, placed as the coordinator plans, staged beside the table,
         compared with the input, and moved in partition by partition. A failure before the first
@@ -112,29 +112,30 @@ class Client(Coordinator):
         Args:
             df: Rows with the table's columns, of a classic session.
             table: Its name; its location must be a local path of the driver and all executors.
-            mode: `append`; `overwrite`: all that is there goes; `overwrite_partitions`: what is
-                there goes in partitions that get new rows.
-            counts: Where the rows per key come from: `count`, a pass over the rows, which is what
-                is done by default; `files`, the table's own; `history`, its last write. The last
-                two need no pass, and serve where the rows are spread alike; nor does giving
-                `rows` or `files`.
-            conflict: What becomes of files that others publish while this write runs, where the
-                mode would remove them: `fail`, the write is refused; `overwrite`, they go.
-            progress: Whether to show how far it is: counting, writing, checking, moving. By
-                default it is shown in a terminal and in a notebook.
+            mode: `append`; `overwrite`, which replaces all rows; or `overwrite_partitions`, which
+                replaces the rows of partitions that get new ones.
+            counts: Where the rows per key come from: `count`, a pass over the rows, the default;
+                `files`, the table's own; `history`, its last write. The last two need no pass, and
+                suit rows that are distributed alike. With the option `rows` or `files` no pass is
+                needed either.
+            conflict: What happens to files that others publish during this write and that the mode
+                would remove: `fail` refuses the write, `overwrite` removes them.
+            progress: Whether to show the progress of counting, writing, checking and moving; by
+                default in a terminal and in a notebook.
             **options: See `windrow.models.WritePlanRequest`, for example
                 `target_file_size="64MB"`, `target_rows`, `scheme`, `files_per_key`,
                 `bytes_per_row`, `salt_columns` or `max_files`.
 
         Raises:
             UnfitRowsError: Columns or partition values do not fit the table.
-            UnstableColumnError: A column that decides where rows go may differ at each attempt.
+            UnstableColumnError: A column that decides where rows go may have another value in each
+                attempt.
             NoSaltError: Large keys are to be divided, and no column can do it.
             TooManyKeysError: There are more keys than a plan may have.
             StagingFailedError: A Spark task failed.
             NotReproducibleError: The rows written are not those of the data.
             SparkConnectError: The session is one of Spark Connect.
-            WriteConflictError: Others have published files meanwhile that would go.
+            WriteConflictError: Others have published files meanwhile that this write would remove.
             WriteError: The table cannot be written, or the commit failed.
             ProblemError: The coordinator refuses.
         """

@@ -19,7 +19,7 @@ _TOKEN_VARIABLE = "WINDROW_TOKEN"
 
 
 class InvalidTokenError(WindrowError):
-    """What was given as a token cannot be one; it is not repeated here."""
+    """What was given as a token is malformed; it is not repeated here."""
 
     message = "the token holds characters that no token has: {remedy}"
     remedy = f"check how it got into {_TOKEN_VARIABLE}, or make another with `windrow token create`"
@@ -34,13 +34,13 @@ def connect(
 
     Args:
         url: Where the coordinator is.
-        token: Says who calls, where the coordinator asks; that of the environment variable
+        token: Identifies the caller, where the coordinator asks for that; the environment variable
             WINDROW_TOKEN by default.
         timeout_s: How long one answer may take.
         attempts: How often a request is tried when the coordinator cannot be reached.
 
     Raises:
-        InvalidTokenError: The token cannot be one.
+        InvalidTokenError: The token is malformed.
     """
     timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 5.0))
     http = httpx.Client(
@@ -85,7 +85,7 @@ def _authorization(token: str | None) -> dict[str, str]:
     sent = (os.environ.get(_TOKEN_VARIABLE, "") if token is None else token).strip()
     if not sent:
         return {}
-    # Checked here, since who writes headers repeats one that cannot be sent.
+    # Checked here, since the error of a header that cannot be sent would repeat the token.
     if not re.fullmatch("[!-~]+", sent):
         raise InvalidTokenError
     return {"Authorization": f"Bearer {sent}"}

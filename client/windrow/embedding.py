@@ -15,7 +15,7 @@ from windrow_service.serving import logging, server_config
 from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 30.0
-# Requests that still run when it stops; a refresh is told to stop after them.
+# How long requests that still run when it stops may take; refreshes are stopped after that.
 _STOP_TIMEOUT_S = 3
 
 
@@ -38,7 +38,7 @@ class EmbeddedCoordinator:
         # A folder of mode 0700 keeps other users of this machine out.
         self._folder = Path(tempfile.mkdtemp(prefix="windrow-"))
         self.socket = self._folder / "socket"
-        # What is not asked for is said too: the environment may be that of a coordinator elsewhere.
+        # Defaults are given too: the environment may hold the settings of another coordinator.
         self._settings = settings = Settings(
             host="127.0.0.1",
             require_tokens=False,
@@ -64,7 +64,7 @@ class EmbeddedCoordinator:
 
     def _serve(self) -> None:
         try:
-            # What a person at a prompt should know, and no line for each request.
+            # Only what a person at a prompt should know, not a line for each request.
             with logging(self._settings, level="warning"):
                 asyncio.run(self._server.serve())
         except BaseException as error:  # handed to the thread that waits for the start

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +40,8 @@ _MUCH = 1.1
 # So often at most: fewer files are smaller together, as each holds more to compress.
 _ATTEMPTS = 3
 
-# A folder, and a bucket of it.
-Place = tuple[str, int | None]
+# A folder, and the bucket where the table has buckets.
+Partition: TypeAlias = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Batch:
     Attributes:
         columns: The partition columns, all as text: so they come to lie in the very folders that
             they come from, also where Spark would write a value in another way.
-        places: Folders, with their buckets.
+        partitions: Folders, with their buckets.
         rows: Of each.
         size_bytes: What the rows of each are expected to take in fewer files.
         files: Small files of each.
@@ -60,7 +61,7 @@ class Batch:
     """
 
     columns: list[Column]
-    places: list[Place]
+    partitions: list[Partition]
     rows: list[int]
     size_bytes: list[int]
     files: list[int]
@@ -75,19 +76,19 @@ class Batch:
 
     @classmethod
     def of(
-        cls, page: CompactionPlan, without: Collection[Place], *, is_bucketed: bool
+        cls, page: CompactionPlan, without: Collection[Partition], *, is_bucketed: bool
     ) -> Batch | None:
-        """Take a page of a compaction plan, less some places; None if nothing is left."""
+        """Take a page of a compaction plan, less some partitions; None if nothing is left."""
         found = page.partitions
-        places = list(zip(found.folders, found.buckets, strict=True))
-        kept = np.array([place not in without for place in places], np.bool_)
+        partitions = list(zip(found.folders, found.buckets, strict=True))
+        kept = np.array([one not in without for one in partitions], np.bool_)
         if not kept.any():
             return None
         at = np.flatnonzero(kept).tolist()
         of_kept = pa.array(np.repeat(kept, found.files))
         return cls(
             columns=[Column(name=one.name, type="string") for one in page.partition_columns],
-            places=[places[one] for one in at],
+            partitions=[partitions[one] for one in at],
             rows=[found.rows[one] for one in at],
             size_bytes=[found.becomes_bytes[one] for one in at],
             files=[found.files[one] for one in at],
@@ -98,12 +99,12 @@ class Batch:
 
     def keys(self, scale: float) -> KeyCounts:
         """Return the keys of the write plan; bytes are what is expected times `scale`."""
-        values = [_values(folder, len(self.columns)) for folder, _ in self.places]
+        values = [_values(folder, len(self.columns)) for folder, _ in self.partitions]
         return KeyCounts.model_validate(
             {
                 "columns": self.columns or None,
                 "values": [list(column) for column in zip(*values, strict=True)],
-                "buckets": [bucket for _, bucket in self.places] if self.is_bucketed else None,
+                "buckets": [bucket for _, bucket in self.partitions] if self.is_bucketed else None,
                 "rows": self.rows,
                 "bytes": [max(round(size * scale), 1) for size in self.size_bytes],
             }

@@ -37,9 +37,9 @@ from windrow.terminal.options import (
     WorthReads,
 )
 from windrow.terminal.render import seconds_text, size_text
-from windrow_jobs.batches import Batch, Place, rewrite
+from windrow_jobs.batches import Batch, Partition, rewrite
 from windrow_jobs.errors import PartitionsLeftError
-from windrow_jobs.reporting import OnProgress, now_and_then, tell_tasks, telling
+from windrow_jobs.reporting import Tell, now_and_then, tell_tasks, telling
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
 
 StartSpark = Callable[[], SparkSession]
@@ -81,7 +81,7 @@ def compact(
     *,
     target_file_size: int = DEFAULT_TARGET_SIZE,
     filter: str | None = None,
-    on_progress: OnProgress = lambda _: None,
+    on_progress: Tell = lambda _: None,
     **options: Any,
 ) -> Compaction:
     """Rewrite what is worth it, a batch at a time, until nothing is; run again, it has no work.
@@ -134,7 +134,7 @@ class _Work:
         options: Of the compaction plans.
         tell: Told of progress.
         done: What came of it.
-        left: Places that are not tried again.
+        left: Partitions that are not tried again.
         scale: Bytes that rows take once they are rewritten, for each byte that was expected.
         refreshed: Whether the table was, since files were not as the snapshot has them.
     """
@@ -144,9 +144,9 @@ class _Work:
     table: TableInfo
     filter: str | None
     options: dict[str, Any]
-    tell: OnProgress
+    tell: Tell
     done: Compaction
-    left: set[Place] = field(default_factory=set)
+    left: set[Partition] = field(default_factory=set)
     scale: float = 1.0
     refreshed: bool = False
 
@@ -169,12 +169,12 @@ class _Work:
                 self._rewrite(spark, batch, read)
             except PartitionChangedError as error:
                 # The others of the batch are tried once more, without it.
-                changed = [one for one in batch.places if one[0] == error.partition]
+                changed = [one for one in batch.partitions if one[0] == error.partition]
                 self._leave(changed, str(error))
             except (PySparkException, Py4JError) as error:
                 failure = task_failure(error)
                 if failure is None or self.refreshed:
-                    self._leave(batch.places, str(failure or cause_of(error)))
+                    self._leave(batch.partitions, str(failure or cause_of(error)))
                     continue
                 # Most likely a file is another by now, or gone: the rest goes on with it.
                 self.tell(f"{failure}; refreshing the table, and once more")
@@ -196,7 +196,7 @@ class _Work:
     def _rewrite(self, spark: SparkSession, batch: Batch, read: SplitPlan) -> None:
         self.tell(
             f"files: {len(batch.paths):,}, {size_text(batch.old_bytes)}; "
-            f"partitions: {len(batch.places):,}"
+            f"partitions: {len(batch.partitions):,}"
         )
         target_bytes = int(self.options["target_file_size"])
         with begin(self.client, self.table.name, kind="compaction") as write:
@@ -205,7 +205,7 @@ class _Work:
         self.scale = made.scale
         done, report = self.done, made.report
         done.batches += 1
-        done.partitions += len(batch.places)
+        done.partitions += len(batch.partitions)
         done.files_before += len(batch.paths)
         done.files_after += report.files
         done.bytes_before += batch.old_bytes
@@ -214,12 +214,12 @@ class _Work:
         noun = "file" if report.files == 1 else "files"
         self.tell(f"they became {report.files:,} {noun}, {size_text(report.bytes)}")
 
-    def _leave(self, places: list[Place], reason: str) -> None:
-        self.left.update(places)
-        for folder, bucket in places:
+    def _leave(self, partitions: list[Partition], reason: str) -> None:
+        self.left.update(partitions)
+        for folder, bucket in partitions:
             name = folder or self.table.name
             self.done.left[name if bucket is None else f"{name}, bucket {bucket}"] = reason
-        self.tell(f"partitions left as they are: {len(places):,}, since {reason}")
+        self.tell(f"partitions left as they are: {len(partitions):,}, since {reason}")
 
 
 def run(

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from windrow.terminal.consoles import error_console
 
-OnProgress: TypeAlias = Callable[[str], None]
+Tell: TypeAlias = Callable[[str], None]
 
 _INTERVAL_S = 3.0
 
 
-def telling(name: str, *, quiet: bool) -> OnProgress:
+def telling(name: str, *, quiet: bool) -> Tell:
     """Return what prints progress on a table; nothing if `quiet`.
 
     For spark-submit writes a job's stderr to stdout.
@@ -48,7 +48,7 @@ def now_and_then(act: Callable[[], None]) -> Iterator[None]:
         watcher.join()
 
 
-def tell_tasks(spark: SparkSession, tell: OnProgress) -> None:
+def tell_tasks(spark: SparkSession, tell: Tell) -> None:
     """Tell how far the stages are that run now."""
     tracker = spark.sparkContext.statusTracker()
     for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):

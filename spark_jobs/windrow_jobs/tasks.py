@@ -26,9 +26,9 @@ from windrow.files.sinks import read_sink_log
 from windrow.files.surroundings import refuse_part_of_table
 
 # Files and folders right in some folders; and folder and reason, where one cannot be listed.
-# Files that a streaming query has committed, if one writes the table; and as for `Found`.
+# Files that a streaming query has committed, if one writes the table; and as for `Listed`.
 Surroundings: TypeAlias = tuple[bytes | None, list[tuple[str, str]]]
-Found: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
+Listed: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
 # `FooterGroup`s as (schema, first path, bounded columns, table); unreadable and changed files.
 Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str, str]], list[str]]
 
@@ -48,7 +48,7 @@ def look_around(location: str, _: None) -> Surroundings:
     return None if committed is None else encoded(committed), []
 
 
-def list_folders(location: str, folders: Sequence[str]) -> Found:
+def list_folders(location: str, folders: Sequence[str]) -> Listed:
     """List some folders of a table.
 
     Args:

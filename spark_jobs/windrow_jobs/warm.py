@@ -21,8 +21,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow import files
-from windrow import host_cache as worker
+from windrow import files, host_cache
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.spark import executor
@@ -33,12 +32,12 @@ from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs import warming
 from windrow_jobs.errors import ColdFilesError
-from windrow_jobs.reporting import OnProgress, now_and_then, telling
+from windrow_jobs.reporting import Tell, now_and_then, telling
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
 from windrow_jobs.warming import Warmed, Warming
 
 # What runs in tasks travels with them.
-for module in (executor, files, warming, worker):
+for module in (executor, files, warming, host_cache):
     cloudpickle.register_pickle_by_value(module)
 
 # A task that ran elsewhere may find its worker free the next time.
@@ -85,7 +84,7 @@ def warm(
     client: Coordinator,
     table: str,
     rule: str | None = None,
-    on_progress: OnProgress = lambda _: None,
+    on_progress: Tell = lambda _: None,
 ) -> Warmth:
     """Fetch the cacheable files that the workers do not hold yet; run again, it has no work.
 
@@ -144,7 +143,7 @@ def _fetch(
     plan: SplitPlan,
     groups: pa.Table,
     warmth: Warmth,
-    on_progress: OnProgress,
+    on_progress: Tell,
 ) -> None:
     """Run tasks where the groups' workers are, and note what they did."""
     require_classic(spark)

@@ -152,8 +152,8 @@ def test_types_that_do_not_go_together_are_refused_before_anything_moves(
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        (f"{DAY}/part-00000.parquet", "in the table already"),
-        ("flat.parquet", r"lie in ds=…/: partition the data alike"),
+        (f"{DAY}/part-00000.parquet", "already has a file of this name"),
+        ("flat.parquet", r"lie in ds=…/: partition the data the same way"),
         (f"{DAY}/hour=1/deep.parquet", r"lie in ds=…/"),
         ("day=1/other.parquet", r"lie in ds=…/"),
     ],

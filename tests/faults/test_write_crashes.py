@@ -19,7 +19,7 @@ from tests.support.looking import listed_ids, looking, planned_ids
 from tests.support.servers import coordinator_process, running
 from tests.support.writers import Writers, forking_writers, report_of, stage
 from windrow.client import Client
-from windrow.commits import begin, folders
+from windrow.commits import begin, posix
 from windrow.commits.errors import (
     CommitBlockedError,
     PartitionChangedError,
@@ -243,7 +243,7 @@ def test_a_commit_waits_for_another_and_gives_up_with_a_clear_error(
 def test_what_a_stranger_puts_into_a_partition_during_its_exchange_stays(
     client: Client, location: Path, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange = folders.exchange
+    exchange = posix.exchange
 
     def meddled(new: str, live: str) -> None:
         # By its path, and into the old folder that the stranger has opened before.
@@ -254,7 +254,7 @@ def test_what_a_stranger_puts_into_a_partition_during_its_exchange_stays(
         hive.write_file(Path(new) / "stranger-2.parquet", [902])
         hive.write_file(Path(live) / "stranger-3.parquet", [903])
 
-    monkeypatch.setattr(folders, "exchange", meddled)
+    monkeypatch.setattr(posix, "exchange", meddled)
     with begin(client, events) as write:
         rows = stage(write.folder, {f"{SECOND}/new.parquet": [100]})
         write.commit(report_of(rows))

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from windrow.spark.executor.calendars import Calendars, corrected, rule_of
-from windrow.spark.reading.calendars import calendars_of
+from windrow.spark.reading.session_calendars import calendars_of
 
 pytestmark = pytest.mark.spark
 

@@ -28,8 +28,8 @@ import windrow_jobs.inventory
 from tests.support.s3 import s3_server
 from tests.support.servers import running
 from windrow_jobs import tasks
-from windrow_jobs.blocks import compiled, hosts_of, read_told
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
+from windrow_jobs.hosts import compiled, hosts_of, read_told
 from windrow_jobs.inventory import publish_inventory
 from windrow_service.bootstrap import open_services
 from windrow_service.inventory import decode_manifest

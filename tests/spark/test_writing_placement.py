@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tests.support.write_plans import exact_keys, plan_of, table_of
 from windrow.models import BucketSpec, KeyFiles
 from windrow.spark.writing import place, stage
-from windrow.spark.writing.murmur3 import int_with_hash
+from windrow.spark.writing.placing import int_with_hash
 
 pytestmark = pytest.mark.spark
 

@@ -19,12 +19,11 @@ from typing import Any
 
 import windrow
 from tests.support import hive
-from windrow.commits import begin, folders, intents
-from windrow.commits.committing import Commit
+from windrow.commits import begin, intents, posix
+from windrow.commits.committing import Commit, Moving
 from windrow.commits.leases import Lease
-from windrow.commits.moving import Moving
 from windrow.commits.preparing import Preparation
-from windrow.commits.staging import Staging
+from windrow.commits.staging_folders import StagingFolder
 from windrow.commits.table_write import TableWrite
 from windrow.errors import WindrowError
 from windrow.models import WriteReport
@@ -38,15 +37,15 @@ STEPS: Mapping[str, tuple[Any, str, str]] = {
     "admitted": (TableWrite, "_admit", "after"),
     "linked": (Preparation, "changes", "after"),
     "recorded": (intents, "record", "after"),
-    "exchanging": (folders, "swap", "before"),
+    "exchanging": (posix, "swap", "before"),
     # Where folders cannot be exchanged: between the two renames; else of new partitions alone.
-    "placing": (folders, "place", "before"),
+    "placing": (posix, "move_if_free", "before"),
     # Right after the exchange of a partition, or its removal.
     "exchanged": (Moving, "_bring_back", "before"),
     "moved in": (Moving, "move_in", "after"),
     "published": (Commit, "_published", "after"),
     "noted": (Moving, "finish", "before"),
-    "finished": (Staging, "remove", "before"),
+    "finished": (StagingFolder, "remove", "before"),
 }
 
 
@@ -199,7 +198,7 @@ def _drive(asked: Mapping[str, Any]) -> str:
         step, process = asked["kills"]
         at_step(step, 1, lambda: os.kill(process, signal.SIGKILL))
     if not asked["can_exchange"]:
-        folders.exchange = _unsupported
+        posix.exchange = _unsupported
     replaces = asked["replaces"] or None
     try:
         with (

@@ -1,4 +1,4 @@
-"""What a caller passes to the client, checked; errors name the parameter and what it may be."""
+"""Checks of what a caller passes; errors name the parameter and the values that it takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def checked(model: type[AnyModel], given: Mapping[str, Any], also: Iterable[str]
         also: Other parameters that the caller may have meant.
 
     Raises:
-        InvalidArgumentError: A value cannot be, or no parameter has the name.
+        InvalidArgumentError: A value is not valid, or no parameter has that name.
     """
     try:
         return model.model_validate(given)

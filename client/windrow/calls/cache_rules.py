@@ -23,7 +23,7 @@ from windrow.models import (
     TablePage,
 )
 
-# What is quoted, and what tokens are apart by: space and comments.
+# Quoted text, and what separates tokens: space and comments.
 _PARTS = re.compile(
     r"""(?P<quoted>'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|(?:\s|--[^\n]*|/\*.*?\*/)+""",
     re.DOTALL,
@@ -63,11 +63,11 @@ class CacheRuleCalls(Calls):
         Args:
             table: Its name.
             filter: On partition columns alone, such as `"ds >= '2026-11-01'"`, or a JSON tree.
-            rule: Name of the rule. By default it has one for its filter, so that to say the
-                same twice makes one rule.
+            rule: Name of the rule. By default it is derived from the filter, so that the same call
+                twice makes one rule.
             expires_at: When the rule ends by itself, with a time zone.
-            max_bytes: Most bytes that it makes cacheable, also as text such as `"500GB"`; the
-                files last in the order of their paths come first.
+            max_bytes: Most bytes that it makes cacheable, also as text such as `"500GB"`; files
+                whose paths sort last are taken first.
         """
         definition = checked(
             CacheRuleDefinition,
@@ -95,23 +95,24 @@ class CacheRuleCalls(Calls):
         return read_answer(CacheRule, self._transport.call("GET", _rule_path(table, rule)))
 
     def drop_cache(self, table: str, rule: str) -> None:
-        """End a cache rule; what workers hold by it stays until it makes room for others."""
+        """End a cache rule; files that workers hold by it stay until others need the room."""
         self._transport.call("DELETE", _rule_path(table, rule))
 
     def cache(self, table: str) -> TableCache:
-        """Return what of a table is cacheable, and where it is cached."""
+        """Return how much of a table is cacheable, and where it is cached."""
         return read_answer(TableCache, self._transport.call("GET", f"{table_path(table)}/cache"))
 
     def cache_sql(self, text: str) -> CacheSqlResult:
         """Run `CACHE TABLE name WHERE …`, `DROP CACHE name [WHERE …]` or `SHOW CACHE [name]`.
 
-        `CACHE TABLE` leaves a rule of that filter as it is, with its end and its limit of bytes.
+        `CACHE TABLE` leaves an existing rule with that filter as it is, with its end and its byte
+        limit.
         `DROP CACHE` ends all rules of the table, or with WHERE those of exactly that filter.
 
         Raises:
             CacheSqlError: The statement is not supported, or no rule has its filter.
         """
-        # Reading SQL is rare, and getting ready for it takes a while.
+        # Few callers use SQL, and importing its parser takes a while.
         from windrow.calls.cache_sql import parse_cache_sql
 
         statement = parse_cache_sql(text)

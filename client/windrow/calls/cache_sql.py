@@ -159,7 +159,7 @@ class _Parser:
         return "".join(token.text.upper() for token in following if self._is_word(token))
 
     def _is_word(self, token: Token) -> bool:
-        # What stands in the text as it is has neither quotes nor a prefix.
+        # A token that equals its text has neither quotes nor a prefix.
         written = self._text[token.start - 1 : token.end]
         return written == token.text and re.fullmatch(r"\w+", written) is not None
 

@@ -14,7 +14,7 @@ DEFAULT_TARGET_SIZE = 128 * 2**20
 
 
 class CompactionCalls(Calls):
-    """The calls that are about small files which are there already."""
+    """The calls that are about small files that a table already has."""
 
     def plan_compaction(
         self,
@@ -25,9 +25,10 @@ class CompactionCalls(Calls):
         with_paths: bool = False,
         **options: Any,
     ) -> Iterator[CompactionPlan]:
-        """Yield the partitions that are worth compacting, a batch at a time, one at least.
+        """Yield the partitions that are worth compacting, a batch at a time.
 
-        All pages are of one snapshot. Nothing is rewritten.
+        There is at least one batch, which may be empty. All are of one snapshot, and nothing is
+        rewritten.
 
         Args:
             table: Its name.
@@ -59,7 +60,7 @@ class CompactionCalls(Calls):
 
         Args:
             table: Its name.
-            target_file_size: What a file should have; bytes, or text such as `"128MB"`.
+            target_file_size: The size that a file should have; bytes, or text such as `"128MB"`.
         """
         size_bytes = parse_size(target_file_size)
         assert isinstance(size_bytes, int)

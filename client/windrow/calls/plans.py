@@ -75,8 +75,8 @@ class PlanCalls(Calls):
             filter: SQL text such as `"ds >= '2026-11-01'"`, or a JSON tree.
             columns: Columns to read, in this order; all by default.
             snapshot_id: A version of the table; the current one by default.
-            limit: How many rows are enough. The plan leaves out files that are not needed for
-                so many; it still may hold more rows.
+            limit: How many rows are enough. The plan leaves out files that are not needed for that
+                many; it may still hold more rows.
             max_staleness: Seconds. If the table's files were looked at longer ago, the table is
                 refreshed first.
             reuse: Take the groups of a plan that was made before for the same request and
@@ -122,7 +122,7 @@ class PlanCalls(Calls):
         return read_answer(Plan, answer)
 
     def explain(self, plan_id: str) -> PlanExplanation:
-        """Say why a plan is as it is, beside what the other strategies would make of its files.
+        """Explain a plan, and compare it with what the other strategies would make of its files.
 
         Args:
             plan_id: `info.plan_id` of a plan.
@@ -157,7 +157,7 @@ def read_group_stream(plan_id: str, body: bytes) -> pa.Table:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise IncompletePlanError(plan_id, str(error)) from error
     if "splits" not in table.schema.names:
-        raise IncompletePlanError(plan_id, "it holds something else than split groups")
+        raise IncompletePlanError(plan_id, "it holds something other than split groups")
     splits = sum(len(chunk.flatten()) for chunk in table["splits"].chunks)
     if marker != {"groups": len(table), "splits": splits}:
         raise IncompletePlanError(

@@ -30,12 +30,12 @@ class RefreshCalls(Calls):
 
         Args:
             name: The table.
-            full: List every folder, not only those whose time of change is another. A file
-                that was written in place is found so alone.
+            full: List every folder, not only those whose time of change differs from the last one
+                seen. Only this finds a file that was rewritten in place.
             on_progress: Called several times a second while it runs.
 
-        One refresh of a table runs at a time: if there is one already, this waits for that. It
-        goes on if this program is stopped; `cancel_refresh` stops it.
+        Only one refresh of a table runs at a time: if one is running, this waits for it. It
+        continues if this program stops; `cancel_refresh` stops it.
 
         Raises:
             RefreshFailedError: The files are not a table that can be read, or the refresh was
@@ -56,13 +56,13 @@ class RefreshCalls(Calls):
             attempt += 1
 
     def cancel_refresh(self, name: str) -> RefreshStatus:
-        """Stop the refresh of a table that runs, whoever started it, and wait for its end.
+        """Stop the running refresh of a table, whoever started it, and wait for its end.
 
         Returns:
             How it ended: `cancelled`, or `done` if it was just being published.
 
         Raises:
-            NotFoundError: No refresh of the table runs.
+            NotFoundError: No refresh of the table is running.
         """
         answer = self._transport.call("DELETE", _refresh_of(name))
         return self._follow(read_answer(RefreshStatus, answer), None)

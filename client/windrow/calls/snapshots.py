@@ -20,7 +20,7 @@ from windrow.models import (
 )
 
 # Inventory rows: an Arrow table; or, for few files, one mapping of column names for each.
-Files: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
+FileRows: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 _STRINGS = pa.schema([("path", pa.string()), ("change", pa.string())])
@@ -37,7 +37,7 @@ class SnapshotCalls(Calls):
     def publish(
         self,
         name: str,
-        files: Files,
+        files: FileRows,
         *,
         if_match: str | None = None,
         listed_at: datetime | None = None,
@@ -45,8 +45,8 @@ class SnapshotCalls(Calls):
     ) -> PublishedSnapshot:
         """Make an inventory that was taken elsewhere the table's current snapshot.
 
-        This is how a table's hosts become known. What is not sent of files that the current
-        snapshot has unchanged is kept.
+        This is how the coordinator learns which hosts hold a table's files. Of files that are
+        unchanged since the current snapshot, columns that are not sent are kept.
 
         Args:
             name: The table.
@@ -56,7 +56,7 @@ class SnapshotCalls(Calls):
                 for each.
             if_match: The table's ETag, or `snapshot-7` for its current snapshot, if nobody may
                 have changed it since.
-            listed_at: When the look at the files began, with a time zone.
+            listed_at: When the listing of the files began, with a time zone.
             write_id: The write that has moved the files in.
         """
         return self._publish(name, inventory_stream(files), "full", if_match, listed_at, write_id)
@@ -65,23 +65,23 @@ class SnapshotCalls(Calls):
         self,
         name: str,
         *,
-        added: Files = (),
+        added: FileRows = (),
         removed: Sequence[str] | pa.Array = (),
         if_match: str | None = None,
         listed_at: datetime | None = None,
         write_id: str | None = None,
     ) -> PublishedSnapshot:
-        """Add files to a table's current snapshot, and take others away.
+        """Add files to a table's current snapshot, and remove others.
 
-        Without `if_match`, the change is applied to whatever is current when it gets there.
+        Without `if_match`, the change is applied to whatever is current when it arrives.
 
         Args:
             name: The table.
-            added: New files, as for `publish`; one takes the place of that of the same path.
+            added: New files, as for `publish`; each replaces a file of the same path.
             removed: Paths of files that are gone.
             if_match: As for `publish`.
-            listed_at: As for `publish`; everything that changed until then must be in.
-            write_id: As for `publish`; files that it removed need not be known.
+            listed_at: As for `publish`; every change up to then must be included.
+            write_id: As for `publish`; the coordinator need not know the files that it removed.
         """
         stream = change_stream(added, removed)
         return self._publish(name, stream, "delta", if_match, listed_at, write_id)
@@ -111,14 +111,14 @@ class SnapshotCalls(Calls):
     def expire_snapshots(
         self, name: str, *, keep_last: int | None = None, max_age: timedelta | None = None
     ) -> list[int]:
-        """Drop a table's snapshots that are neither among the last ones nor young.
+        """Drop a table's snapshots that are neither among the newest nor young.
 
         The current one stays, and those that plans are pinned to; return the ids of the others.
 
         Args:
             name: The table.
-            keep_last: So many of the newest stay; as the coordinator is set up by default.
-            max_age: Younger ones stay; as the coordinator is set up by default.
+            keep_last: How many of the newest stay; the coordinator's own setting by default.
+            max_age: Younger ones stay; the coordinator's own setting by default.
         """
         max_age_seconds = None if max_age is None else int(max_age.total_seconds())
         expiry = checked(
@@ -129,16 +129,16 @@ class SnapshotCalls(Calls):
         return read_answer(ExpiredSnapshots, answer).snapshot_ids
 
 
-def inventory_stream(files: Files) -> bytes:
+def inventory_stream(files: FileRows) -> bytes:
     """Return all files of a table as an Arrow IPC stream."""
     return _stream(_table(files))
 
 
-def change_stream(added: Files, removed: Sequence[str] | pa.Array) -> bytes:
+def change_stream(added: FileRows, removed: Sequence[str] | pa.Array) -> bytes:
     """Return a change of a table's files as an Arrow IPC stream.
 
     Args:
-        added: Files that are new, or take the place of those of the same paths.
+        added: Files that are new, or replace those of the same paths.
         removed: Paths of files that are gone.
     """
     new, gone = _table(added), pa.array(removed, pa.string())
@@ -149,7 +149,7 @@ def change_stream(added: Files, removed: Sequence[str] | pa.Array) -> bytes:
     return _stream(pa.concat_tables(changes, promote_options="default"))
 
 
-def _table(files: Files) -> pa.Table:
+def _table(files: FileRows) -> pa.Table:
     if isinstance(files, pa.Table):
         return files
     names = dict.fromkeys(name for row in files for name in row)
@@ -167,7 +167,7 @@ def _stream(files: pa.Table) -> bytes:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Return a column as coordinators take it: without dictionaries, views and extensions."""
+    """Return a column as coordinators accept it: without dictionaries, views and extensions."""
     return field.with_type(_plain_type(field.type))
 
 

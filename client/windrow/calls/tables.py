@@ -30,8 +30,8 @@ class TableCalls(Calls):
         Args:
             name: For example `sales.events`.
             location: Folder of the table, as the coordinator sees it.
-            format: `parquet`; or `orc`, `csv`, `json`, `text`, whose inventory is published and
-                planned, but neither refreshed nor read.
+            format: `parquet`; or `orc`, `csv`, `json`, `text`, whose inventories can be published
+                and planned, but neither refreshed nor read.
             columns: Names and Spark SQL types; taken from the files by default.
             partition_columns: Names and types, in the order of the folders; inferred by default.
             bucket_spec: `{"columns": [...], "count": n}` of a bucketed table.
@@ -63,7 +63,7 @@ class TableCalls(Calls):
         return read_answer(TableInfo, self._transport.call("GET", table_path(name)))
 
     def table_version(self, name: str) -> str:
-        """Return a table's ETag, which is another once its definition or snapshot is: `if_match`."""
+        """Return a table's ETag for `if_match`; it changes with the definition and the snapshot."""
         return self._transport.call("GET", table_path(name)).headers["ETag"]
 
     def tables(self) -> Iterator[TableInfo]:

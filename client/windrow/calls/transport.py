@@ -34,9 +34,9 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 _BACKOFF_S = 0.2
 _MAX_BACKOFF_S = 5.0
-# Nothing is tried again once this has passed, or would have until then.
+# No retry begins later than this after the first attempt.
 _PATIENCE_S = 120.0
-# What a proxy says of a coordinator that has just gone.
+# What a proxy answers when its coordinator has just gone.
 _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
@@ -46,13 +46,13 @@ P = TypeVar("P", SnapshotPage, TablePage, WorkerPage, WritePage)
 class Transport:
     """One coordinator, over HTTP.
 
-    What fails in passing is tried again, with jittered back-off: no answer, too much to do, a
-    change of unknown outcome. Changes too, since each carries an `Idempotency-Key`, the same in
-    every attempt, under which the coordinator makes it once.
+    Passing failures are retried with jittered back-off: no answer, a busy coordinator, a change of
+    unknown outcome. Changes are retried too: each carries one `Idempotency-Key` in all attempts,
+    under which the coordinator makes it once.
 
     Args:
         http: Carries the requests; closed by `close`.
-        attempts: Most tries of one request, at least 1.
+        attempts: Most attempts at one request, at least 1.
     """
 
     def __init__(self, http: httpx.Client, *, attempts: int = 4) -> None:
@@ -106,15 +106,15 @@ class Transport:
     def pages(
         self, model: type[P], path: str, params: Mapping[str, str | int] | None = None
     ) -> Iterator[P]:
-        """Yield the pages of a list, each asked for when the one before has been used.
+        """Yield the pages of a list, each requested once the one before has been used.
 
         Args:
             model: Of one page.
             path: Of the list.
-            params: What is asked of it.
+            params: The query's parameters.
 
         Raises:
-            ProblemError: The coordinator refused; and what else `call` raises.
+            ProblemError: The coordinator refused; and whatever else `call` raises.
         """
         asked = dict(params or {})
         while True:
@@ -166,7 +166,7 @@ def read_answer(model: type[M], answer: httpx.Response) -> M:
 
 
 class _GatewayError(UnsupportedAnswerError):
-    """What stands before the coordinator cannot reach it."""
+    """A proxy in front of the coordinator cannot reach it."""
 
 
 def _is_passing(error: BaseException) -> bool:

@@ -13,16 +13,16 @@ class WorkerCalls(Calls):
     """The calls that are about workers; the last two are for their agents."""
 
     def workers(self) -> Iterator[WorkerInfo]:
-        """Yield the workers that live by id, a page at a time."""
+        """Yield the live workers by id, a page at a time."""
         for page in self._transport.pages(WorkerPage, "/workers"):
             yield from page.workers
 
     def forget_worker(self, worker_id: str) -> None:
-        """Forget a worker and what it holds, until it beats again."""
+        """Forget a worker and what it holds, until its next heartbeat."""
         self._transport.call("DELETE", _path_of(worker_id))
 
     def beat(self, worker_id: str, heartbeat: Heartbeat) -> WorkerInfo:
-        """Say that a worker lives; repeat it well within `heartbeat.ttl_seconds`.
+        """Send a worker's heartbeat; repeat it well within `heartbeat.ttl_seconds`.
 
         Returns:
             The worker, with its session: if that differs from the one before, the worker had been

@@ -1,4 +1,4 @@
-"""Writes to tables: plan one, say how far it is, and look at those there were."""
+"""Writes to tables: plan one, report its state, and look at earlier ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WriteCalls(Calls):
     """The calls that are about writes."""
 
     def write_plan(self, request: WritePlanRequest) -> WritePlan:
-        """Say how many files a write should make, and how Spark is to make just those.
+        """Say how many files a write should make, and how Spark can make exactly those.
 
         Args:
             request: The table and the rows of each key, or figures.
@@ -47,18 +47,18 @@ class WriteCalls(Calls):
         return read_answer(WriteRecord, self._transport.call("GET", _path(table, write_id)))
 
     def gained_files(self, table: str, since: int | None) -> GainedFiles:
-        """Tell in which folders a table has files that it had not in an older snapshot.
+        """Return the folders that have gained files since an older snapshot.
 
         Args:
             table: Its name.
-            since: The older snapshot; None is before the first.
+            since: The older snapshot; None means before the first.
         """
         path = f"{table_path(table)}/gained-files"
         answer = self._transport.call("GET", path, params={"since": since or 0})
         return read_answer(GainedFiles, answer)
 
     def put_write(self, table: str, write_id: str, update: WriteUpdate) -> WriteRecord:
-        """Begin a write, keep its lease, or note its next state.
+        """Begin a write, renew its lease, or record its next state.
 
         Raises:
             WriteInProgressError: Another write is moving files into the table.

@@ -23,10 +23,10 @@ class CommitCalls(Protocol):
         """Return one write."""
 
     def put_write(self, table: str, write_id: str, update: WriteUpdate, /) -> WriteRecord:
-        """Begin a write, keep its lease, or note its next state."""
+        """Begin a write, renew its lease, or record its next state."""
 
     def gained_files(self, table: str, since: int | None, /) -> GainedFiles:
-        """Tell in which folders a table has files that it had not in an older snapshot."""
+        """Return the folders that have gained files since an older snapshot."""
 
     def publish(self, name: str, files: pa.Table, /, *, write_id: str) -> PublishedSnapshot:
         """Make an inventory the table's current snapshot."""
@@ -34,4 +34,4 @@ class CommitCalls(Protocol):
     def publish_delta(
         self, name: str, /, *, added: pa.Table, removed: Sequence[str], write_id: str
     ) -> PublishedSnapshot:
-        """Add files to a table's current snapshot, and take others away."""
+        """Add files to a table's current snapshot, and remove others."""

@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.commits.errors import UnreadableIntentError
-from windrow.commits.folders import write_atomically
+from windrow.commits.posix import write_atomically
 from windrow.files.entries import is_hidden
 from windrow.models import WriteKind, WriteMode, WriteReport
 
 _FILE = "intent.json"
-# Bump when an intent is to be understood otherwise.
+# Raise it when the meaning of an intent changes.
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """What becomes of one folder of data files.
+    """What a commit changes in one folder of data files.
 
     Attributes:
         folder: Relative to the location; empty is the location itself, whose files are moved
             one by one.
-        inode: Number of the staged folder that takes its place; None if it goes, or is the
+        inode: Inode of the staged folder that replaces it; None if the folder goes, or is the
             location itself.
         added: Names of new files.
-        kept: Names of files, hidden ones too, that have a second name in the staged folder.
+        kept: Names of files, hidden ones too, that are also linked in the staged folder.
         gone: Size in bytes and time of change of each file that goes, by name.
     """
 
@@ -58,7 +58,7 @@ class Intent:
         kind: Of the write.
         mode: Of the write.
         whole: Whether all files of the table are published, not only what changed.
-        partitions: What becomes of each; all others stay.
+        partitions: Those that change; all others stay.
         report: What the write made.
     """
 
@@ -75,7 +75,7 @@ class Intent:
         return [one.path(name) for one in self.partitions for name in one.added]
 
     def gone(self) -> list[str]:
-        """Return the paths of all data files that go and are not replaced by one of that name."""
+        """Return the paths of all data files that go, without a new one of the same name."""
         return [
             one.path(name)
             for one in self.partitions
@@ -85,7 +85,7 @@ class Intent:
 
 
 def record(staging: str, intent: Intent) -> None:
-    """Write an intent into a staging folder, so that it is there as a whole and lasts.
+    """Write an intent into a staging folder, as a whole or not at all, so that it lasts.
 
     Raises:
         OSError: It failed.

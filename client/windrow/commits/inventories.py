@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.files.assemble import footer_columns
+from windrow.files.assemble import published_files
 from windrow.files.chunks import FooterGroup, joined, read_chunk
 from windrow.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow.files.errors import FileChangedError, UnreadableFileError
@@ -42,7 +41,7 @@ def list_local(folder: str) -> pa.Table:
     """Return all data files below a folder, by path, with sizes and times of change.
 
     Raises:
-        LocationError: Something in it cannot be read, or is no file of a table.
+        LocationError: Something in it cannot be read, or does not belong in a table.
     """
     entries = FolderEntries()
     folders = [""]
@@ -54,7 +53,7 @@ def list_local(folder: str) -> pa.Table:
 
 
 def stat_local(folder: str, paths: Sequence[str]) -> pa.Table:
-    """Return those of some files that are there, as `list_local` does."""
+    """Return those of the given files that exist, as `list_local` does."""
     entries = FolderEntries()
     for path in sorted(paths):
         try:
@@ -82,15 +81,8 @@ def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> Loca
     """
     groups = joined(_footers(folder, listed))
     data = merge_schemas([group.files for group in groups], partitions)
-    footers = footer_columns(groups, None, data, data, file_count=len(listed), kept_has_all=False)
-    columns = dict(zip(listed.column_names, listed.columns, strict=True))
-    columns |= dict(zip(footers.column_names, footers.columns, strict=True))
-    named = [{"name": field.name, "type": spark_type(field.type)} for field in data]
-    metadata = {"windrow:columns": json.dumps(named)}
     first = listed["path"][0].as_py() if len(listed) else ""
-    return LocalInventory(
-        pa.table(columns).replace_schema_metadata(metadata), FileSchema(data, first)
-    )
+    return LocalInventory(published_files(listed, groups, data), FileSchema(data, first))
 
 
 def _footers(folder: str, listed: pa.Table) -> Iterator[FooterGroup]:

@@ -1,4 +1,4 @@
-"""Leases: a thread that tells the coordinator that a write's driver lives."""
+"""Leases: a thread that tells the coordinator that a write's driver is alive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windrow.commits.calls import CommitCalls
 from windrow.errors import NotFoundError, WindrowError, WriteLostError
 from windrow.models import WriteKind, WriteMode, WriteRecord, WriteReport, WriteState, WriteUpdate
 
-# So often within a lease it is renewed.
+# How often a lease is renewed before it would run out.
 _RENEWALS = 3
 
 
@@ -23,7 +23,7 @@ class Lease:
         write_id: The write.
         kind: Of the write.
         mode: Of the write.
-        seconds: How long the coordinator takes the driver for alive without another word.
+        seconds: How long the coordinator presumes the driver alive without a renewal.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Lease:
         self._seconds = seconds
         self._state: WriteState = "staging"
         self._lost: WindrowError | None = None
-        # One word at a time, or an older one could follow a newer one.
+        # One message at a time, so that an older one cannot arrive after a newer one.
         self._speaking = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="windrow-lease", daemon=True)
@@ -91,7 +91,7 @@ class Lease:
             raise self._lost
 
     def end(self) -> None:
-        """Renew it no more."""
+        """Stop renewing it."""
         self._ended.set()
 
     def _renew(self) -> None:
@@ -103,6 +103,6 @@ class Lease:
                 self._lost = error
                 return
             except WindrowError:
-                # The coordinator may be back the next time, and until another takes the write
-                # over it is this one's.
+                # The coordinator may be back next time; until another process takes the write over,
+                # it belongs to this one.
                 continue

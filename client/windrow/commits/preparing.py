@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from windrow.commits import folders
+from windrow.commits import posix
 from windrow.commits.errors import PartitionChangedError, StagedFilesError, UnfitLocationError
 from windrow.commits.intents import PartitionChange
 from windrow.commits.inventories import list_local
@@ -22,7 +22,7 @@ Replaced: TypeAlias = pa.Table | pa.Array | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Works out the changes of one write, and gives files that stay their second names.
+    """Works out the changes of one write, and links the files that stay into the new folders.
 
     Attributes:
         table: As it was when the write began.
@@ -39,7 +39,7 @@ class Preparation:
     def changes(
         self, staged: Iterable[str], replaced: Mapping[str, tuple[int, int] | None]
     ) -> list[PartitionChange]:
-        """Return what becomes of each folder, by folder.
+        """Return the change of each folder, sorted by folder.
 
         Args:
             staged: Paths of the new files, relative to `data`.
@@ -47,10 +47,10 @@ class Preparation:
                 where they are known.
 
         Raises:
-            StagedFilesError: A file of that name is there already.
-            PartitionChangedError: A file that is to go is another by now.
+            StagedFilesError: The table already has a file of that name.
+            PartitionChangedError: A file that is to go has changed.
             UnfitLocationError: A folder cannot be exchanged.
-            OSError: A file cannot be given a second name.
+            OSError: A file cannot be linked.
         """
         added, gone = _by_folder(staged), _by_folder(replaced)
         wanted = set(added) | set(gone)
@@ -74,7 +74,7 @@ class Preparation:
         kept = [name for name in there if name not in gone and not _is_shadow(name, gone)]
         for name in added:
             if name in kept:
-                reason = "a file of this name is in the table already: stage it under another"
+                reason = "the table already has a file of this name: stage it under another"
                 raise StagedFilesError(self.table.name, _join(folder, name), reason)
         if not folder:
             return PartitionChange("", None, tuple(added), (), gone)
@@ -87,12 +87,12 @@ class Preparation:
         os.makedirs(new, exist_ok=True)
         if os.path.lexists(live):
             for name in kept:
-                folders.link(os.path.join(live, name), os.path.join(new, name))
-            folders.look_alike(live, new)
-        return PartitionChange(folder, folders.inode_of(new), tuple(added), tuple(kept), gone)
+                posix.link(os.path.join(live, name), os.path.join(new, name))
+            posix.look_alike(live, new)
+        return PartitionChange(folder, posix.inode_of(new), tuple(added), tuple(kept), gone)
 
     def _there(self, folder: str) -> dict[str, tuple[int, int]]:
-        """Return size and time of change of each file that lies right in a folder."""
+        """Return size and time of change of each file directly in a folder."""
         found = {}
         try:
             with os.scandir(os.path.join(self.location, folder)) as entries:
@@ -115,7 +115,7 @@ class Preparation:
         for name, known in replaced.items():
             now = there.get(name)
             if now is None or known not in (None, now):
-                reason = "is gone" if now is None else "was written anew"
+                reason = "is gone" if now is None else "was rewritten"
                 path = _join(folder, name)
                 raise PartitionChangedError(self.table.name, folder, path, reason)
         return {name: there[name] for name in replaced}
@@ -127,7 +127,7 @@ class Preparation:
         reason = None
         for path in there[1:]:
             if os.path.islink(path):
-                reason = f"folder {path!r} is a symbolic link: put the folder itself there"
+                reason = f"folder {path!r} is a symbolic link: replace it by the folder itself"
         for path in there[-2:]:
             if not os.access(path, os.W_OK | os.X_OK):
                 reason = f"this user may not change folder {path!r}: give it the right to write"
@@ -136,7 +136,7 @@ class Preparation:
 
 
 def replaced_files(replaces: Replaced | None) -> dict[str, tuple[int, int] | None]:
-    """Return the files that a write takes the place of, by path."""
+    """Return the files that a write replaces, by path."""
     if replaces is None:
         return {}
     if isinstance(replaces, pa.Table):

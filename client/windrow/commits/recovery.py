@@ -1,4 +1,4 @@
-"""What writes that died have left: commits are finished, all else is undone."""
+"""Recovery of dead writes: their commits are finished, all else is undone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from windrow.commits import intents
 from windrow.commits.calls import CommitCalls
 from windrow.commits.committing import Commit
 from windrow.commits.errors import CommitInterruptedError, UnknownCommitError
-from windrow.commits.folders import FolderLock
 from windrow.commits.leases import Lease
-from windrow.commits.staging import Staging, all_staging, local_location
+from windrow.commits.posix import FolderLock
+from windrow.commits.staging_folders import StagingFolder, local_location, staging_folders_in
 from windrow.errors import NotFoundError, WriteLostError
 from windrow.models import TableInfo, WriteRecord
 
 # `published`: its commit was finished. `undone`: what it had staged was removed. `tidied`: only a
-# folder was left. `left`: its driver lives, or may.
-Outcome: TypeAlias = Literal["published", "undone", "tidied", "left"]
+# folder was left. `left`: its driver is alive, or may be.
+RecoveryOutcome: TypeAlias = Literal["published", "undone", "tidied", "left"]
 
 _LEASE_S = 30
-# A folder without an intent, of a write that the coordinator does not know.
+# Age at which a folder without an intent is removed if the coordinator does not know its write.
 _FORGOTTEN_S = 24 * 3600
 
 
@@ -37,12 +37,12 @@ class Recovered:
     """
 
     write_id: str
-    outcome: Outcome
+    outcome: RecoveryOutcome
     reason: str
 
 
 def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Recovered]:
-    """Finish the commits of writes that died, and undo what else they have left.
+    """Finish the commits of dead writes, and undo all else that they have left.
 
     A write is dead if nobody holds the lock of its staging folder, and its lease has run out or
     the lock was made on this machine.
@@ -62,9 +62,9 @@ def recover(client: CommitCalls, table: str, *, force: bool = False) -> list[Rec
     info = client.table(table)
     location = local_location(info)
     waiting = {record.write_id for record in client.writes(table, open_only=True)}
-    waiting |= {staging.write_id for staging in all_staging(location)}
+    waiting |= {staging.write_id for staging in staging_folders_in(location)}
     recovery = _Recovery(client, info, force)
-    return [recovery.of(Staging(location, write_id)) for write_id in sorted(waiting)]
+    return [recovery.of(StagingFolder(location, write_id)) for write_id in sorted(waiting)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Recovery:
     table: TableInfo
     force: bool
 
-    def of(self, staging: Staging) -> Recovered:
+    def of(self, staging: StagingFolder) -> Recovered:
         lock = None
         try:
             lock = FolderLock.take(staging.path)
@@ -90,7 +90,7 @@ class _Recovery:
             if lock is not None:
                 lock.release()
 
-    def _of_nobody(self, staging: Staging, *, same_machine: bool) -> Recovered:
+    def _of_nobody(self, staging: StagingFolder, *, same_machine: bool) -> Recovered:
         """Recover a write whose lock is held here."""
         record = self._record(staging)
         if record is None:
@@ -112,7 +112,7 @@ class _Recovery:
             return _undone(staging)
         return self._finish(staging, intent, lease)
 
-    def _finish(self, staging: Staging, intent: intents.Intent, lease: Lease) -> Recovered:
+    def _finish(self, staging: StagingFolder, intent: intents.Intent, lease: Lease) -> Recovered:
         lease.keep()
         try:
             # Read here, since a commit that has just ended may have changed it.
@@ -123,7 +123,7 @@ class _Recovery:
         reason = "its driver had died while it committed"
         return Recovered(write_id=staging.write_id, outcome="published", reason=reason)
 
-    def _unknown(self, staging: Staging) -> Recovered:
+    def _unknown(self, staging: StagingFolder) -> Recovered:
         intent = intents.recorded(staging.path)
         if intent is not None:
             if not self.force:
@@ -141,7 +141,7 @@ class _Recovery:
         reason = "the coordinator did not know it"
         return Recovered(write_id=staging.write_id, outcome="tidied", reason=reason)
 
-    def _without_folder(self, staging: Staging) -> Recovered:
+    def _without_folder(self, staging: StagingFolder) -> Recovered:
         record = self._record(staging)
         if record is None or record.state in ("published", "undone"):
             return Recovered(write_id=staging.write_id, outcome="tidied", reason="it was over")
@@ -160,22 +160,22 @@ class _Recovery:
         lease.tell("undone", takes_over=True)
         return _undone(staging)
 
-    def _record(self, staging: Staging) -> WriteRecord | None:
+    def _record(self, staging: StagingFolder) -> WriteRecord | None:
         try:
             return self.client.write_record(self.table.name, staging.write_id)
         except NotFoundError:
             return None
 
-    def _lease(self, staging: Staging, record: WriteRecord) -> Lease:
+    def _lease(self, staging: StagingFolder, record: WriteRecord) -> Lease:
         return Lease(
             self.client, self.table.name, staging.write_id, record.kind, record.mode, _LEASE_S
         )
 
 
-def _left(staging: Staging, reason: str) -> Recovered:
+def _left(staging: StagingFolder, reason: str) -> Recovered:
     return Recovered(write_id=staging.write_id, outcome="left", reason=reason)
 
 
-def _undone(staging: Staging) -> Recovered:
+def _undone(staging: StagingFolder) -> Recovered:
     reason = "its driver had died before it committed"
     return Recovered(write_id=staging.write_id, outcome="undone", reason=reason)

@@ -1,4 +1,4 @@
-"""How a table's files lie and what they hold, and whether new files go with them."""
+"""The layout and columns of a table's files, and whether new files fit them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> 
     Args:
         table: The table.
         mode: Of a write to it.
-        paths: Files that tell, where nothing else does.
+        paths: Files whose folders name them, where nothing else does.
     """
     snapshot = table.current_snapshot
     if table.definition.partition_columns is not None:
@@ -36,7 +36,7 @@ def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> 
 
 
 def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[str]) -> None:
-    """Make sure that staged files lie in folders as the table's do.
+    """Make sure that staged files lie in folders like those of the table.
 
     Args:
         table: The table.
@@ -50,7 +50,7 @@ def check_layout(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
     for path in paths:
         if [key.lower() for key in _keys(path)] != wanted:
             folder = "".join(f"{name}=…/" for name in partitions) or "no folder"
-            reason = f"the table's files lie in {folder}: partition the data alike"
+            reason = f"the table's files lie in {folder}: partition the data the same way"
             raise StagedFilesError(table.name, path, reason)
 
 
@@ -58,12 +58,12 @@ def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
     """Make sure that a refresh will read the partition values of staged files.
 
     Args:
-        table: The table; columns that it declares no type for take whatever there is.
+        table: The table; columns without a declared type take any value.
         paths: Of the staged files, in folders as the table's are.
         partitions: Names of the table's partition columns.
 
     Raises:
-        StagedFilesError: A folder's value is none of its column's declared type.
+        StagedFilesError: A folder's value is not of its column's declared type.
     """
     declared = table.definition.partition_columns or []
     types = {column.name.lower(): partition_type(column.type) for column in declared}
@@ -87,7 +87,7 @@ def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
 
 
 def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> bool:
-    """Tell whether new files can be added to a table's snapshot, whose columns stay.
+    """Tell whether new files can be added to a table's snapshot without changing its columns.
 
     Args:
         table: The table.

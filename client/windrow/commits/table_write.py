@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from windrow.commits import folders, intents
+from windrow.commits import intents, posix
 from windrow.commits.calls import CommitCalls
 from windrow.commits.committing import Commit
 from windrow.commits.errors import (
@@ -29,7 +29,7 @@ from windrow.commits.leases import Lease
 from windrow.commits.preparing import Preparation, Replaced, replaced_files
 from windrow.commits.recovery import recover
 from windrow.commits.shapes import check_layout, check_values, is_a_change, partition_names
-from windrow.commits.staging import Staging, local_location, require_plain
+from windrow.commits.staging_folders import StagingFolder, local_location, require_plain
 from windrow.errors import NotFoundError, WindrowError, WriteInProgressError
 from windrow.files.errors import InventoryError
 from windrow.files.schema import merge_schemas
@@ -57,18 +57,19 @@ def begin(
     lease_seconds: int = _LEASE_S,
     wait_seconds: float = _WAIT_S,
 ) -> TableWrite:
-    """Begin a write to a table; what writes that died have left is finished or undone first.
+    """Begin a write to a table, once what dead writes have left is finished or undone.
 
     Args:
         client: Of the coordinator that knows the table.
         table: Its name.
-        mode: `append`; `overwrite`: all that is there goes; `overwrite_partitions`: what is there
-            goes in partitions that get new rows.
+        mode: `append`; `overwrite`, which replaces all rows; or `overwrite_partitions`, which
+            replaces the rows of partitions that get new ones.
         kind: What the write is for.
-        conflict: What becomes of files that others publish after this call, where the mode would
-            remove them: `fail`, the commit is refused; `overwrite`, they go.
-        lease_seconds: Without a word in this time the coordinator takes this process for dead.
-        wait_seconds: So long the commit waits for another's.
+        conflict: What happens to files that others publish after this call and that the mode would
+            remove: `fail` refuses the commit, `overwrite` removes them.
+        lease_seconds: The coordinator presumes this process dead if its lease is not renewed for so
+            long.
+        wait_seconds: How long the commit waits for another write's.
 
     Raises:
         UnfitLocationError: The table does not lie on a local path, or cannot be written there.
@@ -81,9 +82,9 @@ def begin(
     location = local_location(client.table(table))
     require_plain(table, location)
     recover(client, table)
-    # Only now, as what a recovery publishes was there before this write.
+    # Read only now: what a recovery publishes was there before this write.
     info = client.table(table)
-    staging = Staging(location, uuid.uuid4().hex)
+    staging = StagingFolder(location, uuid.uuid4().hex)
     lock = staging.make(table)
     lease = Lease(client, table, staging.write_id, kind, mode, lease_seconds)
     try:
@@ -112,8 +113,8 @@ class TableWrite:
         self,
         client: CommitCalls,
         table: TableInfo,
-        staging: Staging,
-        lock: folders.FolderLock,
+        staging: StagingFolder,
+        lock: posix.FolderLock,
         lease: Lease,
         mode: WriteMode,
         kind: WriteKind,
@@ -148,18 +149,18 @@ class TableWrite:
         """Make sure that the write has not been lost, as far as is known.
 
         Raises:
-            WriteLostError: The coordinator took this process for dead, and another process
-                finished or undid the write.
+            WriteLostError: The coordinator presumed this process dead, and another process finished
+                or undid the write.
             NotFoundError: The table has been deleted.
         """
         self._lease.check()
 
     def undo(self) -> None:
-        """Remove what was staged. Of a write that is over, or is being moved in, nothing changes."""
+        """Remove what was staged; a write that is over, or is being moved in, stays as it is."""
         self._lease.end()
         if self._phase == "staging":
             self._phase = "over"
-            # If the coordinator cannot be told now, it is told by whoever writes next.
+            # If the coordinator cannot be told now, the next writer tells it.
             with suppress(WindrowError):
                 self._lease.tell("undone")
             self._staging.remove()
@@ -171,24 +172,25 @@ class TableWrite:
         replaces: Replaced | None = None,
         on_moved: Callable[[int, int], None] | None = None,
     ) -> PublishedSnapshot:
-        """Move the staged files in and publish them; of what fails before that, nothing is left.
+        """Move the staged files in and publish them; a failure before that leaves nothing behind.
 
         Args:
             report: What the write was to make, and what it made. How long the commit takes is
                 filled in.
-            replaces: Files that the new ones take the place of: paths relative to the location;
-                or a table of `path`, `size_bytes` and `mtime_ns`, as they were when they were
-                read. They must still be that. Only of mode `append`.
+            replaces: Files that the new ones replace: paths relative to the location; or a table of
+                `path`, `size_bytes` and `mtime_ns`, as they were when they were read. They must not
+                have changed since. Only for mode `append`.
             on_moved: Called with how many partitions are moved in, and how many there are.
 
         Raises:
             StagedFilesError: What was staged does not fit the table.
             PartitionChangedError: A file of `replaces` has changed.
-            WriteConflictError: Others have published files since `begin` that would go.
-            DefinitionChangedError: The table is defined otherwise by now.
+            WriteConflictError: Others have published files since `begin` that the commit would
+                remove.
+            DefinitionChangedError: The table's definition has changed.
             UnfitLocationError: A partition's folder cannot be exchanged.
             CommitBlockedError: Another commit takes too long.
-            CommitInterruptedError: It came to a halt with some partitions moved in.
+            CommitInterruptedError: It stopped with some partitions moved in.
             UnpublishedError: The coordinator refuses the inventory of what was moved in.
             WriteLostError: See `check`.
             ProblemError: The coordinator refuses.
@@ -210,7 +212,7 @@ class TableWrite:
             snapshot = commit.finish(added, on_moved)
             self._phase = "over"
         finally:
-            # What is halfway is left to whoever comes next, who finds the lock free.
+            # A half-done commit is left to the next writer, who finds the lock free.
             self.undo()
         assert snapshot is not None
         return snapshot
@@ -218,13 +220,13 @@ class TableWrite:
     def _prepare(
         self, report: WriteReport, replaced: Mapping[str, tuple[int, int] | None]
     ) -> tuple[TableInfo, Intent, LocalInventory]:
-        """Do all that can fail, until no other write moves files in, and say what is to move."""
+        """Do all that can fail, wait for the turn to move files in, and return what is to move."""
         if replaced and self._mode != "append":
             raise ValueError(f"mode {self._mode} replaces files already: give no others")
         listed = self._list()
         staged = listed["path"].to_pylist()
         added = self._footers(self._staging.data, listed, staged)
-        folders.sync(os.path.join(self._staging.data, path) for path in staged)
+        posix.sync(os.path.join(self._staging.data, path) for path in staged)
         self._admit()
         table = self._client.table(self.table.name)
         if table.definition != self.table.definition:
@@ -236,7 +238,7 @@ class TableWrite:
         changes = preparation.changes(staged, replaced)
         if self._mode != "append" and self._conflict == "fail":
             self._refuse_conflicts(table, changes)
-        folders.sync(_folders_above(self._staging.path, changes))
+        posix.sync(_folders_above(self._staging.path, changes))
         intent = Intent(
             write_id=self.write_id,
             table=table.name,
@@ -265,7 +267,7 @@ class TableWrite:
             raise StagedFilesError(self.table.name, folder, str(error)) from error
 
     def _check_goes_with(self, added: LocalInventory, staged: Sequence[str]) -> None:
-        """Make sure that the table is one that can be read, with the new files in it."""
+        """Make sure that the table can still be read with the new files in it."""
         listed = list_local(self._staging.location)
         there = self._footers(self._staging.location, listed, staged)
         partitions = partition_names(self.table, self._mode, staged)
@@ -275,7 +277,7 @@ class TableWrite:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
 
     def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
-        """Make sure that nothing goes which others have published since the write began."""
+        """Make sure that the write removes nothing that others have published since it began."""
         since, now = self.table.current_snapshot, table.current_snapshot
         if now is None or (since is not None and since.snapshot_id == now.snapshot_id):
             return
@@ -297,7 +299,7 @@ class TableWrite:
             raise WriteConflictError(table.name, self._mode, tuple(sorted(found)), reason)
 
     def _admit(self) -> None:
-        """Wait until no other write moves files in, and let none do so."""
+        """Wait until no other write is moving files in, and keep others from beginning to."""
         began_s = time.monotonic()
         while True:
             try:
@@ -308,7 +310,7 @@ class TableWrite:
                 if waited_s > self._wait_s:
                     raise CommitBlockedError(self.table.name, waited_s, str(error)) from error
                 time.sleep(random.uniform(*_POLL_S))
-                # It may be one that has died.
+                # The other write may be dead.
                 recover(self._client, self.table.name)
 
 

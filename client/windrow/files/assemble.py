@@ -1,7 +1,8 @@
-"""Footer columns of an inventory, from footers just read and from the previous inventory."""
+"""Inventories put together: listed files, and what their footers say or said."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -14,7 +15,7 @@ from windrow.files.arrays import make_struct
 from windrow.files.bounds import fit_bounds
 from windrow.files.chunks import FooterGroup
 from windrow.files.schema import ColumnNames
-from windrow.files.types import has_order
+from windrow.files.types import has_order, spark_type
 
 # What a footer says, apart from the statistics of columns.
 _FILE_COLUMNS = ("row_count", "row_group_offsets", "stats_see_nan")
@@ -74,6 +75,25 @@ def footer_columns(
     if not np.array_equal(rows, np.arange(len(rows))):
         table = table.take(pa.array(np.argsort(rows, kind="stable")))
     return _nested(table.combine_chunks(), fields)
+
+
+def published_files(
+    listed: pa.Table, groups: Iterable[FooterGroup], data_schema: pa.Schema
+) -> pa.Table:
+    """Return listed files, all of whose footers were read, as they are published.
+
+    Args:
+        listed: Path, size and time of change of each file.
+        groups: Their footers.
+        data_schema: Data columns of the table, which the result's metadata lists.
+    """
+    footers = footer_columns(
+        groups, None, data_schema, data_schema, file_count=len(listed), kept_has_all=False
+    )
+    columns = dict(zip(listed.column_names, listed.columns, strict=True))
+    columns |= dict(zip(footers.column_names, footers.columns, strict=True))
+    named = [{"name": field.name, "type": spark_type(field.type)} for field in data_schema]
+    return pa.table(columns).replace_schema_metadata({"windrow:columns": json.dumps(named)})
 
 
 def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:

@@ -260,6 +260,31 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
     return pa.schema(list(columns.values()))
 
 
+def declared_data(declared: pa.Schema, partition_names: Iterable[str]) -> pa.Schema:
+    """Return declared columns without the partition columns among them.
+
+    Raises:
+        DuplicateColumnError: Two names differ by case only.
+    """
+    ColumnNames(declared)
+    partitions = ColumnNames(pa.schema([(name, pa.null()) for name in partition_names]))
+    return pa.schema([(f.name, f.type) for f in declared if partitions.find(f.name) is None])
+
+
+def data_schema_of(
+    declared: pa.Schema | None, sources: Sequence[FileSchema], partition_names: Collection[str]
+) -> pa.Schema:
+    """Return the data columns of a table: those declared, else all that its files hold.
+
+    Raises:
+        InventoryError: As `check_declared` and `merge_schemas` do.
+    """
+    if declared is None:
+        return merge_schemas(sources, partition_names)
+    check_declared(declared, sources)
+    return declared
+
+
 def check_declared(declared: pa.Schema, sources: Sequence[FileSchema]) -> None:
     """Check that every file can be read in the declared types; other columns do not matter.
 

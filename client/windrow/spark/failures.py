@@ -1,4 +1,4 @@
-"""Why a Spark job failed, out of the traces that Spark wraps it in."""
+"""Why a Spark job failed, found in the traces that Spark wraps around the reason."""
 
 from __future__ import annotations
 

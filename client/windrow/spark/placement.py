@@ -25,7 +25,7 @@ class Descriptor:
 
 
 def require_classic(spark: SparkSession) -> None:
-    """Make sure that a session has a JVM within reach.
+    """Make sure that a session is a classic one, with a JVM within reach.
 
     Raises:
         SparkConnectError: It has none.
@@ -48,7 +48,7 @@ def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
     """Return one binary row per descriptor, each in a partition of its own on its hosts.
 
     Only the JVM's `SparkContext.makeRDD` lets a partition prefer hosts; rows made there, rather
-    than in Python, need no Python worker beside the one that reads.
+    than in Python, need no Python worker besides the one that reads.
 
     Args:
         spark: A classic session.

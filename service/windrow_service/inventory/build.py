@@ -19,8 +19,8 @@ from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import (
     ColumnNames,
     FileSchema,
-    check_declared,
-    merge_schemas,
+    data_schema_of,
+    declared_data,
 )
 from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
 from windrow_service.inventory.footers.blooms import (
@@ -232,7 +232,9 @@ class _FooterReader:
             kept_rows: For each file its row in `previous`, null where it is to be read.
             previous: To carry over from.
         """
-        declared = self._declared_data()
+        declared = self.declared
+        if declared is not None:
+            declared = declared_data(declared, self.partition_schema.names)
         if previous is not None and declared is not None and declared != previous.data_schema:
             kept_rows = pa.nulls(len(kept_rows), kept_rows.type)
         fresh = pc.indices_nonzero(pc.is_null(kept_rows))
@@ -248,11 +250,7 @@ class _FooterReader:
         # Once none of its files is left, an old schema binds nobody.
         if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):
             sources.insert(0, FileSchema(previous.data_schema, ""))
-        if declared is not None:
-            check_declared(declared, sources)
-            data_schema = declared
-        else:
-            data_schema = merge_schemas(sources, self.partition_schema.names)
+        data_schema = data_schema_of(declared, sources, self.partition_schema.names)
         kept = None
         if previous is not None and len(fresh) < len(kept_rows):
             kept = previous.files.take(pc.drop_null(kept_rows)).append_column(
@@ -268,15 +266,6 @@ class _FooterReader:
             check=self.meter.check_cancelled,
         )
         return data_schema, footers, len(fresh)
-
-    def _declared_data(self) -> pa.Schema | None:
-        if self.declared is None:
-            return None
-        partitions = ColumnNames(self.partition_schema)
-        ColumnNames(self.declared)
-        return pa.schema(
-            [(f.name, f.type) for f in self.declared if partitions.find(f.name) is None]
-        )
 
 
 def partitions_of(

@@ -14,8 +14,7 @@ from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from windrow import files
-from windrow import host_cache as worker
+from windrow import files, host_cache
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.errors import (
@@ -30,7 +29,7 @@ from windrow.spark.executor.shipping import Task, shipped
 from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
 from windrow.spark.placement import Descriptor, placed, require_classic
-from windrow.spark.reading.calendars import calendars_of
+from windrow.spark.reading.session_calendars import calendars_of
 from windrow.spark.types import arrow_schema, spark_schema
 
 _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
@@ -38,7 +37,7 @@ _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
 # The reader travels with each task, so that executors need NumPy and pyarrow but not Windrow.
 cloudpickle.register_pickle_by_value(executor)
 cloudpickle.register_pickle_by_value(files)
-cloudpickle.register_pickle_by_value(worker)
+cloudpickle.register_pickle_by_value(host_cache)
 
 
 def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
@@ -86,11 +85,11 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         return bare_rows()
 
     def count() -> int:
-        # Whoever caches rows counts them to have them cached.
+        # Counting cached rows is how they get into the cache, with all their columns.
         is_cached = rows.storageLevel != StorageLevel.NONE
         return int(type(rows).count(rows) if is_cached else bare_rows().count())
 
-    # Spark cannot take columns away from this reader, so that counting would decode them all.
+    # Spark cannot prune the columns of this reader, so counting would decode them all.
     vars(rows)["count"] = count
     return rows
 

@@ -19,7 +19,7 @@ from windrow.files.footers import rows_in
 from windrow.models import Column, KeyCounts, KeyReport, Scalar, WritePlan, WriteReport
 from windrow.spark.writing.counting import RowSums, sum_rows, unhashed_columns
 from windrow.spark.writing.errors import NotReproducibleError
-from windrow.spark.writing.values import folder_texts, wire_values
+from windrow.spark.writing.folder_names import folder_texts, wire_values
 
 _READING_THREADS = 8
 _SMALL = 0.5

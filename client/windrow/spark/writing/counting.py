@@ -13,9 +13,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from windrow.models import MAX_WRITE_KEYS, BucketSpec, KeyCounts
 from windrow.models import Column as WireColumn
-from windrow.spark.writing.columns import bucket_of, keys_of, named
 from windrow.spark.writing.errors import TooManyKeysError
-from windrow.spark.writing.values import UnfitValueError, wire_values
+from windrow.spark.writing.expressions import bucket_of, keys_of, named
+from windrow.spark.writing.folder_names import UnfitValueError, wire_values
 
 # A hash is summed in three parts, none of which overflows a long before 2^41 rows.
 _PART_BITS = 22

@@ -10,13 +10,18 @@ from pyspark.sql import functions as F
 
 from windrow.models import KeyFiles, SortColumn, TableInfo, WritePlan
 from windrow.spark.placement import require_classic
-from windrow.spark.writing.columns import bucket_of, key_of, keys_of, named, new_names, quoted
 from windrow.spark.writing.counting import sums_of
-from windrow.spark.writing.murmur3 import int_with_hash
+from windrow.spark.writing.expressions import bucket_of, key_of, keys_of, named, new_names, quoted
 
 _TASK = "__windrow_task"
 _BUCKET = "__windrow_bucket"
 _KEY_TABLE = "__windrow_keys"
+
+# The constants of Spark's hash of an int.
+_SEED = 42
+_WORD = 0xFFFFFFFF
+_C1, _C2 = 0xCC9E2D51, 0x1B873593
+_FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
 
 
 def place(df: DataFrame, plan: WritePlan, table: TableInfo | None = None) -> DataFrame:
@@ -193,3 +198,40 @@ def _repartitioned(df: DataFrame, tasks: int, task_name: str) -> DataFrame:
     ints = F.split(F.lit(",".join(str(int_with_hash(task)) for task in range(tasks))), ",")
     chosen = F.element_at(ints.cast("array<int>"), named(task_name) + F.lit(1))
     return df.repartition(tasks, chosen)
+
+
+# --- the inverse of Spark's hash ---------------------------------------------
+
+
+def int_with_hash(hashed: int) -> int:
+    """Return the int whose hash in Spark is `hashed`; every 32-bit number has just one.
+
+    Each step of Murmur3 (x86, 32 bit, Austin Appleby) over one word of four bytes is undone, the
+    last one first: multiplications by odd numbers, rotations and xors with shifts.
+
+    Args:
+        hashed: From 0 to 2^32 - 1, or negative as Spark shows it.
+
+    Returns:
+        A signed 32-bit number.
+    """
+    h = hashed & _WORD
+    h ^= h >> 16
+    h = _divided(h, _FINAL_2)
+    h ^= (h >> 13) ^ (h >> 26)
+    h = _divided(h, _FINAL_1)
+    h ^= h >> 16
+    h ^= 4
+    h = _divided(h - 0xE6546B64, 5)
+    h = _rotated_right(h, 13)
+    k = _divided(h ^ _SEED, _C2)
+    k = _divided(_rotated_right(k, 15), _C1)
+    return k - (1 << 32) if k >> 31 else k
+
+
+def _divided(product: int, odd: int) -> int:
+    return product * pow(odd, -1, 1 << 32) & _WORD
+
+
+def _rotated_right(word: int, bits: int) -> int:
+    return (word >> bits | word << (32 - bits)) & _WORD

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from windrow.models import KeyCounts, TableInfo, WritePlan
 from windrow.spark.writing.checking import staged_files
-from windrow.spark.writing.columns import keys_of
+from windrow.spark.writing.expressions import keys_of
 from windrow.spark.writing.staging import stage
 
 _ROWS = 100_000

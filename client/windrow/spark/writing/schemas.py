@@ -32,9 +32,9 @@ from windrow.files.meanings import CHARS_KEY, beyond_layout
 from windrow.files.schema import MAX_NAME
 from windrow.models import Column, TableInfo, WriteMode
 from windrow.spark.types import spark_schema
-from windrow.spark.writing.columns import named
 from windrow.spark.writing.errors import UnfitRowsError
-from windrow.spark.writing.values import is_instant
+from windrow.spark.writing.expressions import named
+from windrow.spark.writing.folder_names import is_instant
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 # Whose text Spark makes folders of.

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from windrow.files.entries import is_hidden
 from windrow.files.footers import rows_in
 from windrow.models import TableInfo, WritePlan
-from windrow.spark.writing.columns import named
+from windrow.spark.writing.expressions import named
 from windrow.spark.writing.placing import place_with_bucket
 
 _TASK_FILE = re.compile(r"(?P<task>part-\d+-[0-9a-f-]{36})(?:\.|-)(?P<rest>c\d+\..+)")

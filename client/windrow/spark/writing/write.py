@@ -38,13 +38,13 @@ from windrow.spark.writing.errors import (
     StagingFailedError,
     UnfitRowsError,
 )
+from windrow.spark.writing.folder_names import UnfitValueError
 from windrow.spark.writing.lineage import lineage_of
-from windrow.spark.writing.progress import Phases, shown_phases
+from windrow.spark.writing.phases import Phases, shown_phases
 from windrow.spark.writing.salts import check_keys, check_salts, default_salts
 from windrow.spark.writing.sampling import sampled_row_bytes
 from windrow.spark.writing.schemas import fitted, partition_columns_of
 from windrow.spark.writing.staging import stage
-from windrow.spark.writing.values import UnfitValueError
 
 # Where the rows per key come from: a pass over the data, the table's files, or its last write.
 Counts: TypeAlias = Literal["count", "files", "history"]

@@ -1,4 +1,4 @@
-"""Folders of a POSIX file system: exchanged at once, linked, locked, and made to last."""
+"""What commits need of a POSIX file system: exchange, link, lock and sync files and folders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
-# A file system, a kernel or a C library that cannot do it says one of these.
+# What a file system, a kernel or a C library that cannot do it answers.
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _LOCK = "lock"
 _SYNCING_THREADS = 8
@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def exchange(one: str, other: str) -> None:
-    """Make two folders change places, so that nobody finds either of them missing.
+    """Exchange two folders in one step, so that neither is ever missing.
 
     Raises:
         FileNotFoundError: One of them is not there.
@@ -33,7 +33,7 @@ def exchange(one: str, other: str) -> None:
     _renameat2(one, other, _EXCHANGE)
 
 
-def place(source: str, target: str) -> None:
+def move_if_free(source: str, target: str) -> None:
     """Move a file or folder to where nothing is.
 
     Raises:
@@ -49,10 +49,10 @@ def place(source: str, target: str) -> None:
 
 
 def swap(new: str, live: str, aside: str) -> None:
-    """Put a folder in the place of another, or where none is; that one is then at `new`.
+    """Move the folder `new` to `live`; a folder that was there is then at `new`.
 
-    Where the file system cannot exchange folders, the other goes to `aside` first, and for a
-    moment none is there.
+    Where the file system cannot exchange folders, the old one goes to `aside` first, and for a
+    moment `live` is missing.
 
     Raises:
         OSError: It failed.
@@ -68,14 +68,14 @@ def swap(new: str, live: str, aside: str) -> None:
             if os.path.lexists(live):
                 os.rename(live, aside)
         try:
-            return place(new, live)
+            return move_if_free(new, live)
         except FileExistsError:
             # Somebody has just made it.
             continue
 
 
 def inode_of(path: str) -> int | None:
-    """Return the number of a file or folder, which it keeps when it is moved; None if none is."""
+    """Return the inode of a file or folder, which moves along with it; None if it is missing."""
     try:
         return os.lstat(path).st_ino
     except (FileNotFoundError, NotADirectoryError):
@@ -83,7 +83,7 @@ def inode_of(path: str) -> int | None:
 
 
 def link(source: str, target: str) -> None:
-    """Give a file a second name; fine if it has that already.
+    """Link a file under a second name; it may have that name already.
 
     Raises:
         OSError: It failed.
@@ -96,7 +96,7 @@ def link(source: str, target: str) -> None:
 
 
 def look_alike(model: str, folder: str) -> None:
-    """Give a folder the rights of another, and its owner and group as far as that is allowed."""
+    """Give a folder the permissions of another, and its owner and group where that is allowed."""
     wanted = os.stat(model)
     with_owner = (wanted.st_uid, wanted.st_gid)
     status = os.stat(folder)
@@ -107,7 +107,7 @@ def look_alike(model: str, folder: str) -> None:
 
 
 def sync(paths: Iterable[str]) -> None:
-    """Make sure that files, and the names in folders, outlast a loss of power.
+    """Make sure that files, and the names in folders, survive a loss of power.
 
     Raises:
         OSError: The disk failed, or is full.
@@ -126,10 +126,10 @@ def _sync(path: str) -> None:
 
 
 def write_atomically(path: str, content: bytes) -> None:
-    """Write a file that is there as a whole or not at all, and lasts.
+    """Write a file as a whole or not at all, so that it survives a loss of power.
 
     Raises:
-        OSError: It failed; what was there is there still.
+        OSError: It failed; what was there before stays.
     """
     aside = f"{path}.{secrets.token_hex(4)}"
     try:
@@ -145,7 +145,7 @@ def write_atomically(path: str, content: bytes) -> None:
 
 
 def remove_file(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
 
@@ -154,8 +154,8 @@ class FolderLock:
     """The lock of a folder, held until `release` or the end of the process, however it ends.
 
     Attributes:
-        same_machine: Whether the machine that made the lock is this one, and was not started
-            anew since: whoever holds it is seen here then.
+        same_machine: Whether this machine made the lock, and has not been restarted since: only
+            then is its holder seen here.
     """
 
     def __init__(self, descriptor: int, *, same_machine: bool) -> None:
@@ -172,7 +172,7 @@ class FolderLock:
         path = os.path.join(folder, _LOCK)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         try:
-            # Whoever looks for writes that died may have it for a moment.
+            # A recovery that looks for dead writes may hold it for a moment.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             os.write(descriptor, _machine())
         except OSError:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from windrow.commits import folders
+from windrow.commits import posix
 from windrow.commits.errors import UnfitLocationError
 from windrow.files.errors import LocationError
 from windrow.files.remote import names_in
@@ -18,14 +18,14 @@ from windrow.files.signs import SINK_LOG, refuse_folder, refuse_hidden
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import WRITE_ID_PATTERN, TableInfo
 
-# Spark, Hive, Arrow and Windrow's own listing pass over names that begin with an underscore.
+# Spark, Hive, Arrow and Windrow's own listing skip names that begin with an underscore.
 _ROOT = os.path.join("_windrow", "writes")
 _DATA = "data"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
+class StagingFolder:
     """The staging folder of one write.
 
     Attributes:
@@ -46,7 +46,7 @@ class Staging:
         """Absolute path of the folder that new files are written below."""
         return os.path.join(self.path, _DATA)
 
-    def make(self, table: str) -> folders.FolderLock:
+    def make(self, table: str) -> posix.FolderLock:
         """Make the folder, and hold its lock.
 
         Raises:
@@ -59,9 +59,9 @@ class Staging:
                     os.mkdir(self.path)
                     break
                 except FileNotFoundError:
-                    # The end of another write has just removed the folder above.
+                    # Another write has just ended and removed the folder above.
                     continue
-            lock = folders.FolderLock.make(self.path)
+            lock = posix.FolderLock.make(self.path)
         except OSError as error:
             self.remove()
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -70,12 +70,12 @@ class Staging:
             raise UnfitLocationError(table, self.location, reason) from error
         try:
             os.mkdir(self.data)
-            folders.link(os.path.join(self.path, "lock"), os.path.join(self.path, "linked"))
+            posix.link(os.path.join(self.path, "lock"), os.path.join(self.path, "linked"))
         except OSError as error:
             lock.release()
             self.remove()
             reason = (
-                f"its file system gives no file a second name ({error.strerror or error}), which "
+                f"its file system has no hard links ({error.strerror or error}), which "
                 "commits need: write with Spark, then refresh the table"
             )
             raise UnfitLocationError(table, self.location, reason) from error
@@ -92,7 +92,7 @@ class Staging:
                 return
 
 
-def all_staging(location: str) -> Iterator[Staging]:
+def staging_folders_in(location: str) -> Iterator[StagingFolder]:
     """Yield the staging folders below a location."""
     try:
         names = sorted(os.listdir(os.path.join(location, _ROOT)))
@@ -100,7 +100,7 @@ def all_staging(location: str) -> Iterator[Staging]:
         return
     for name in names:
         if re.fullmatch(WRITE_ID_PATTERN, name):
-            yield Staging(location, name)
+            yield StagingFolder(location, name)
 
 
 def local_location(table: TableInfo) -> str:
@@ -119,14 +119,14 @@ def local_location(table: TableInfo) -> str:
         raise UnfitLocationError(
             table.name,
             location,
-            "files are moved in at once on local paths alone: write with Spark, then refresh the "
+            "only on local paths can files be moved in at once: write with Spark, then refresh the "
             "table",
         )
     return os.path.realpath(location)
 
 
 def require_plain(table: str, location: str) -> None:
-    """Make sure that files which are put into a table's folder are part of it.
+    """Make sure that files which are put into a table's folder become part of the table.
 
     Raises:
         UnfitLocationError: The folder is one of another format, or a streaming query's.
@@ -143,6 +143,6 @@ def require_plain(table: str, location: str) -> None:
         raise UnfitLocationError(
             table,
             location,
-            f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which says what files "
+            f"it holds the log of a Spark streaming query ({SINK_LOG!r}), which says which files "
             "count: write through that query, or to a table of its own",
         )
