@@ -34,8 +34,8 @@ from windrow.files.remote import is_remote
 from windrow.files.schema import FileSchema, data_schema_of, declared_data
 from windrow.files.sinks import keep_committed
 from windrow.models import PublishedSnapshot, TableDefinition, TableInfo
+from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.placement import require_classic
-from windrow.spark.types import arrow_schema, spark_schema
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text

@@ -20,7 +20,7 @@ import pyarrow as pa
 from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
 from windrow.files.entries import FolderEntries, file_table, scan_local_folder
 from windrow.files.errors import LocationError
-from windrow.files.memory import bound_memory
+from windrow.files.limits import bound_memory
 from windrow.files.remote import is_remote, scan_remote_folder
 from windrow.files.sinks import read_sink_log
 from windrow.files.surroundings import refuse_part_of_table

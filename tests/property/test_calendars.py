@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.files.calendars import is_certain, widened
-from windrow.spark.executor.calendars import Calendars, corrected, rule_of
+from windrow.spark.executor.rebasing import Calendars, corrected, rule_of
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from windrow.spark.executor.calendars import Calendars, corrected, rule_of
+from windrow.spark.executor.rebasing import Calendars, corrected, rule_of
 from windrow.spark.reading.session_calendars import calendars_of
 
 pytestmark = pytest.mark.spark

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from tests.unit.inventory.files import take_inline
 from windrow.files.arrays import flat
+from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.executor.errors import TaskReadError
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadSpec
-from windrow.spark.types import arrow_schema, spark_schema
 from windrow_service.inventory import Inventory, InventoryError, take_inventory
 from windrow_service.usecases.tables.columns import wire_columns
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-_VERSION = b"org.apache.spark.version"
+VERSION = b"org.apache.spark.version"
 # Spark marks files as of the old calendar since it writes the new one otherwise.
-_MARK = b"org.apache.spark.legacyDateTime"
-_MARKED_SINCE = b"3.0.0"
+DATETIME_MARK = b"org.apache.spark.legacyDateTime"
+DATETIMES_MARKED_SINCE = b"3.0.0"
 
 _DAY_US = 86_400_000_000
-_FIRST_GREGORIAN_DAY = -141_427  # 1582-10-15
-_SETTLED_US = -2_208_988_800_000_000  # 1900-01-01: since then, all zones agree
+FIRST_GREGORIAN_DAY = -141_427  # 1582-10-15
+SETTLED_US = -2_208_988_800_000_000  # 1900-01-01: since then, all zones agree
 _JULIAN_YEAR_1_DAY = -719_164
 # How far a day of a year from 1 on moves at most, with its zone: eleven days.
 _MOVE_DAYS = 14
@@ -30,8 +30,12 @@ def is_certain(told: Mapping[bytes, bytes] | None) -> bool:
     Args:
         told: What the footer holds beside the schema.
     """
-    version = (told or {}).get(_VERSION)
-    return version is not None and version >= _MARKED_SINCE and _MARK not in (told or {})
+    version = (told or {}).get(VERSION)
+    return (
+        version is not None
+        and version >= DATETIMES_MARKED_SINCE
+        and DATETIME_MARK not in (told or {})
+    )
 
 
 def has_calendar(type_: pa.DataType) -> bool:
@@ -53,7 +57,7 @@ def widened(
     day = 1 if is_date else _DAY_US
     values = pc.fill_null(bounds.cast(pa.int32() if is_date else pa.int64()), 0)
     values = values.to_numpy().astype(np.int64)
-    old = uncertain & (values < (_FIRST_GREGORIAN_DAY if is_date else _SETTLED_US))
+    old = uncertain & (values < (FIRST_GREGORIAN_DAY if is_date else SETTLED_US))
     values = np.where(old, values + (_MOVE_DAYS if upper else -_MOVE_DAYS) * day, values)
     unknown = old & (values < (_JULIAN_YEAR_1_DAY - _MOVE_DAYS) * day)
     mask = unknown | np.asarray(bounds.is_null())
@@ -70,7 +74,7 @@ def is_settled(values: pa.ChunkedArray) -> bool:
     """
     if pt.is_date(values.type):
         least = pc.min(values.cast(pa.date32()).cast(pa.int32())).as_py()
-        return least is None or bool(least >= _FIRST_GREGORIAN_DAY)
+        return least is None or bool(least >= FIRST_GREGORIAN_DAY)
     us = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
     least, greatest = pc.min_max(us).as_py().values()
-    return least is None or bool(least >= _SETTLED_US and greatest < (_LAST_DAY + 1) * _DAY_US)
+    return least is None or bool(least >= SETTLED_US and greatest < (_LAST_DAY + 1) * _DAY_US)

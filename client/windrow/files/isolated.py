@@ -7,7 +7,7 @@ import pickle
 import resource
 import sys
 
-from windrow.files.memory import MAX_GAINED_BYTES, bound_memory
+from windrow.files.limits import MAX_GAINED_BYTES, bound_memory
 
 STARTED = b"started\n"
 

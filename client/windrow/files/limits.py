@@ -1,4 +1,31 @@
-"""Bounds of what is read of a file; alone, so that settings need neither NumPy nor pyarrow."""
+"""What reading the files of strangers may take: bytes of a footer, and memory of a process.
+
+Settings take it from here, so it needs neither NumPy nor pyarrow.
+"""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
 
 # 2,000 columns of 350 row groups with statistics. One that large is parsed to a gigabyte.
 MAX_FOOTER_BYTES = 64 * 2**20
+
+# The longest footer that is read by default takes half of it, and so does a large column.
+MAX_GAINED_BYTES = 2 * 2**30
+
+_DATA_PAGES = 5  # where statm has the pages of heap and stack
+
+
+def bound_memory(gained_bytes: int = MAX_GAINED_BYTES) -> None:
+    """Let this process allocate so much more than it has by now; on Linux alone.
+
+    Address space that is only reserved does not count: allocators reserve much more than they use.
+    """
+    counts = Path("/proc/self/statm")
+    if counts.exists():
+        held = int(counts.read_text().split()[_DATA_PAGES]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        wanted = held + gained_bytes
+        if hard == resource.RLIM_INFINITY or wanted < hard:
+            resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))

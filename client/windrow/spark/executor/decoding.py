@@ -19,7 +19,6 @@ import pyarrow as pa
 from windrow.files.footers import row_group_start, rows_in
 from windrow.files.remote import is_remote
 from windrow.spark.executor.caching import Files
-from windrow.spark.executor.calendars import FileCalendar, has_calendar
 from windrow.spark.executor.errors import (
     OldTimeError,
     StaleFileError,
@@ -28,6 +27,7 @@ from windrow.spark.executor.errors import (
 )
 from windrow.spark.executor.files import PARQUET_ERRORS, open_buffer, unreadable
 from windrow.spark.executor.layouts import Layout, find_layout
+from windrow.spark.executor.rebasing import FileCalendar, may_be_rebased
 from windrow.spark.executor.spec import KIB, MIB, ReadSpec, Split
 
 # Rows that are decoded at first, to see how large rows are.
@@ -87,7 +87,7 @@ class Decoder:
         self._spec = spec
         self._files = files
         self._wanted = spec.decoded
-        self._has_calendar = any(map(has_calendar, self._wanted.types))
+        self._may_be_rebased = any(map(may_be_rebased, self._wanted.types))
         self._layouts: list[Layout] = []
 
     def is_small(self, split: Split) -> bool:
@@ -230,7 +230,7 @@ class Decoder:
         return layout
 
     def _calendar_of(self, reader: Any) -> FileCalendar | None:
-        if not self._has_calendar:
+        if not self._may_be_rebased:
             return None
         return self._spec.calendars.of(reader.metadata.metadata)
 

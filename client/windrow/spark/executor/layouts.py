@@ -13,16 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.spark.executor.calendars import (
+from windrow.spark.executor.conversions import child_index, convert, stored_type, widens
+from windrow.spark.executor.errors import AmbiguousColumnError, ColumnTypeError, OldTimeError
+from windrow.spark.executor.files import PARQUET_ERRORS, unreadable
+from windrow.spark.executor.rebasing import (
     FileCalendar,
     OldValueError,
     Rule,
     corrected,
     rule_of,
 )
-from windrow.spark.executor.conversions import child_index, convert, stored_type, widens
-from windrow.spark.executor.errors import AmbiguousColumnError, ColumnTypeError, OldTimeError
-from windrow.spark.executor.files import PARQUET_ERRORS, unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

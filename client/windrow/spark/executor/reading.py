@@ -15,9 +15,16 @@ from windrow.spark.executor.caching import Files, files_of
 from windrow.spark.executor.decoding import Decoder, Rows, splits_of
 from windrow.spark.executor.errors import UnsortedFileError
 from windrow.spark.executor.filters import columns_of, matching
-from windrow.spark.executor.merging import merge, scratch_file, sorted_table, spilled
 from windrow.spark.executor.shipping import Task
-from windrow.spark.executor.sorting import KeyAt, Keys, keys_of
+from windrow.spark.executor.sorting import (
+    KeyAt,
+    Keys,
+    keys_of,
+    merge,
+    scratch_file,
+    sorted_table,
+    spilled,
+)
 from windrow.spark.executor.spec import BARE_ROWS, KIB, ReadSpec, Split
 
 RESIDUAL_KEY = b"windrow:residual"

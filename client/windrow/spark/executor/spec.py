@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from windrow.spark.executor.calendars import Calendars
+from windrow.spark.executor.rebasing import Calendars
 
 # Spark takes no batches without a column.
 BARE_ROWS = pa.schema([("row", pa.bool_())])

@@ -17,20 +17,20 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 from windrow import files, host_cache
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
+from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import (
     CaseSensitiveNamesError,
     UnsupportedDeletesError,
     UnsupportedFormatError,
 )
-from windrow.spark.executor.calendars import Calendars, has_calendar
 from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY, task_of
+from windrow.spark.executor.rebasing import Calendars, may_be_rebased
 from windrow.spark.executor.shipping import Task, shipped
 from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
 from windrow.spark.placement import Descriptor, placed, require_classic
 from windrow.spark.reading.session_calendars import calendars_of
-from windrow.spark.types import arrow_schema, spark_schema
 
 _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
 
@@ -157,7 +157,7 @@ def read_spec(spark: SparkSession, plan: Plan) -> ReadSpec:
     data = pa.schema([field for field in asked if field.name not in partition.names])
     stored = {*partition.names, *data.names}
     hidden = pa.schema([field for field in hidden if field.name not in stored])
-    has_old = any(has_calendar(field.type) for field in (*data, *hidden))
+    has_old = any(may_be_rebased(field.type) for field in (*data, *hidden))
     known = {field.name: field.type for schema in (partition, data, hidden) for field in schema}
     return ReadSpec(
         table=plan.table,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.spark.executor.calendars import Calendars, Zone
+from windrow.spark.executor.rebasing import Calendars, Zone
 
 _CONF = "spark.sql.parquet.{}RebaseModeInRead"
 _SWITCHES = "julian-gregorian-rebase-micros.json"

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 from windrow.files.meanings import CHARS_KEY, beyond_layout
 from windrow.files.schema import MAX_NAME
 from windrow.models import Column, TableInfo, WriteMode
-from windrow.spark.types import spark_schema
+from windrow.spark.arrow_types import spark_schema
 from windrow.spark.writing.errors import UnfitRowsError
 from windrow.spark.writing.expressions import named
 from windrow.spark.writing.folder_names import is_instant

@@ -17,24 +17,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files.calendars import (
+    DATETIME_MARK,
+    DATETIMES_MARKED_SINCE,
+    FIRST_GREGORIAN_DAY,
+    SETTLED_US,
+    VERSION,
+)
 from windrow.spark.executor.conversions import convert, plain_list, stored_type
 
 CORRECTED = "CORRECTED"
 LEGACY = "LEGACY"
 EXCEPTION = "EXCEPTION"
 
-_VERSION = b"org.apache.spark.version"
 _ZONE = b"org.apache.spark.timeZone"
 # What marks a file as legacy, and the version of Spark since which that is needed.
-_DATETIME = (b"org.apache.spark.legacyDateTime", b"3.0.0")
+_DATETIME = (DATETIME_MARK, DATETIMES_MARKED_SINCE)
 _INT96 = (b"org.apache.spark.legacyINT96", b"3.1.0")
 
 _US_PER_S = 1_000_000
 _DAY_S = 86_400
-_FIRST_GREGORIAN_DAY = -141_427  # 1582-10-15
-_FIRST_GREGORIAN_S = _FIRST_GREGORIAN_DAY * _DAY_S
+_FIRST_GREGORIAN_S = FIRST_GREGORIAN_DAY * _DAY_S
 _JULIAN_MARCH_0000 = -719_470
-_SETTLED_US = -2_208_988_800 * _US_PER_S  # 1900-01-01: since then, all zones agree
 # Years 1 to 9999, and a fortnight for calendars and zones.
 _INT96_RANGE_US = (-62_136_806_400 * _US_PER_S, 253_403_510_400 * _US_PER_S)
 _FIXED_ZONE = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d{2}))?")
@@ -66,7 +70,7 @@ class Calendars:
     def of(self, metadata: Mapping[bytes, bytes] | None) -> FileCalendar:
         """Return the calendar of a file by what its footer holds beside the schema."""
         told = metadata or {}
-        version = told.get(_VERSION)
+        version = told.get(VERSION)
 
         def mode(mark: tuple[bytes, bytes], unknown: str) -> str:
             if version is None:
@@ -130,10 +134,10 @@ def rule_of(type_: pa.DataType, physical_type: str, calendar: FileCalendar) -> R
     return None
 
 
-def has_calendar(type_: pa.DataType) -> bool:
+def may_be_rebased(type_: pa.DataType) -> bool:
     """Tell whether values of a type, or in it, depend on the calendar."""
     if pt.is_nested(type_):
-        return any(has_calendar(type_.field(at).type) for at in range(type_.num_fields))
+        return any(may_be_rebased(type_.field(at).type) for at in range(type_.num_fields))
     return bool(pt.is_date(type_) or pt.is_timestamp(type_))
 
 
@@ -187,11 +191,11 @@ def _checked_int96(values: pa.Array) -> pa.Array:
 
 def _dates(values: pa.Array, mode: str) -> pa.Array:
     days = values.cast(pa.int32())
-    if _ends(days)[0] >= _FIRST_GREGORIAN_DAY:
+    if _ends(days)[0] >= FIRST_GREGORIAN_DAY:
         return values
     _refuse_unknown(mode, "datetime")
     old: Ints = pc.fill_null(days, 0).to_numpy().astype(np.int64)
-    moved = old + np.where(old < _FIRST_GREGORIAN_DAY, _gregorian_shift(old), 0)
+    moved = old + np.where(old < FIRST_GREGORIAN_DAY, _gregorian_shift(old), 0)
     mask = np.asarray(values.is_null())
     return pa.array(moved.astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
 
@@ -205,7 +209,7 @@ def _gregorian_shift(julian_days: Ints) -> Ints:
 
 def _times(values: pa.Array, mode: str, calendar: FileCalendar) -> pa.Array:
     values = convert(values, pa.timestamp("us", values.type.tz))
-    if mode == CORRECTED or _ends(values)[0] >= _SETTLED_US:
+    if mode == CORRECTED or _ends(values)[0] >= SETTLED_US:
         return values
     _refuse_unknown(mode, "datetime" if values.type.tz is not None else "int96")
     zone = _zone(calendar)
