@@ -7,7 +7,6 @@ import gc
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import fields
 from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Any
@@ -19,13 +18,24 @@ from windrow.version import __version__
 from windrow_service.administration import database_url
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
-from windrow_service.api.deps import Services
 from windrow_service.api.problems import describe
+from windrow_service.api.services import (
+    AccessServices,
+    CacheServices,
+    OperationServices,
+    PlanServices,
+    Services,
+    SnapshotServices,
+    TableServices,
+    UpkeepServices,
+    WriteServices,
+)
 from windrow_service.api.tokens import PageTokens
 from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.cache_map.redis import RedisCacheMap
 from windrow_service.cache_map.server import RedisServer
 from windrow_service.directories import DirectoryInventories
+from windrow_service.filters.limits import FilterLimits
 from windrow_service.logs import get_logger
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
@@ -55,13 +65,15 @@ from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
-from windrow_service.usecases.plans.make import MakePlan, PlanLimits
+from windrow_service.usecases.plans.make import MakePlan
+from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.publish import PublishInventory
 from windrow_service.usecases.snapshots.refresh import RefreshTable
+from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
@@ -163,23 +175,31 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(shared.aclose)
         manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes)
         caching = TableCaching(cache_rules, cache, manifests, runner, _now)
+        codec = ArrowGroups()
+        filter_limits = FilterLimits(
+            max_nodes=settings.limits.max_filter_nodes, max_depth=settings.limits.max_filter_depth
+        )
         make_plan = MakePlan(
             tables=tables,
             snapshots=snapshots,
-            manifests=manifests,
             plans=plans,
-            caching=caching,
-            codec=ArrowGroups(),
-            runner=runner,
+            draft=DraftPlan(
+                manifests=manifests,
+                caching=caching,
+                codec=codec,
+                runner=runner,
+                filter_limits=filter_limits,
+                max_plan_files=settings.limits.max_plan_files,
+            ),
             shared=shared,
             refresher=refreshes,
             describe=_described,
             clock=_now,
-            limits=_plan_limits(settings),
+            plan_ttl=settings.limits.plan_ttl,
         )
         plan_runs = PlanRuns(
+            make_plan,
             plans,
-            make_plan.finish,
             _now,
             max_running=settings.planner_threads + settings.max_waiting,
         )
@@ -202,87 +222,106 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             task = asyncio.create_task(forever(what, work, every_s))
             stack.push_async_callback(stop, task)
         yield Services(
-            authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
-            once=once,
-            tables=tables,
-            snapshots=snapshots,
-            writes=writes,
-            plans=plans,
-            heartbeats=cache,
-            cache=cache,
-            cache_rules=cache_rules,
-            register_table=RegisterTable(tables=tables, locations=inventories, runner=runner),
-            define_cache_rule=DefineCacheRule(
-                snapshots=snapshots,
-                rules=cache_rules,
-                runner=runner,
-                clock=_now,
-                max_filter_nodes=settings.limits.max_filter_nodes,
-                max_filter_depth=settings.limits.max_filter_depth,
+            access=AccessServices(
+                authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
+                once=once,
+                page_tokens=PageTokens(await database.signing_key()),
             ),
-            show_cache=ShowCache(
-                snapshots=snapshots,
-                manifests=manifests,
-                rules=cache_rules,
-                caching=caching,
-                runner=runner,
-                clock=_now,
-            ),
-            publish_inventory=PublishInventory(
+            tables=TableServices(
                 tables=tables,
+                register=RegisterTable(tables=tables, locations=inventories, runner=runner),
+                refreshes=refreshes,
+            ),
+            snapshots=SnapshotServices(
                 snapshots=snapshots,
-                manifests=manifests,
+                publish=PublishInventory(
+                    tables=tables,
+                    snapshots=snapshots,
+                    manifests=manifests,
+                    writes=writes,
+                    turns=TakenInTurn(max_waiting=settings.max_waiting),
+                    # Apart from refreshes, which take long, and from plans, which take no time.
+                    runner=ThreadRunner(
+                        max_running=settings.planner_threads, max_waiting=settings.max_waiting
+                    ),
+                    clock=_now,
+                    max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
+                ),
+                expire=expire_snapshots,
+                find_gained_files=FindGainedFiles(
+                    snapshots=snapshots, manifests=manifests, runner=runner
+                ),
+                runner=runner,
+            ),
+            plans=PlanServices(
+                plans=plans,
+                make=make_plan,
+                runs=plan_runs,
+                read=ReadPlan(
+                    plans=plans,
+                    codec=codec,
+                    runner=runner,
+                    clock=_now,
+                    limits=PageLimits(
+                        max_page_groups=settings.limits.max_page_groups,
+                        default_page_groups=settings.limits.default_page_groups,
+                        max_page_splits=settings.limits.max_page_splits,
+                    ),
+                ),
+                explain=ExplainPlan(
+                    snapshots=snapshots,
+                    manifests=manifests,
+                    plans=plans,
+                    caching=caching,
+                    clock=_now,
+                    max_plan_files=settings.limits.max_plan_files,
+                ),
+            ),
+            writes=WriteServices(
                 writes=writes,
-                turns=TakenInTurn(max_waiting=settings.max_waiting),
-                # Apart from refreshes, which take long, and from plans, which take no time.
-                runner=ThreadRunner(
-                    max_running=settings.planner_threads, max_waiting=settings.max_waiting
+                plan=PlanWrite(
+                    tables=tables,
+                    snapshots=snapshots,
+                    manifests=manifests,
+                    history=writes,
+                    runner=runner,
+                ),
+                runner=runner,
+            ),
+            upkeep=UpkeepServices(
+                plan_compaction=PlanCompaction(
+                    snapshots=snapshots, manifests=manifests, filter_limits=filter_limits
+                ),
+                advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=writes),
+            ),
+            caches=CacheServices(
+                rules=cache_rules,
+                define_rule=DefineCacheRule(
+                    snapshots=snapshots,
+                    rules=cache_rules,
+                    runner=runner,
+                    clock=_now,
+                    filter_limits=filter_limits,
+                ),
+                show=ShowCache(
+                    snapshots=snapshots,
+                    manifests=manifests,
+                    rules=cache_rules,
+                    caching=caching,
+                    clock=_now,
+                ),
+                heartbeats=cache,
+                report_files=ReportCachedFiles(
+                    tables=tables, cache=cache, runner=runner, clock=_now
                 ),
                 clock=_now,
-                max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
             ),
-            expire_snapshots=expire_snapshots,
-            refreshes=refreshes,
-            make_plan=make_plan,
-            plan_runs=plan_runs,
-            explain_plan=ExplainPlan(
-                snapshots=snapshots,
-                manifests=manifests,
-                plans=plans,
-                caching=caching,
-                runner=runner,
-                clock=_now,
-                max_plan_files=settings.limits.max_plan_files,
+            operations=OperationServices(
+                ping=database.ping,
+                has_room=database.has_room,
+                cache=cache,
+                config=_config(settings),
             ),
-            plan_write=PlanWrite(
-                tables=tables,
-                snapshots=snapshots,
-                manifests=manifests,
-                history=writes,
-                runner=runner,
-            ),
-            find_gained_files=FindGainedFiles(
-                snapshots=snapshots, manifests=manifests, runner=runner
-            ),
-            advise_table=AdviseTable(
-                snapshots=snapshots, manifests=manifests, history=writes, runner=runner
-            ),
-            plan_compaction=PlanCompaction(
-                snapshots=snapshots,
-                manifests=manifests,
-                runner=runner,
-                max_filter_nodes=settings.limits.max_filter_nodes,
-                max_filter_depth=settings.limits.max_filter_depth,
-            ),
-            report_cached_files=ReportCachedFiles(
-                tables=tables, cache=cache, runner=runner, clock=_now
-            ),
-            runner=runner,
-            tokens=PageTokens(await database.signing_key()),
-            ping=database.ping,
-            has_room=database.has_room,
-            clock=_now,
-            config=_config(settings),
         )
 
 
@@ -321,11 +360,6 @@ def _described(error: Exception) -> dict[str, Any]:
     if problem["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.error("work in the background failed", exc_info=error)
     return problem
-
-
-def _plan_limits(settings: Settings) -> PlanLimits:
-    limits = settings.limits.model_dump()
-    return PlanLimits(**{field.name: limits[field.name] for field in fields(PlanLimits)})
 
 
 def _config(settings: Settings) -> ServiceConfig:

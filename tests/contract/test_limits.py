@@ -211,7 +211,7 @@ def test_a_coordinator_with_too_much_to_do_says_when_to_come_back(folder: Path) 
             begun.set()
             go_on.wait(30)
 
-        await request.state.services.runner.run(work)
+        await request.state.services.snapshots.runner.run(work)
 
     with serving(app) as url, refreshed(url, folder) as http, ThreadPoolExecutor() as threads:
         held = threads.submit(httpx.get, f"{url}/hold", timeout=60)

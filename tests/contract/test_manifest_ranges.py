@@ -83,13 +83,13 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
 
     async def plan() -> Plan:
         async with open_services(Settings(state_dir=folder)) as services:
-            table, _ = await services.tables.put("t", TableDefinition(location="/t"), None)
+            table, _ = await services.tables.tables.put("t", TableDefinition(location="/t"), None)
             inventory = taken()
-            await services.snapshots.publish(table, inventory, None)
+            await services.snapshots.snapshots.publish(table, inventory, None)
             ids = [inventory.manifests[position].manifest_id for position in damaged]
             # In a thread: who tidies up in this one may hold the database meanwhile.
             await asyncio.to_thread(damage, folder / "windrow.db", ids)
-            return info_of(await services.make_plan(PlanRequest(table="t", **request), ""))
+            return info_of(await services.plans.make(PlanRequest(table="t", **request), ""))
 
     # In a thread: a browser that other tests keep open has a running loop in this one.
     with ThreadPoolExecutor(1) as thread:

@@ -59,8 +59,10 @@ class Coordinator:
 
         async def load() -> pa.Table:
             async with open_services(self.settings) as services:
-                _, snapshot = await services.snapshots.get(name, None)
-                bodies = await services.snapshots.bodies(name, snapshot, snapshot.manifests)
+                _, snapshot = await services.snapshots.snapshots.get(name, None)
+                bodies = await services.snapshots.snapshots.bodies(
+                    name, snapshot, snapshot.manifests
+                )
                 tables = [decode_manifest(body) for body in bodies]
                 removed = [entry.removed for entry in snapshot.manifests]
                 return merge_files(tables, removed) if tables else None

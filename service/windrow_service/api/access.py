@@ -9,7 +9,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_service.api.problems import problem_answer
-from windrow_service.usecases.access.authenticate import Authenticate, Principal
+from windrow_service.api.services import services_of
+from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import UnauthenticatedError
 from windrow_service.usecases.errors import StoreUnavailableError
 
@@ -32,7 +33,7 @@ class Authentication:
         """Serve one request."""
         if scope["type"] == "http" and not _is_open(scope["path"]):
             request = Request(scope)
-            authenticate: Authenticate = request.state.services.authenticate
+            authenticate = services_of(request).access.authenticate
             try:
                 request.state.principal = await authenticate(_token_in(request))
             except (UnauthenticatedError, StoreUnavailableError) as error:

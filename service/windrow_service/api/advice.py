@@ -8,8 +8,9 @@ from fastapi import APIRouter, Query
 
 from windrow.models import TableAdvice
 from windrow_service.api.access import READ
-from windrow_service.api.deps import ServicesDep, TableNamePath
+from windrow_service.api.deps import TableNamePath
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import UpkeepDep
 
 router = APIRouter(tags=["writes"])
 
@@ -23,10 +24,10 @@ TargetQuery = Annotated[int, Query(ge=1, le=2**50, description="Target size of a
     responses=problem_responses(404, 409, 422, 503),
 )
 async def advise_table(
-    name: TableNamePath, services: ServicesDep, target_file_size: TargetQuery = 128 * 2**20
+    name: TableNamePath, services: UpkeepDep, target_file_size: TargetQuery = 128 * 2**20
 ) -> TableAdvice:
     """Tell which writes made the files of a table, what went wrong, and what would have helped.
 
     Writes are recognised by the names and times of the files that still exist.
     """
-    return await services.advise_table(name, target_file_size)
+    return await services.advise(name, target_file_size)

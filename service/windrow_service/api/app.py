@@ -29,8 +29,8 @@ from windrow_service.api import (
 )
 from windrow_service.api.access import READ, Authentication
 from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
-from windrow_service.api.deps import Services
 from windrow_service.api.requests import RequestLog
+from windrow_service.api.services import Services
 
 _DESCRIPTION = """\
 Windrow keeps the file inventory of tables made of many small files and answers

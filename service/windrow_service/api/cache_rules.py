@@ -14,9 +14,10 @@ from windrow.models import (
     TableCache,
 )
 from windrow_service.api.access import READ, WRITE
-from windrow_service.api.deps import ServicesDep, TableNamePath, version_of
+from windrow_service.api.deps import TableNamePath, version_of
 from windrow_service.api.once import Answer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import CachesDep
 from windrow_service.usecases.caches.ports import StoredCacheRule
 
 router = APIRouter(tags=["caching"])
@@ -47,7 +48,7 @@ async def define_cache_rule(
     name: TableNamePath,
     rule: RuleNamePath,
     definition: CacheRuleDefinition,
-    services: ServicesDep,
+    services: CachesDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
@@ -55,9 +56,7 @@ async def define_cache_rule(
 
     Plans then send tasks that read those files to workers that hold them, or that will.
     """
-    made = await services.define_cache_rule(
-        name, rule, definition, version_of(if_match), once(_defined)
-    )
+    made = await services.define_rule(name, rule, definition, version_of(if_match), once(_defined))
     return _defined(made).response()
 
 
@@ -76,9 +75,9 @@ def _defined(made: tuple[StoredCacheRule, bool]) -> Answer:
     dependencies=[READ],
     responses=problem_responses(404, 422, 503),
 )
-async def list_cache_rules(name: TableNamePath, services: ServicesDep) -> CacheRules:
+async def list_cache_rules(name: TableNamePath, services: CachesDep) -> CacheRules:
     """List all cache rules of a table (at most 100), by name."""
-    return CacheRules(rules=[rule.info for rule in await services.cache_rules.list(name)])
+    return CacheRules(rules=[rule.info for rule in await services.rules.list(name)])
 
 
 @router.get(
@@ -88,10 +87,10 @@ async def list_cache_rules(name: TableNamePath, services: ServicesDep) -> CacheR
     responses=problem_responses(404, 422, 503),
 )
 async def get_cache_rule(
-    name: TableNamePath, rule: RuleNamePath, services: ServicesDep, response: Response
+    name: TableNamePath, rule: RuleNamePath, services: CachesDep, response: Response
 ) -> CacheRule:
     """Return a cache rule; an expired rule can still be read for a day."""
-    found = await services.cache_rules.get(name, rule)
+    found = await services.rules.get(name, rule)
     response.headers["ETag"] = f'"{found.version}"'
     return found.info
 
@@ -106,12 +105,12 @@ async def get_cache_rule(
 async def delete_cache_rule(
     name: TableNamePath,
     rule: RuleNamePath,
-    services: ServicesDep,
+    services: CachesDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
     """Delete a cache rule. Workers keep the files that it marked until they need the room."""
-    await services.cache_rules.delete(name, rule, version_of(if_match), once(_deleted))
+    await services.rules.delete(name, rule, version_of(if_match), once(_deleted))
     return _deleted(None).response()
 
 
@@ -121,12 +120,12 @@ async def delete_cache_rule(
     dependencies=[READ],
     responses=problem_responses(404, 409, 422, 503),
 )
-async def show_cache(name: TableNamePath, services: ServicesDep) -> TableCache:
+async def show_cache(name: TableNamePath, services: CachesDep) -> TableCache:
     """Return how much of a table's current snapshot is cacheable, and where it is cached.
 
     Expired rules are left out.
     """
-    return await services.show_cache(name)
+    return await services.show(name)
 
 
 def _deleted(_: None) -> Answer:

@@ -6,8 +6,9 @@ from fastapi import APIRouter
 
 from windrow.models import CompactionPlan, CompactionRequest
 from windrow_service.api.access import READ
-from windrow_service.api.deps import ServicesDep, TableNamePath
+from windrow_service.api.deps import TableNamePath
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import UpkeepDep
 
 router = APIRouter(tags=["writes"])
 
@@ -19,7 +20,7 @@ router = APIRouter(tags=["writes"])
     responses=problem_responses(400, 404, 409, 413, 422, 503),
 )
 async def plan_compaction(
-    name: TableNamePath, request: CompactionRequest, services: ServicesDep
+    name: TableNamePath, request: CompactionRequest, services: UpkeepDep
 ) -> CompactionPlan:
     """Find the partitions of a table whose small files are worth rewriting as fewer files.
 

@@ -1,85 +1,21 @@
-"""The dependencies of handlers, and how they get them."""
+"""Parameters that several calls have: names in paths, pages, conditions and preferences."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
-from fastapi import Depends, Header, Path, Query, Request
+from fastapi import Depends, Header, Path, Query
 
-from windrow.models import TABLE_NAME_PATTERN, ServiceConfig
+from windrow.models import TABLE_NAME_PATTERN
 from windrow_service.api.access import PrincipalDep
+from windrow_service.api.services import AccessDep
 from windrow_service.api.tokens import PageTokens
-from windrow_service.runs.plan_runs import PlanRuns
-from windrow_service.runs.refreshes import Refreshes
-from windrow_service.usecases.access.authenticate import Authenticate
-from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
-from windrow_service.usecases.caches.reports import ReportCachedFiles
-from windrow_service.usecases.caches.rules import DefineCacheRule
-from windrow_service.usecases.caches.show import ShowCache
-from windrow_service.usecases.plans.explain import ExplainPlan
-from windrow_service.usecases.plans.make import MakePlan
-from windrow_service.usecases.plans.ports import PlanStore
-from windrow_service.usecases.ports import Clock, OnceStore, Runner
-from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
-from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
-from windrow_service.usecases.snapshots.ports import SnapshotStore
-from windrow_service.usecases.snapshots.publish import PublishInventory
-from windrow_service.usecases.tables.ports import TableStore
-from windrow_service.usecases.tables.register import RegisterTable
-from windrow_service.usecases.upkeep.advice import AdviseTable
-from windrow_service.usecases.upkeep.compaction import PlanCompaction
-from windrow_service.usecases.writes.plan import PlanWrite
-from windrow_service.usecases.writes.ports import WriteStore
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """Everything that handlers use, built by `bootstrap`."""
-
-    authenticate: Authenticate
-    once: OnceStore
-    tables: TableStore
-    snapshots: SnapshotStore
-    writes: WriteStore
-    plans: PlanStore
-    heartbeats: Heartbeats
-    cache: CacheMap
-    cache_rules: CacheRuleStore
-    register_table: RegisterTable
-    define_cache_rule: DefineCacheRule
-    show_cache: ShowCache
-    publish_inventory: PublishInventory
-    expire_snapshots: ExpireSnapshots
-    refreshes: Refreshes
-    make_plan: MakePlan
-    plan_runs: PlanRuns
-    explain_plan: ExplainPlan
-    plan_write: PlanWrite
-    plan_compaction: PlanCompaction
-    find_gained_files: FindGainedFiles
-    advise_table: AdviseTable
-    report_cached_files: ReportCachedFiles
-    runner: Runner
-    tokens: PageTokens
-    ping: Callable[[], Awaitable[None]]
-    has_room: Callable[[], Awaitable[bool]]
-    clock: Clock
-    config: ServiceConfig
-
-
-def _services(request: Request) -> Services:
-    return cast(Services, request.state.services)
-
-
-ServicesDep = Annotated[Services, Depends(_services)]
-
-
-async def _page_tokens(services: ServicesDep, principal: PrincipalDep) -> PageTokens:
-    return services.tokens.of(principal.name)
+async def _page_tokens(access: AccessDep, principal: PrincipalDep) -> PageTokens:
+    return access.page_tokens.of(principal.name)
 
 
 # Page tokens that are valid only for the caller.

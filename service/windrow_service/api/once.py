@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, Header, Request, Response
 from pydantic import BaseModel
 
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.deps import ServicesDep
+from windrow_service.api.services import AccessDep
 from windrow_service.usecases.errors import NotFoundError, RepeatedRequestError
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.tables.errors import TableChangedError
@@ -55,7 +55,7 @@ KeyHeader = Annotated[
 
 
 async def _once(
-    request: Request, services: ServicesDep, principal: PrincipalDep, key: KeyHeader = None
+    request: Request, access: AccessDep, principal: PrincipalDep, key: KeyHeader = None
 ) -> AsyncIterator[MakeOnce]:
     if key is None:
         yield lambda _: None
@@ -74,12 +74,12 @@ async def _once(
 
     asked = made(lambda _: Answer(status=0))
     # Before the work, which may be expensive.
-    await services.once.refuse_repeated(asked)
+    await access.once.refuse_repeated(asked)
     try:
         yield made
     except (TableChangedError, NotFoundError):
         # This very change may have been made in the meantime.
-        await services.once.refuse_repeated(asked)
+        await access.once.refuse_repeated(asked)
         raise
 
 

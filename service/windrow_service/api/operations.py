@@ -6,8 +6,8 @@ from fastapi import APIRouter
 
 from windrow.models import Health, ServiceConfig
 from windrow_service.api.access import READ
-from windrow_service.api.deps import ServicesDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import OperationsDep
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 
 router = APIRouter(tags=["operations"])
@@ -22,7 +22,7 @@ async def live() -> Health:
 
 
 @health.get("/health/ready", operation_id="ready", responses=problem_responses(503))
-async def ready(services: ServicesDep) -> Health:
+async def ready(services: OperationsDep) -> Health:
     """Answer if the coordinator can do its work, which requires that the database answers.
 
     `degraded` counts as ready. Without the cache map plans are still correct, only less local. If
@@ -45,6 +45,6 @@ async def ready(services: ServicesDep) -> Health:
 
 
 @router.get("/config", operation_id="config", dependencies=[READ], responses=problem_responses())
-async def config(services: ServicesDep) -> ServiceConfig:
+async def config(services: OperationsDep) -> ServiceConfig:
     """Return the defaults and limits of this coordinator."""
     return services.config

@@ -19,16 +19,14 @@ from windrow_service.api.deps import (
     PageTokensDep,
     PlanIdPath,
     PreferHeader,
-    Services,
-    ServicesDep,
     wait_of,
 )
 from windrow_service.api.once import REPLAYED, Answer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import PlansDep, PlanServices, services_of
 from windrow_service.api.tokens import PageTokens
-from windrow_service.runs.plan_runs import LEASE
 from windrow_service.usecases.errors import RepeatedRequestError
-from windrow_service.usecases.plans.make import PageOfGroups
+from windrow_service.usecases.plans.pages import PageOfGroups
 from windrow_service.usecases.plans.ports import PlanRecord
 
 router = APIRouter(tags=["plans"])
@@ -46,11 +44,11 @@ class _Replaying(APIRoute):
             try:
                 return await first_time(request)
             except RepeatedRequestError as error:
-                services: Services = request.state.services
+                services = services_of(request)
                 made = Answer.model_validate_json(error.answer)
-                plan = await services.make_plan.get(made.body)
-                tokens = services.tokens.of(plan.principal)
-                response = await _made(services, tokens, plan)
+                plan = await services.plans.read.get(made.body)
+                tokens = services.access.page_tokens.of(plan.principal)
+                response = await _made(services.plans, tokens, plan)
                 response.headers[REPLAYED] = "true"
                 return response
 
@@ -68,7 +66,7 @@ made_once = APIRouter(route_class=_Replaying)
 )
 async def make_plan(
     request: PlanRequest,
-    services: ServicesDep,
+    services: PlansDep,
     tokens: PageTokensDep,
     principal: PrincipalDep,
     once: OnceDep,
@@ -82,13 +80,9 @@ async def make_plan(
     """
     wait_s = wait_of(prefer)
     if wait_s is None:
-        plan = await services.make_plan(request, principal.name, once(_recorded))
+        plan = await services.make(request, principal.name, once(_recorded))
     else:
-        services.plan_runs.make_room()
-        plan = await services.make_plan.submit(request, principal.name, LEASE, once(_recorded))
-        services.plan_runs.start(plan)
-        await services.plan_runs.wait(plan.plan_id, wait_s)
-        plan = await services.make_plan.get(plan.plan_id)
+        plan = await services.runs.submit(request, principal.name, wait_s, once(_recorded))
     return await _made(services, tokens, plan)
 
 
@@ -101,13 +95,13 @@ router.include_router(made_once)
     response_model=Plan | PlanStatus,
     responses=problem_responses(404, 422, 503),
 )
-async def get_plan(plan_id: PlanIdPath, services: ServicesDep, tokens: PageTokensDep) -> Response:
+async def get_plan(plan_id: PlanIdPath, services: PlansDep, tokens: PageTokensDep) -> Response:
     """Return a plan with its first page of groups, or its progress.
 
     A plan that is still being made has the status `submitted`, and `Retry-After` says when to
     ask again. A plan that could not be made has the status `failed`, with the reason.
     """
-    plan = await services.make_plan.get(plan_id)
+    plan = await services.read.get(plan_id)
     if plan.state == "completed":
         return await _with_groups(services, tokens, plan)
     return _without_groups(plan)
@@ -124,7 +118,7 @@ async def get_plan(plan_id: PlanIdPath, services: ServicesDep, tokens: PageToken
 )
 async def get_groups(
     plan_id: PlanIdPath,
-    services: ServicesDep,
+    services: PlansDep,
     tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
@@ -137,13 +131,13 @@ async def get_groups(
     row. The stream ends with an empty batch that carries `windrow:end` in its metadata; without
     that batch the stream was cut short.
     """
-    plan = await services.make_plan.completed(plan_id)
+    plan = await services.read.completed(plan_id)
     if ARROW_STREAM in accept:
         stream = services.plans.stream(plan)
         # An error at the start can still be answered with a problem.
         return StreamingResponse(_begun(await anext(stream), stream), media_type=ARROW_STREAM)
     begin = tokens.read_number(_listing(plan_id), page_token, 0)
-    page = await services.make_plan.page(plan, begin, page_size)
+    page = await services.read.page(plan, begin, page_size)
     return _json({"plan_id": plan_id, "next_page_token": _next_token(tokens, page)}, page)
 
 
@@ -152,13 +146,13 @@ async def get_groups(
     operation_id="explain_plan",
     responses=problem_responses(404, 409, 410, 422, 503),
 )
-async def explain_plan(plan_id: PlanIdPath, services: ServicesDep) -> PlanExplanation:
+async def explain_plan(plan_id: PlanIdPath, services: PlansDep) -> PlanExplanation:
     """Say why a plan is as it is, and what the other strategies would make of its files.
 
     The explanation is computed from the plan's snapshot, filter, limit and options, which takes as
     long as planning with every strategy. Nothing is stored.
     """
-    return await services.explain_plan(plan_id)
+    return await services.explain(plan_id)
 
 
 @router.delete(
@@ -167,10 +161,9 @@ async def explain_plan(plan_id: PlanIdPath, services: ServicesDep) -> PlanExplan
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 422, 503, 504),
 )
-async def delete_plan(plan_id: PlanIdPath, services: ServicesDep, once: OnceDep) -> None:
+async def delete_plan(plan_id: PlanIdPath, services: PlansDep, once: OnceDep) -> None:
     """Delete a plan before it expires; if it is still being made, the work stops."""
-    await services.plans.delete(plan_id, services.clock(), once(_deleted))
-    services.plan_runs.cancel(plan_id)
+    await services.runs.delete(plan_id, once(_deleted))
 
 
 def _recorded(plan: PlanRecord) -> Answer:
@@ -181,7 +174,7 @@ def _deleted(_: None) -> Answer:
     return Answer(status=status.HTTP_204_NO_CONTENT)
 
 
-async def _made(services: Services, tokens: PageTokens, plan: PlanRecord) -> Response:
+async def _made(services: PlanServices, tokens: PageTokens, plan: PlanRecord) -> Response:
     if plan.state == "completed":
         return await _with_groups(services, tokens, plan)
     answer = _without_groups(plan)
@@ -190,8 +183,8 @@ async def _made(services: Services, tokens: PageTokens, plan: PlanRecord) -> Res
     return answer
 
 
-async def _with_groups(services: Services, tokens: PageTokens, plan: PlanRecord) -> Response:
-    page = await services.make_plan.page(plan, 0, plan.request.page_size)
+async def _with_groups(services: PlanServices, tokens: PageTokens, plan: PlanRecord) -> Response:
+    page = await services.read.page(plan, 0, plan.request.page_size)
     fields = dict(page.plan) | {"next_page_token": _next_token(tokens, page)}
     del fields["groups"]
     return _json(fields, page)

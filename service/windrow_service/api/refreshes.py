@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query, Response, status
 
 from windrow.models import RefreshStatus
 from windrow_service.api.access import READ, WRITE
-from windrow_service.api.deps import PreferHeader, ServicesDep, TableNamePath, wait_of
+from windrow_service.api.deps import PreferHeader, TableNamePath, wait_of
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import TablesDep
 
 FullQuery = Annotated[
     bool,
@@ -34,7 +35,7 @@ router = APIRouter(tags=["tables"])
 )
 async def refresh_table(
     name: TableNamePath,
-    services: ServicesDep,
+    services: TablesDep,
     response: Response,
     prefer: PreferHeader = None,
     full: FullQuery = False,
@@ -64,7 +65,7 @@ async def refresh_table(
     dependencies=[READ],
     responses=problem_responses(404, 422, 503),
 )
-async def get_refresh(name: TableNamePath, services: ServicesDep) -> RefreshStatus:
+async def get_refresh(name: TableNamePath, services: TablesDep) -> RefreshStatus:
     """Tell the progress of the running refresh, or how the last one ended, on any replica.
 
     If the coordinator that ran it has died, the refresh becomes `failed` a few seconds later, with
@@ -81,7 +82,7 @@ async def get_refresh(name: TableNamePath, services: ServicesDep) -> RefreshStat
     responses=problem_responses(404, 422, 503, 504),
 )
 async def cancel_refresh(
-    name: TableNamePath, services: ServicesDep, response: Response
+    name: TableNamePath, services: TablesDep, response: Response
 ) -> RefreshStatus:
     """Cancel the running refresh for all callers who wait for it; nothing of it is published.
 

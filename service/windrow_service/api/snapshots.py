@@ -26,12 +26,12 @@ from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
-    ServicesDep,
     TableNamePath,
     version_of,
 )
 from windrow_service.api.once import Answer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import SnapshotsDep
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.usecases.snapshots.publish import Published, SentInventory
 
@@ -98,7 +98,7 @@ _PUBLISH_BODY = {
 async def publish_inventory(
     name: TableNamePath,
     request: Request,
-    services: ServicesDep,
+    services: SnapshotsDep,
     once: OnceDep,
     mode: ModeQuery = None,
     listed_at: ListedAtQuery = None,
@@ -135,7 +135,7 @@ async def publish_inventory(
         content=content, mode=mode or "full", listed_at=listed_at, write_id=write_id
     )
     change = once(_published)
-    made = await services.publish_inventory(name, sent, version_of(if_match), change)
+    made = await services.publish(name, sent, version_of(if_match), change)
     return _published(made).response()
 
 
@@ -155,7 +155,7 @@ def _published(made: Published) -> Answer:
 )
 async def list_snapshots(
     name: TableNamePath,
-    services: ServicesDep,
+    services: SnapshotsDep,
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
@@ -179,7 +179,7 @@ async def list_snapshots(
     responses=problem_responses(404, 409, 422, 503),
 )
 async def find_gained_files(
-    name: TableNamePath, services: ServicesDep, since: SinceQuery
+    name: TableNamePath, services: SnapshotsDep, since: SinceQuery
 ) -> GainedFiles:
     """Tell which folders have files in the current snapshot that an older snapshot does not have.
 
@@ -197,14 +197,14 @@ async def find_gained_files(
     responses=problem_responses(400, 404, 413, 422, 503, 504),
 )
 async def expire_snapshots(
-    name: TableNamePath, expiry: SnapshotExpiry, services: ServicesDep, once: OnceDep
+    name: TableNamePath, expiry: SnapshotExpiry, services: SnapshotsDep, once: OnceDep
 ) -> Response:
     """Drop snapshots that are neither among the newest ones nor young.
 
     The current snapshot stays, as does any that an unexpired plan is pinned to.
     """
     max_age = None if expiry.max_age_seconds is None else timedelta(seconds=expiry.max_age_seconds)
-    gone = await services.expire_snapshots(name, expiry.keep_last, max_age, once(_expired))
+    gone = await services.expire(name, expiry.keep_last, max_age, once(_expired))
     return _expired(gone).response()
 
 

@@ -15,12 +15,12 @@ from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
-    ServicesDep,
     TableNamePath,
     version_of,
 )
 from windrow_service.api.once import Answer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import TablesDep
 from windrow_service.usecases.tables.ports import StoredTable
 
 router = APIRouter(tags=["tables"])
@@ -40,13 +40,13 @@ _DEFAULT_PAGE = 100
 async def register_table(
     name: TableNamePath,
     definition: TableDefinition,
-    services: ServicesDep,
+    services: TablesDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
     """Register a table, or change its definition. Repeating it changes nothing."""
     change = once(_registered)
-    made = await services.register_table(name, definition, version_of(if_match), change)
+    made = await services.register(name, definition, version_of(if_match), change)
     return _registered(made).response()
 
 
@@ -66,7 +66,7 @@ def _registered(made: tuple[StoredTable, bool]) -> Answer:
     responses=problem_responses(404, 422, 503),
 )
 async def list_tables(
-    services: ServicesDep,
+    services: TablesDep,
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
@@ -89,7 +89,7 @@ async def list_tables(
     dependencies=[READ],
     responses=problem_responses(404, 422, 503),
 )
-async def get_table(name: TableNamePath, services: ServicesDep, response: Response) -> TableInfo:
+async def get_table(name: TableNamePath, services: TablesDep, response: Response) -> TableInfo:
     """Return a table with its current snapshot."""
     table = await services.tables.get(name)
     response.headers["ETag"] = f'"{table.version}"'
@@ -104,7 +104,7 @@ async def get_table(name: TableNamePath, services: ServicesDep, response: Respon
     responses=problem_responses(404, 409, 412, 422, 503, 504),
 )
 async def delete_table(
-    name: TableNamePath, services: ServicesDep, once: OnceDep, if_match: IfMatchHeader = None
+    name: TableNamePath, services: TablesDep, once: OnceDep, if_match: IfMatchHeader = None
 ) -> Response:
     """Delete a table and its snapshots. Its files are not touched."""
     await services.tables.delete(name, version_of(if_match), once(_deleted))

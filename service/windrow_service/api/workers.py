@@ -15,8 +15,9 @@ from windrow.models import (
     WorkerPage,
 )
 from windrow_service.api.access import READ, WORKER
-from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep, ServicesDep
+from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import CachesDep
 
 router = APIRouter(tags=["workers"])
 _DEFAULT_PAGE = 100
@@ -32,7 +33,7 @@ WorkerIdPath = Annotated[
     dependencies=[WORKER],
     responses=problem_responses(400, 409, 413, 422, 503),
 )
-async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: ServicesDep) -> WorkerInfo:
+async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: CachesDep) -> WorkerInfo:
     """Report that a worker is alive; repeat this well within `ttl_seconds`.
 
     If `session` differs from the previous answer, the worker had been forgotten: it should report
@@ -48,7 +49,7 @@ async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: Services
     responses=problem_responses(404, 422, 503),
 )
 async def list_workers(
-    services: ServicesDep,
+    services: CachesDep,
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
@@ -72,7 +73,7 @@ async def list_workers(
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 422, 503),
 )
-async def forget_worker(worker_id: WorkerIdPath, services: ServicesDep) -> None:
+async def forget_worker(worker_id: WorkerIdPath, services: CachesDep) -> None:
     """Forget a worker and its files at once, for example when it shuts down."""
     await services.heartbeats.forget(worker_id, services.clock())
 
@@ -84,11 +85,11 @@ async def forget_worker(worker_id: WorkerIdPath, services: ServicesDep) -> None:
     responses=problem_responses(400, 404, 409, 413, 422, 503),
 )
 async def report_cached_files(
-    worker_id: WorkerIdPath, report: CachedFilesReport, services: ServicesDep
+    worker_id: WorkerIdPath, report: CachedFilesReport, services: CachesDep
 ) -> CachedFilesCount:
     """Report which files of a table a worker holds, or no longer holds.
 
     Plans read a file at a live worker that holds it, if its path, size and time of change match
     the table's snapshot.
     """
-    return await services.report_cached_files(worker_id, report)
+    return await services.report_files(worker_id, report)

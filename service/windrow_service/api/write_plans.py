@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request, Response
 from windrow.models import WritePlan, WritePlanRequest
 from windrow_service.api.access import READ
 from windrow_service.api.bodies import JSON, read_json
-from windrow_service.api.deps import ServicesDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import WritesDep
 
 router = APIRouter(tags=["write plans"])
 _BODY = {
@@ -25,7 +25,7 @@ _BODY = {
     openapi_extra={"requestBody": _BODY},
     responses=problem_responses(404, 409, 413, 422, 503),
 )
-async def plan_write(request: Request, services: ServicesDep) -> Response:
+async def plan_write(request: Request, services: WritesDep) -> Response:
     """Say how many files a write should make, and how Spark can make exactly these.
 
     Unless the request gives the bytes per row, they are estimated from the table's earlier
@@ -34,6 +34,6 @@ async def plan_write(request: Request, services: ServicesDep) -> Response:
     body = await request.body()
     # With 100,000 keys, parsing the request and encoding the answer take a second.
     wanted = await services.runner.run(lambda: read_json(WritePlanRequest, body))
-    plan = await services.plan_write(wanted)
+    plan = await services.plan(wanted)
     answer = await services.runner.run(plan.model_dump_json)
     return Response(answer, media_type=JSON.decode())

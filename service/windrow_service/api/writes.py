@@ -12,10 +12,10 @@ from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
-    ServicesDep,
     TableNamePath,
 )
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import WritesDep
 
 WriteIdPath = Annotated[
     str, Path(pattern=WRITE_ID_PATTERN, description="32 hexadecimal digits chosen by the writer.")
@@ -37,7 +37,7 @@ async def put_write(
     name: TableNamePath,
     write_id: WriteIdPath,
     update: WriteUpdate,
-    services: ServicesDep,
+    services: WritesDep,
     response: Response,
 ) -> WriteRecord:
     """Begin a write to a table (`staging`), renew its lease, or record its next state.
@@ -60,7 +60,7 @@ async def put_write(
 )
 async def list_writes(
     name: TableNamePath,
-    services: ServicesDep,
+    services: WritesDep,
     page_tokens: PageTokensDep,
     open_only: OpenQuery = False,
     page_token: PageTokenQuery = None,
@@ -84,8 +84,6 @@ async def list_writes(
     dependencies=[READ],
     responses=problem_responses(404, 422, 503),
 )
-async def get_write(
-    name: TableNamePath, write_id: WriteIdPath, services: ServicesDep
-) -> WriteRecord:
+async def get_write(name: TableNamePath, write_id: WriteIdPath, services: WritesDep) -> WriteRecord:
     """Return one write with its report and, if still kept, the outcome of each key."""
     return await services.writes.get(name, write_id)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from windrow.models import FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 
 # Each condition looks at every file: so many cost seconds of work on a million files.
 MAX_NODES = 2_000
 MAX_DEPTH = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterLimits:
+    """Most nodes of a filter, and most levels."""
+
+    max_nodes: int
+    max_depth: int
 
 
 def too_many_nodes(max_nodes: int) -> str:

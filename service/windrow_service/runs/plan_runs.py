@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 
+from windrow.models import PlanRequest
 from windrow_service.logs import get_logger
-from windrow_service.runs.background import stop
-from windrow_service.usecases.errors import (
-    BusyError,
-    OutcomeUnknownError,
-    StoreUnavailableError,
-    UseCaseError,
-)
+from windrow_service.runs.leases import NamedTasks, renewed
+from windrow_service.usecases.errors import BusyError, UseCaseError
 from windrow_service.usecases.plans.errors import PlanCancelledError
+from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.ports import PlanRecord, PlanStore
-from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.ports import Clock, Once
 
-# Whoever makes a plan says so every RENEW_S; whoever has not for LEASE has died.
+# A replica silent for LEASE is presumed dead: others go on with its plans.
 LEASE = timedelta(seconds=10)
-_RENEW_S = 1.0
 _RETRY_AFTER_S = 1
 _log = get_logger(__name__)
 
@@ -31,47 +25,50 @@ class PlanRuns:
     """The plans that this replica makes in the background.
 
     Args:
+        make: Submits and finishes plans.
         plans: Where they are kept.
-        finish: Makes a plan that was submitted and notes how that ended.
         clock: The time.
         max_running: Most plans that may be under way; more are refused.
     """
 
-    def __init__(
-        self,
-        plans: PlanStore,
-        finish: Callable[[PlanRecord], Coroutine[Any, Any, None]],
-        clock: Clock,
-        *,
-        max_running: int,
-    ) -> None:
+    def __init__(self, make: MakePlan, plans: PlanStore, clock: Clock, *, max_running: int) -> None:
+        self._make = make
         self._plans = plans
-        self._finish = finish
         self._clock = clock
         self._max_running = max_running
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks = NamedTasks[None]()
 
-    def make_room(self) -> None:
-        """Make sure that one more plan may be started.
+    async def submit(
+        self, request: PlanRequest, principal: str, wait_s: float, once: Once | None = None
+    ) -> PlanRecord:
+        """Begin to make a plan in the background; return it as it is when it ends, or later.
+
+        Args:
+            request: What is asked for.
+            principal: Who asks.
+            wait_s: Seconds to wait for its end.
+            once: The caller's key.
 
         Raises:
-            BusyError: Too many are under way.
+            BusyError: Too many plans are under way.
+            UseCaseError: Others as `MakePlan.submit` says.
+            PlanNotFoundError: It was deleted meanwhile.
         """
-        if len(self._tasks) >= self._max_running:
-            raise BusyError(len(self._tasks), _RETRY_AFTER_S)
+        self._make_room()
+        plan = await self._make.submit(request, principal, LEASE, once)
+        task = self._start(plan)
+        if wait_s > 0:
+            await asyncio.wait([task], timeout=wait_s)
+        return await self._plans.get(plan.plan_id, self._clock())
 
-    def start(self, plan: PlanRecord) -> None:
-        """Go on with a plan that was submitted, in the background."""
-        self._tasks[plan.plan_id] = asyncio.create_task(self._run(plan))
+    async def delete(self, plan_id: str, once: Once | None = None) -> None:
+        """Forget a plan, and stop its making.
 
-    async def wait(self, plan_id: str, seconds: float) -> None:
-        """Wait until a plan that was started here has ended, at most for so long."""
-        task = self._tasks.get(plan_id)
-        if task is not None and seconds > 0:
-            await asyncio.wait([task], timeout=seconds)
-
-    def cancel(self, plan_id: str) -> None:
-        """Stop making a plan, if it is made here."""
+        Raises:
+            PlanNotFoundError: No plan has this id.
+        """
+        await self._plans.delete(plan_id, self._clock(), once)
+        # Elsewhere, the next renewal of the lease tells.
         task = self._tasks.get(plan_id)
         if task is not None:
             task.cancel()
@@ -83,41 +80,38 @@ class PlanRuns:
             BusyError: Too many plans are under way here.
             StoreUnavailableError: The database does not answer.
         """
-        self.make_room()
+        self._make_room()
         now = self._clock()
         for plan in await self._plans.adopt(now, now + LEASE):
             _log.info("going on with a plan that was abandoned", plan_id=plan.plan_id)
-            self.start(plan)
+            self._start(plan)
 
     async def aclose(self) -> None:
         """Stop; other replicas go on with what is not done, at once if they can be told."""
-        left = dict(self._tasks)
-        await stop(*left.values())
+        left = list(self._tasks)
+        await self._tasks.aclose()
         for plan_id in left:
             with suppress(UseCaseError):
                 await self._plans.renew(plan_id, self._clock())
 
+    def _make_room(self) -> None:
+        if len(self._tasks) >= self._max_running:
+            raise BusyError(len(self._tasks), _RETRY_AFTER_S)
+
+    def _start(self, plan: PlanRecord) -> asyncio.Task[None]:
+        return self._tasks.start(plan.plan_id, self._run(plan))
+
     async def _run(self, plan: PlanRecord) -> None:
-        making = asyncio.create_task(self._finish(plan))
+        async def renew() -> None:
+            if not await self._plans.renew(plan.plan_id, self._clock() + LEASE):
+                raise PlanCancelledError
+
         try:
-            while not making.done():
-                await asyncio.wait([making], timeout=_RENEW_S)
-                if not making.done() and not await self._wanted(plan.plan_id):
-                    raise PlanCancelledError
-            await making
+            await renewed("a plan", self._make.finish(plan), renew)
         except PlanCancelledError:
             _log.info("a plan was deleted, or made elsewhere, meanwhile", plan_id=plan.plan_id)
         except UseCaseError as error:
-            # It could not even be noted; whoever adopts it tries again.
+            # Not even that could be noted; the replica that adopts the plan tries again.
             _log.warning("a plan was left to others", plan_id=plan.plan_id, reason=str(error))
         except Exception:
             _log.exception("a plan was left to others", plan_id=plan.plan_id)
-        finally:
-            await stop(making)
-            self._tasks.pop(plan.plan_id, None)
-
-    async def _wanted(self, plan_id: str) -> bool:
-        try:
-            return await self._plans.renew(plan_id, self._clock() + LEASE)
-        except (StoreUnavailableError, OutcomeUnknownError):
-            return True

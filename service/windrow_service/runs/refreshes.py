@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from windrow.models import RefreshProgress, RefreshStatus
 from windrow_service.logs import get_logger
-from windrow_service.runs.background import stop
+from windrow_service.runs.leases import RENEW_S, NamedTasks, renewed
 from windrow_service.usecases.errors import (
     NotFoundError,
     OutcomeUnknownError,
@@ -28,9 +28,8 @@ from windrow_service.usecases.snapshots.errors import (
 from windrow_service.usecases.snapshots.ports import RefreshRecord, RefreshStore
 from windrow_service.usecases.snapshots.refresh import Refreshed, RefreshTable
 
-# Who runs a refresh says so every RENEW_S; who has not for LEASE has died.
+# A runner silent for LEASE is presumed dead.
 LEASE = timedelta(seconds=5)
-_RENEW_S = 1.0
 _POLL_S, _MAX_POLL_S = 0.2, 1.0
 # How long callers wait for a database that does not tell how a refresh ended.
 _PATIENCE_S = 30.0
@@ -89,7 +88,7 @@ class Refreshes:
         self._describe = describe
         self._clock = clock
         self._runs: dict[str, _Run] = {}
-        self._tasks: dict[str, asyncio.Task[Outcome]] = {}
+        self._tasks = NamedTasks[Outcome]()
         self._closing = False
 
     async def start(self, table: str, *, full: bool = False) -> RefreshStatus:
@@ -119,7 +118,7 @@ class Refreshes:
                     table_id=record.table_id, full=full, status=status, progress=status.progress
                 )
                 self._runs[status.refresh_id] = run
-                self._spawn(status, self._run(run))
+                self._tasks.start(status.refresh_id, self._run(run))
                 return status
             if record.full or not full:
                 return self._seen(record)
@@ -177,32 +176,18 @@ class Refreshes:
         self._closing = True
         for run in self._runs.values():
             run.end("closing")
-        running = [self._tasks[refresh_id] for refresh_id in self._runs]
+        tasks = [self._tasks.get(refresh_id) for refresh_id in self._runs]
+        running = [task for task in tasks if task is not None]
         if running:
             await asyncio.wait(running, timeout=_STOP_S)
-        await stop(*self._tasks.values())
+        await self._tasks.aclose()
 
     async def _outcome(self, status: RefreshStatus) -> Outcome:
         """Wait for the end of a refresh: all callers here for the same task."""
         task = self._tasks.get(status.refresh_id)
         if task is None:
-            task = self._spawn(status, self._watch(status))
+            task = self._tasks.start(status.refresh_id, self._watch(status))
         return await asyncio.shield(task)
-
-    def _spawn(
-        self, status: RefreshStatus, work: Coroutine[Any, Any, Outcome]
-    ) -> asyncio.Task[Outcome]:
-        task = self._tasks[status.refresh_id] = asyncio.create_task(work)
-
-        def forget(ended: asyncio.Task[Outcome]) -> None:
-            if self._tasks.get(status.refresh_id) is ended:
-                del self._tasks[status.refresh_id]
-            if not ended.cancelled():
-                # Nobody may be left who waits for it.
-                ended.exception()
-
-        task.add_done_callback(forget)
-        return task
 
     async def _watch(self, status: RefreshStatus) -> Outcome:
         """Return how a refresh ended that runs elsewhere; None if it was abandoned."""
@@ -214,10 +199,10 @@ class Refreshes:
                 return None
             except StoreUnavailableError:
                 # So long that its runner could renew the lease before it is taken for abandoned.
-                patience_s -= 2 * _RENEW_S
+                patience_s -= 2 * RENEW_S
                 if patience_s < 0:
                     raise
-                await asyncio.sleep(2 * _RENEW_S)
+                await asyncio.sleep(2 * RENEW_S)
                 continue
             if record.status.refresh_id != status.refresh_id:
                 before = record.previous
@@ -230,51 +215,43 @@ class Refreshes:
             poll_s = min(1.5 * poll_s, _MAX_POLL_S)
 
     async def _run(self, run: _Run) -> Outcome:
-        work = asyncio.create_task(self._refresh(run.status.table, run.full, run.follow, run.stop))
+        work = self._refresh(run.status.table, run.full, run.follow, run.stop)
         try:
-            while not (await asyncio.wait([work], timeout=_RENEW_S))[0]:
-                await self._renew(run)
-            return await self._end(run, self._ended(run, work))
+            done = await renewed("a refresh", work, lambda: self._renew(run))
+        except Exception as error:  # told to whoever waits for it
+            return await self._end(run, self._failed(run, error))
+        else:
+            return await self._end(run, self._done(run, done))
         finally:
-            await stop(work)
             del self._runs[run.status.refresh_id]
 
     async def _renew(self, run: _Run) -> None:
-        now = self._clock()
-        try:
-            standing = await self._store.renew(run.table_id, self._now(run), now + LEASE)
-        except (StoreUnavailableError, OutcomeUnknownError) as error:
-            # Only publishing needs the database: the files are read on meanwhile.
-            _log.warning(
-                "a refresh cannot tell how far it is", table=run.status.table, reason=str(error)
-            )
-            return
+        until = self._clock() + LEASE
+        standing = await self._store.renew(run.table_id, self._now(run), until)
         if standing != "wanted":
             run.end(standing)
 
-    def _ended(self, run: _Run, work: asyncio.Task[Refreshed]) -> Outcome:
-        status, error = self._now(run), work.exception()
-        if error is None:
-            done = work.result()
-            return status.model_copy(
-                update={
-                    "status": "done",
-                    "progress": run.progress.model_copy(update={"phase": "done"}),
-                    "changed": done.changed,
-                    "files_added": done.files_added,
-                    "files_removed": done.files_removed,
-                    "manifests_reused": done.manifests_reused,
-                    "snapshot": done.snapshot,
-                }
-            )
+    def _done(self, run: _Run, done: Refreshed) -> RefreshStatus:
+        return self._now(run).model_copy(
+            update={
+                "status": "done",
+                "progress": run.progress.model_copy(update={"phase": "done"}),
+                "changed": done.changed,
+                "files_added": done.files_added,
+                "files_removed": done.files_removed,
+                "manifests_reused": done.manifests_reused,
+                "snapshot": done.snapshot,
+            }
+        )
+
+    def _failed(self, run: _Run, error: Exception) -> Outcome:
         if run.reason in ("lost", "closing"):
             return None
         if run.reason == "cancelled":
-            problem = self._describe(RefreshCancelledError(status.table))
-            return status.model_copy(update={"status": "cancelled", "problem": problem})
-        if not isinstance(error, Exception):
-            raise error
-        return status.model_copy(update={"status": "failed", "problem": self._describe(error)})
+            error = RefreshCancelledError(run.status.table)
+        status = "cancelled" if run.reason == "cancelled" else "failed"
+        problem = self._describe(error)
+        return self._now(run).model_copy(update={"status": status, "problem": problem})
 
     async def _end(self, run: _Run, outcome: Outcome) -> Outcome:
         """Write down how a refresh ended, and return it unless another has taken it over."""
@@ -288,12 +265,12 @@ class Refreshes:
                 "a refresh cannot tell how it ended", table=run.status.table, reason=str(error)
             )
             if outcome is not None and not self._closing:
-                self._spawn(run.status, self._end_later(run, outcome))
+                self._tasks.start(run.status.refresh_id, self._end_later(run, outcome))
         return outcome
 
     async def _end_later(self, run: _Run, outcome: RefreshStatus) -> Outcome:
         while True:
-            await asyncio.sleep(_RENEW_S)
+            await asyncio.sleep(RENEW_S)
             with suppress(StoreUnavailableError, OutcomeUnknownError):
                 return outcome if await self._store.finish(run.table_id, outcome) else None
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from windrow.models import CacheRuleDefinition, Filter
-from windrow_service.filters.bind import bind
-from windrow_service.filters.sql import parse_sql
-from windrow_service.planner.pruning.expressions import Expression, columns_of
+from windrow_service.filters.limits import FilterLimits
+from windrow_service.filters.reading import UNLIMITED, read_filter
+from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.planner.pruning.outcomes import outcome
 from windrow_service.usecases.caches.errors import InvalidCacheRuleError
 from windrow_service.usecases.caches.ports import CacheRuleStore, StoredCacheRule
 from windrow_service.usecases.ports import Clock, Once, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.snapshots.scans import types_of
+from windrow_service.usecases.snapshots.scans import columns_beside_partitions, types_of
 
 # Every plan of the table reads it.
 _MAX_CHARACTERS = 100_000
@@ -39,8 +38,7 @@ class DefineCacheRule:
     rules: CacheRuleStore
     runner: Runner
     clock: Clock
-    max_filter_nodes: int
-    max_filter_depth: int
+    filter_limits: FilterLimits
 
     async def __call__(
         self,
@@ -66,12 +64,7 @@ class DefineCacheRule:
 
         def check() -> None:
             _check_definition(definition, self.clock())
-            bound = bind_rule(
-                definition.filter,
-                snapshot,
-                max_nodes=self.max_filter_nodes,
-                max_depth=self.max_filter_depth,
-            )
+            bound = bind_rule(definition.filter, snapshot, self.filter_limits)
             if not outcome(bound, _Anything()).true.any():
                 raise InvalidCacheRuleError(
                     "the filter is TRUE for no value at all, so that the rule would mark no file: "
@@ -82,33 +75,21 @@ class DefineCacheRule:
         return await self.rules.put(table, rule, definition, expected, once)
 
 
-def bind_rule(
-    filter: Filter,
-    snapshot: Snapshot,
-    *,
-    max_nodes: int = sys.maxsize,
-    max_depth: int = sys.maxsize,
-) -> Expression:
+def bind_rule(filter: Filter, snapshot: Snapshot, limits: FilterLimits = UNLIMITED) -> Expression:
     """Return what a rule's filter asks of the partition values of a snapshot's files.
 
     Args:
         filter: As it was given.
         snapshot: Has the columns.
-        max_nodes: Most nodes of the filter; a rule that is kept had no more than were allowed.
-        max_depth: Most levels of the filter, likewise.
+        limits: How large the filter may be.
 
     Raises:
         InvalidFilterError: The filter cannot be read, or names a column that is not there.
         InvalidCacheRuleError: It names a column that is not a partition column.
     """
-    parsed = (
-        parse_sql(filter, max_nodes=max_nodes, max_depth=max_depth)
-        if isinstance(filter, str)
-        else filter
-    )
-    bound = bind(parsed, types_of(snapshot), max_nodes=max_nodes, max_depth=max_depth)
+    bound = read_filter(filter, types_of(snapshot), limits)
     partition = snapshot.partition_schema.names
-    others = [name for name in columns_of(bound) if name not in partition]
+    others = columns_beside_partitions(bound, snapshot)
     if not partition:
         raise InvalidCacheRuleError(
             "the table has no partition columns, and a cache rule is a filter on those: give the "

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow.models import CacheRuleFigures, TableCache, WorkerFigures
-from windrow_service.planner.caching.cacheable import MarkingRule
 from windrow_service.planner.caching.figures import cache_figures
 from windrow_service.planner.pruning.expressions import Or
-from windrow_service.planner.pruning.prune import NOTHING
 from windrow_service.usecases.caches.ports import CacheRuleStore
 from windrow_service.usecases.caches.table_caching import TableCaching
-from windrow_service.usecases.ports import Clock, Runner
-from windrow_service.usecases.snapshots.manifests import ManifestReader
-from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.ports import Clock
+from windrow_service.usecases.snapshots.ports import SnapshotStore
+from windrow_service.usecases.snapshots.scans import ManifestReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +22,6 @@ class ShowCache:
     manifests: ManifestReader
     rules: CacheRuleStore
     caching: TableCaching
-    runner: Runner
     clock: Clock
 
     async def __call__(self, name: str) -> TableCache:
@@ -41,11 +36,12 @@ class ShowCache:
         table, snapshot = await self.snapshots.get(name, None)
         stored = await self.rules.active(table.table_id, self.clock())
         rules = [await self.caching.rule(rule, snapshot) for rule in stored]
-        scan = await self.runner.run(lambda: _scan(snapshot, rules))
-        decoded = await self.manifests.read(name, snapshot, scan.manifests, bloom=False)
         holdings = await self.caching.holdings(table.table_id)
-        figures = await self.runner.run(
-            lambda: cache_figures(scan.files(decoded), rules, holdings or ())
+        figures = await self.manifests.scan(
+            name,
+            snapshot,
+            lambda: Or(tuple(rule.expression for rule in rules if rule is not None)),
+            lambda _, files: cache_figures(files, rules, holdings or ()),
         )
         return TableCache(
             table=name,
@@ -75,10 +71,3 @@ class ShowCache:
             ],
             complete=holdings is not None,
         )
-
-
-def _scan(snapshot: Snapshot, rules: Sequence[MarkingRule | None]) -> Scan:
-    expressions = tuple(rule.expression for rule in rules if rule is not None)
-    if not expressions:
-        return Scan(snapshot, None, (), NOTHING)
-    return Scan.of(snapshot, Or(expressions))

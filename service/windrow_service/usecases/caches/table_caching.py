@@ -21,9 +21,8 @@ from windrow_service.usecases.caches.errors import CacheUnavailableError, Invali
 from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, StoredCacheRule
 from windrow_service.usecases.caches.rules import bind_rule
 from windrow_service.usecases.ports import Clock, Runner
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.ports import Snapshot
-from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.snapshots.scans import ManifestReader, Scan
 from windrow_service.usecases.tables.ports import StoredTable
 
 _MAX_RULES_KEPT = 10_000
@@ -148,14 +147,12 @@ class TableCaching:
         if rule is None or info.max_bytes is None:
             return rule
         max_bytes = info.max_bytes
-        scan = Scan.of(snapshot, rule.expression)
-        decoded = await self._manifests.read(info.table, snapshot, scan.manifests, bloom=False)
 
-        def limited() -> MarkingRule | None:
-            first = first_path_within(scan.files(decoded), rule, max_bytes)
+        def limited(_: Scan, files: pa.Table) -> MarkingRule | None:
+            first = first_path_within(files, rule, max_bytes)
             return None if first is None else MarkingRule(rule.expression, first)
 
-        return await self._runner.run(limited)
+        return await self._manifests.scan(info.table, snapshot, lambda: rule.expression, limited)
 
     async def holdings(self, table_id: int) -> Sequence[Holding] | None:
         """Return what workers hold of a table; None while the cache map does not answer."""

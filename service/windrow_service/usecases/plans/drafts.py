@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,20 +18,25 @@ from windrow.models import (
     SortColumn,
     TableDefinition,
 )
+from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.names import ColumnNames
+from windrow_service.filters.reading import read_filter
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.caching.workers import Caching
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
-from windrow_service.planner.pruning.expressions import columns_of
+from windrow_service.planner.pruning.expressions import Expression, columns_of
 from windrow_service.planner.splits import Bools
+from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.plans.errors import InvalidColumnsError
 from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
-from windrow_service.usecases.ports import Checkpoint
-from windrow_service.usecases.snapshots.scans import Scan, types_of
+from windrow_service.usecases.ports import Checkpoint, Runner
+from windrow_service.usecases.snapshots.ports import Snapshot
+from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types_of
 from windrow_service.usecases.tables.columns import wire_columns
+from windrow_service.usecases.tables.ports import StoredTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +65,70 @@ class Draft:
     options: PlanOptions
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftPlan:
+    """Draft plans of snapshots, off the event loop."""
+
+    manifests: ManifestReader
+    caching: TableCaching
+    codec: GroupCodec
+    runner: Runner
+    filter_limits: FilterLimits
+    max_plan_files: int
+
+    async def check_filter(self, snapshot: Snapshot, request: PlanRequest) -> None:
+        """Refuse a request whose filter cannot be planned.
+
+        Raises:
+            InvalidFilterError: It cannot.
+            BusyError: Too much is being planned already.
+        """
+        await self.runner.run(lambda: self._expression(snapshot, request))
+
+    async def __call__(
+        self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
+    ) -> tuple[Draft, float]:
+        """Return a draft, and how many seconds it took; `check` is called between steps.
+
+        Raises:
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            InvalidFilterError: The filter cannot be planned.
+            InvalidColumnsError: A column asked for is not there.
+            PlanTooLargeError: More files survive than a plan may hold.
+            PlanCancelledError: Nobody wants it any more.
+            BusyError: Too much is being planned already.
+        """
+        started = time.perf_counter()
+        caching = await self.caching(table, snapshot)
+        draft = await self.manifests.scan(
+            request.table,
+            snapshot,
+            lambda: self._expression(snapshot, request),
+            lambda scan, files: draft_plan(
+                table.info.definition,
+                scan,
+                files,
+                caching,
+                request,
+                max_files=self.max_plan_files,
+                codec=self.codec,
+                check=check,
+            ),
+            bloom=True,
+            check=check,
+        )
+        return draft, time.perf_counter() - started
+
+    def _expression(self, snapshot: Snapshot, request: PlanRequest) -> Expression | None:
+        if request.filter is None:
+            return None
+        return read_filter(request.filter, types_of(snapshot), self.filter_limits)
+
+
 def draft_plan(
     definition: TableDefinition,
     scan: Scan,
-    decoded: Sequence[pa.Table],
+    files: pa.Table,
     caching: Caching,
     request: PlanRequest,
     *,
@@ -75,7 +141,7 @@ def draft_plan(
     Args:
         definition: The table's.
         scan: What is looked at.
-        decoded: The rows of the scan's manifests.
+        files: Those of the scan's manifests.
         caching: What is known of the caches of the table.
         request: What was asked for.
         max_files: Most files that may survive.
@@ -94,7 +160,6 @@ def draft_plan(
     sort_names = _columns([column.name for column in sort_columns], types)
     options = with_defaults(request.options)
     policy = policy_of(options, max_files)
-    files = scan.files(decoded)
     groups = plan_groups(
         files,
         expression,

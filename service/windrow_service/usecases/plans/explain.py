@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,23 +16,23 @@ from windrow.models import (
     StrategyFigures,
     WorkerPlacement,
 )
-from windrow_service.filters.bind import bind
+from windrow_service.filters.reading import read_filter
 from windrow_service.planner.caching.workers import Caching
 from windrow_service.planner.explain import fill_histogram, tally_placements, tally_reasons
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.predict import Prediction, predict
+from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.plans.drafts import policy_of, with_defaults
 from windrow_service.usecases.plans.errors import PlanSnapshotGoneError
 from windrow_service.usecases.plans.ports import PlanStore
 from windrow_service.usecases.plans.records import info_of
-from windrow_service.usecases.ports import Clock, Runner
+from windrow_service.usecases.ports import Clock
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.snapshots.scans import Scan, types_of
+from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types_of
 from windrow_service.usecases.tables.errors import TableNotFoundError
 
 
@@ -46,7 +44,6 @@ class ExplainPlan:
     manifests: ManifestReader
     plans: PlanStore
     caching: TableCaching
-    runner: Runner
     clock: Clock
     max_plan_files: int
 
@@ -67,23 +64,24 @@ class ExplainPlan:
             if table.table_id != record.table_id:
                 # Another table took the name since.
                 raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
-            scan = await self.runner.run(lambda: _scan(snapshot, plan))
-            decoded = await self.manifests.read(
-                plan.table, snapshot, scan.manifests, bloom=scan.asks_for_values
-            )
             caching = await self.caching(table, snapshot)
+            return await self.manifests.scan(
+                plan.table,
+                snapshot,
+                lambda: _expression(plan, snapshot),
+                lambda scan, files: self._explain(plan, scan, files, caching),
+                bloom=True,
+            )
         except (TableNotFoundError, TableNotRefreshedError, SnapshotNotFoundError) as error:
             raise PlanSnapshotGoneError(plan_id, plan.table, plan.snapshot_id) from error
-        return await self.runner.run(lambda: self._explain(plan, scan, decoded, caching))
 
     def _explain(
-        self, plan: Plan, scan: Scan, decoded: Sequence[pa.Table], caching: Caching
+        self, plan: Plan, scan: Scan, files: pa.Table, caching: Caching
     ) -> PlanExplanation:
         asked = plan.requested_options or plan.options
         open_file_cost = (
             DEFAULT_OPEN_FILE_COST if asked.open_file_cost is None else asked.open_file_cost
         )
-        files = scan.files(decoded)
         figures: list[StrategyFigures] = []
         fields: dict[str, Any] = {}
         own = plan.options.strategy
@@ -120,12 +118,8 @@ class ExplainPlan:
         )
 
 
-def _scan(snapshot: Snapshot, plan: Plan) -> Scan:
-    if plan.filter is None:
-        return Scan.of(snapshot, None)
-    # It kept to the limits once, and may have more nodes since it was bound to columns.
-    bound = bind(plan.filter, types_of(snapshot), max_nodes=sys.maxsize, max_depth=sys.maxsize)
-    return Scan.of(snapshot, bound)
+def _expression(plan: Plan, snapshot: Snapshot) -> Expression | None:
+    return None if plan.filter is None else read_filter(plan.filter, types_of(snapshot))
 
 
 def _figures(strategy: str, groups: GroupedSplits, predicted: Prediction) -> StrategyFigures:

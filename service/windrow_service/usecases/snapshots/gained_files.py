@@ -11,8 +11,8 @@ from windrow.models import MAX_GAINED_FOLDERS, GainedFiles
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.folders import folders_of
 from windrow_service.usecases.ports import Runner
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.scans import ManifestReader
 
 # What makes a file the same.
 _IDENTITY = ["path", "size_bytes", "mtime_ns"]

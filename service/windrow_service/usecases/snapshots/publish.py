@@ -26,7 +26,6 @@ from windrow_service.usecases.snapshots.errors import (
     TableContendedError,
     TableNotRefreshedError,
 )
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.ports import (
     Snapshot,
     SnapshotStore,
@@ -34,6 +33,7 @@ from windrow_service.usecases.snapshots.ports import (
     Turns,
     WriteCommits,
 )
+from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.snapshots.taken import (
     manifests_of,
     previous_inventory,

@@ -1,19 +1,24 @@
-"""Which files of a snapshot a plan looks at."""
+"""Scans of snapshots: the manifests that can match a filter, read and worked on in threads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from cachetools import LRUCache
 
+from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.columns import inventory_schema
-from windrow_service.planner.pruning.expressions import Expression, asks_for_values
+from windrow_service.planner.pruning.expressions import Expression, asks_for_values, columns_of
 from windrow_service.planner.pruning.prune import Pruned
 from windrow_service.planner.pruning.ranges import prune_manifests
-from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot
+from windrow_service.usecases.ports import Checkpoint, Runner
+from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, SnapshotStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,136 @@ class Scan:
         return merge_files(decoded, [entry.removed for entry in self.manifests])
 
 
+def columns_beside_partitions(expression: Expression, snapshot: Snapshot) -> list[str]:
+    """Return the columns of a filter that are not partition columns."""
+    return [name for name in columns_of(expression) if name not in snapshot.partition_schema.names]
+
+
 def types_of(snapshot: Snapshot) -> dict[str, pa.DataType]:
     """Return the types of a snapshot's columns by name, partition columns last."""
     return {field.name: field.type for field in [*snapshot.data_schema, *snapshot.partition_schema]}
+
+
+T = TypeVar("T")
+_Key: TypeAlias = tuple[str, bool]
+
+
+class ManifestReader:
+    """Fetches and decodes manifests, and keeps decoded ones: they never change.
+
+    Args:
+        snapshots: Where manifests are.
+        runner: Where they are decoded.
+        max_bytes: Most bytes that are kept decoded; the longest unused go first.
+    """
+
+    def __init__(self, snapshots: SnapshotStore, runner: Runner, max_bytes: int) -> None:
+        self._snapshots = snapshots
+        self._runner = runner
+        self._lock = threading.Lock()
+        self._kept: LRUCache[_Key, pa.Table] = LRUCache(max_bytes, getsizeof=_size)
+
+    async def scan(
+        self,
+        table: str,
+        snapshot: Snapshot,
+        expression: Callable[[], Expression | None],
+        work: Callable[[Scan, pa.Table], T],
+        *,
+        bloom: bool = False,
+        check: Checkpoint = lambda: None,
+    ) -> T:
+        """Work on the files of a snapshot that can match a filter, in a thread.
+
+        Args:
+            table: Name of the table.
+            snapshot: Of the table.
+            expression: Returns the filter, or None for all files; called in a thread.
+            work: Makes the result of the manifests that can match and of their files.
+            bloom: Whether Bloom filters are wanted, where they help the filter.
+            check: Called between manifests that are decoded.
+
+        Raises:
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            CorruptManifestError: A manifest cannot be decoded.
+            BusyError: Too much is waiting already.
+        """
+
+        def look() -> tuple[Scan, list[T]]:
+            scan = Scan.of(snapshot, expression())
+            with_bloom = bloom and scan.asks_for_values
+            at_hand = self.at_hand(snapshot, scan.manifests, bloom=with_bloom)
+            if len(at_hand) < len(scan.manifests):
+                return scan, []
+            # Another way to a thread and back would take as long as a small plan.
+            decoded = [at_hand[entry.manifest_id] for entry in scan.manifests]
+            return scan, [work(scan, scan.files(decoded))]
+
+        scan, done = await self._runner.run(look)
+        if done:
+            return done[0]
+        decoded = await self.read(
+            table, snapshot, scan.manifests, bloom=bloom and scan.asks_for_values, check=check
+        )
+        return await self._runner.run(lambda: work(scan, scan.files(decoded)))
+
+    async def read(
+        self,
+        table: str,
+        snapshot: Snapshot,
+        manifests: Sequence[ManifestEntry],
+        *,
+        bloom: bool,
+        check: Checkpoint = lambda: None,
+    ) -> list[pa.Table]:
+        """Return the rows of some of a snapshot's manifests, in the order given.
+
+        Rows that the snapshot no longer has are among them.
+
+        Args:
+            table: Name of the table.
+            snapshot: Has the manifests.
+            manifests: Which.
+            bloom: Whether Bloom filters are wanted.
+            check: Called between manifests.
+
+        Raises:
+            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            CorruptManifestError: A manifest cannot be decoded.
+            BusyError: Too much is waiting already.
+        """
+        found = self.at_hand(snapshot, manifests, bloom=bloom)
+        bloom = bloom and bool(snapshot.bloom_columns)
+        missing = [entry for entry in manifests if entry.manifest_id not in found]
+        if missing:
+            bodies = await self._snapshots.bodies(table, snapshot, missing)
+
+            def decode() -> None:
+                for entry, body in zip(missing, bodies, strict=True):
+                    check()
+                    found[entry.manifest_id] = decode_manifest(body, bloom=bloom)
+
+            await self._runner.run(decode)
+            for entry in missing:
+                self._keep((entry.manifest_id, bloom), found[entry.manifest_id])
+        return [found[entry.manifest_id] for entry in manifests]
+
+    def at_hand(
+        self, snapshot: Snapshot, manifests: Sequence[ManifestEntry], *, bloom: bool
+    ) -> dict[str, pa.Table]:
+        """Return the rows of those manifests that are kept decoded, by id; from any thread."""
+        bloom = bloom and bool(snapshot.bloom_columns)
+        with self._lock:
+            kept = {
+                entry.manifest_id: self._kept.get((entry.manifest_id, bloom)) for entry in manifests
+            }
+        return {manifest_id: table for manifest_id, table in kept.items() if table is not None}
+
+    def _keep(self, key: _Key, files: pa.Table) -> None:
+        if _size(files) <= self._kept.maxsize:
+            with self._lock:
+                self._kept[key] = files
+
+
+def _size(files: pa.Table) -> int:
+    return int(files.nbytes)

@@ -21,10 +21,8 @@ from windrow_service.planner.upkeep.origins import (
     ideal_files,
 )
 from windrow_service.planner.writes.keys import SMALL
-from windrow_service.usecases.ports import Runner
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.upkeep.advice_texts import Case, explained, of_fine_partitions
 from windrow_service.usecases.writes.ports import WriteHistory
 
@@ -39,7 +37,6 @@ class AdviseTable:
     snapshots: SnapshotStore
     manifests: ManifestReader
     history: WriteHistory
-    runner: Runner
 
     async def __call__(self, name: str, target_bytes: int) -> TableAdvice:
         """Return which writes made the files of the current snapshot, and advice.
@@ -51,11 +48,12 @@ class AdviseTable:
             BusyError: Too much is waiting already.
         """
         _, snapshot = await self.snapshots.get(name, None)
-        scan = Scan.of(snapshot, None)
-        decoded = await self.manifests.read(name, snapshot, scan.manifests, bloom=False)
         reports = await self.history.reported(name, _MAX_REPORTS)
-        return await self.runner.run(
-            lambda: _Table(name, snapshot, scan.files(decoded), target_bytes).advice(reports)
+        return await self.manifests.scan(
+            name,
+            snapshot,
+            lambda: None,
+            lambda _, files: _Table(name, snapshot, files, target_bytes).advice(reports),
         )
 
 

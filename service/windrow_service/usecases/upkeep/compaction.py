@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +15,10 @@ from windrow.models import (
     LeftAlone,
     LeftAloneReason,
 )
-from windrow_service.filters.bind import bind
-from windrow_service.filters.sql import parse_sql
+from windrow_service.filters.limits import FilterLimits
+from windrow_service.filters.reading import read_filter
 from windrow_service.planner.caching.cacheable import MarkingRule
-from windrow_service.planner.pruning.expressions import Expression, columns_of
+from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints
 from windrow_service.planner.upkeep.compaction import (
     CHOSEN,
@@ -29,10 +28,13 @@ from windrow_service.planner.upkeep.compaction import (
     find_candidates,
     page_of,
 )
-from windrow_service.usecases.ports import Runner
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.snapshots.scans import Scan, types_of
+from windrow_service.usecases.snapshots.scans import (
+    ManifestReader,
+    Scan,
+    columns_beside_partitions,
+    types_of,
+)
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_service.usecases.upkeep.errors import (
     FormatNotCompactableError,
@@ -49,9 +51,7 @@ class PlanCompaction:
 
     snapshots: SnapshotStore
     manifests: ManifestReader
-    runner: Runner
-    max_filter_nodes: int
-    max_filter_depth: int
+    filter_limits: FilterLimits
 
     async def __call__(self, name: str, request: CompactionRequest) -> CompactionPlan:
         """Return one page of the partitions that are worth it, and figures of all.
@@ -69,41 +69,35 @@ class PlanCompaction:
         definition = table.info.definition
         if definition.format != "parquet":
             raise FormatNotCompactableError(name, definition.format)
-        expression = await self.runner.run(lambda: self._bound(request, snapshot))
-        scan = await self.runner.run(lambda: Scan.of(snapshot, expression))
-        decoded = await self.manifests.read(name, snapshot, scan.manifests, bloom=False)
         is_bucketed = definition.bucket_spec is not None
-        return await self.runner.run(lambda: _planned(name, scan, decoded, request, is_bucketed))
+        return await self.manifests.scan(
+            name,
+            snapshot,
+            lambda: self._expression(request, snapshot),
+            lambda scan, files: _planned(name, scan, files, request, is_bucketed),
+        )
 
-    def _bound(self, request: CompactionRequest, snapshot: Snapshot) -> Expression | None:
+    def _expression(self, request: CompactionRequest, snapshot: Snapshot) -> Expression | None:
         if request.filter is None:
             return None
-        limits = {"max_nodes": self.max_filter_nodes, "max_depth": self.max_filter_depth}
-        parsed = (
-            parse_sql(request.filter, **limits)
-            if isinstance(request.filter, str)
-            else request.filter
-        )
-        bound = bind(parsed, types_of(snapshot), **limits)
-        partition = snapshot.partition_schema.names
-        others = [name for name in columns_of(bound) if name not in partition]
+        expression = read_filter(request.filter, types_of(snapshot), self.filter_limits)
+        others = columns_beside_partitions(expression, snapshot)
         if others:
             raise InvalidCompactionError(
                 f"{', '.join(map(repr, others))} cannot choose what to compact, since partitions "
                 f"are compacted whole: use partition columns, which are "
-                f"{', '.join(partition) or 'none of this table'}"
+                f"{', '.join(snapshot.partition_schema.names) or 'none of this table'}"
             )
-        return bound
+        return expression
 
 
 def _planned(
     name: str,
     scan: Scan,
-    decoded: Sequence[pa.Table],
+    files: pa.Table,
     request: CompactionRequest,
     is_bucketed: bool,
 ) -> CompactionPlan:
-    files = scan.files(decoded)
     if scan.expression is not None:
         files = files.filter(pa.array(MarkingRule(scan.expression).marks(files)))
     policy = CompactionPolicy(

@@ -11,9 +11,8 @@ from windrow.models import KeyReport, WritePlan, WritePlanRequest, WriteReport
 from windrow_service.planner.writes.errors import NoEstimateError
 from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
-from windrow_service.usecases.snapshots.manifests import ManifestReader
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.snapshots.scans import Scan
+from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 from windrow_service.usecases.writes.drafts import WriteDraft
 from windrow_service.usecases.writes.ports import WriteHistory
@@ -94,9 +93,9 @@ class PlanWrite:
         uncounted = request.keys is None and request.keys_from is None and divided
         if _is_sized(request) and request.keys_from != "files" and not uncounted:
             return None
-        scan = Scan.of(snapshot, None)
-        decoded = await self.manifests.read(request.table, snapshot, scan.manifests, bloom=False)
-        return await self.runner.run(lambda: scan.files(decoded))
+        return await self.manifests.scan(
+            request.table, snapshot, lambda: None, lambda _, files: files
+        )
 
 
 def _is_sized(request: WritePlanRequest) -> bool:

@@ -1,0 +1,150 @@
+"""What each group of calls needs, as `bootstrap` builds it, and how handlers get at it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request
+
+from windrow.models import ServiceConfig
+from windrow_service.api.tokens import PageTokens
+from windrow_service.runs.plan_runs import PlanRuns
+from windrow_service.runs.refreshes import Refreshes
+from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
+from windrow_service.usecases.caches.reports import ReportCachedFiles
+from windrow_service.usecases.caches.rules import DefineCacheRule
+from windrow_service.usecases.caches.show import ShowCache
+from windrow_service.usecases.plans.explain import ExplainPlan
+from windrow_service.usecases.plans.make import MakePlan
+from windrow_service.usecases.plans.pages import ReadPlan
+from windrow_service.usecases.plans.ports import PlanStore
+from windrow_service.usecases.ports import Clock, OnceStore, Runner
+from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
+from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
+from windrow_service.usecases.snapshots.ports import SnapshotStore
+from windrow_service.usecases.snapshots.publish import PublishInventory
+from windrow_service.usecases.tables.ports import TableStore
+from windrow_service.usecases.tables.register import RegisterTable
+from windrow_service.usecases.upkeep.advice import AdviseTable
+from windrow_service.usecases.upkeep.compaction import PlanCompaction
+from windrow_service.usecases.writes.plan import PlanWrite
+from windrow_service.usecases.writes.ports import WriteStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessServices:
+    """Who calls, what of theirs was made before, and their page tokens."""
+
+    authenticate: Authenticate
+    once: OnceStore
+    page_tokens: PageTokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableServices:
+    """Tables, and their refreshes."""
+
+    tables: TableStore
+    register: RegisterTable
+    refreshes: Refreshes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotServices:
+    """Snapshots; `runner` reads bodies."""
+
+    snapshots: SnapshotStore
+    publish: PublishInventory
+    expire: ExpireSnapshots
+    find_gained_files: FindGainedFiles
+    runner: Runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanServices:
+    """Plans of reads."""
+
+    plans: PlanStore
+    make: MakePlan
+    runs: PlanRuns
+    read: ReadPlan
+    explain: ExplainPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteServices:
+    """Writes and their plans; `runner` reads bodies."""
+
+    writes: WriteStore
+    plan: PlanWrite
+    runner: Runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepServices:
+    """Compaction and advice."""
+
+    plan_compaction: PlanCompaction
+    advise: AdviseTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheServices:
+    """Cache rules, and workers with what they hold."""
+
+    rules: CacheRuleStore
+    define_rule: DefineCacheRule
+    show: ShowCache
+    heartbeats: Heartbeats
+    report_files: ReportCachedFiles
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationServices:
+    """Health and configuration."""
+
+    ping: Callable[[], Awaitable[None]]
+    has_room: Callable[[], Awaitable[bool]]
+    cache: CacheMap
+    config: ServiceConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """All of them; the state of the application while it runs."""
+
+    access: AccessServices
+    tables: TableServices
+    snapshots: SnapshotServices
+    plans: PlanServices
+    writes: WriteServices
+    upkeep: UpkeepServices
+    caches: CacheServices
+    operations: OperationServices
+
+
+def services_of(request: Request) -> Services:
+    """Return the services of the application that serves a request."""
+    return cast(Services, request.state.services)
+
+
+def _group(of: Callable[[Services], object]) -> Any:
+    # Not a plain function, which FastAPI would call in a thread for each request.
+    async def group(request: Request) -> object:
+        return of(services_of(request))
+
+    return Depends(group)
+
+
+AccessDep = Annotated[AccessServices, _group(lambda services: services.access)]
+TablesDep = Annotated[TableServices, _group(lambda services: services.tables)]
+SnapshotsDep = Annotated[SnapshotServices, _group(lambda services: services.snapshots)]
+PlansDep = Annotated[PlanServices, _group(lambda services: services.plans)]
+WritesDep = Annotated[WriteServices, _group(lambda services: services.writes)]
+UpkeepDep = Annotated[UpkeepServices, _group(lambda services: services.upkeep)]
+CachesDep = Annotated[CacheServices, _group(lambda services: services.caches)]
+OperationsDep = Annotated[OperationServices, _group(lambda services: services.operations)]

@@ -1,0 +1,35 @@
+"""Read a filter, SQL or a tree, as a table with these columns understands it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from windrow.models import Filter
+from windrow_service.filters.bind import bind
+from windrow_service.filters.limits import FilterLimits
+from windrow_service.filters.sql import parse_sql
+from windrow_service.planner.pruning.expressions import Expression
+
+# For filters that were accepted before: bound to columns, they may have more nodes than were sent.
+UNLIMITED = FilterLimits(max_nodes=sys.maxsize, max_depth=sys.maxsize)
+
+
+def read_filter(
+    filter: Filter, types: Mapping[str, pa.DataType], limits: FilterLimits = UNLIMITED
+) -> Expression:
+    """Return a filter, bound to columns.
+
+    Args:
+        filter: As it was given.
+        types: Of the columns by name.
+        limits: How large it may be.
+
+    Raises:
+        InvalidFilterError: It is too large, cannot be read, or names a column that is not there.
+    """
+    bounds = {"max_nodes": limits.max_nodes, "max_depth": limits.max_depth}
+    parsed = parse_sql(filter, **bounds) if isinstance(filter, str) else filter
+    return bind(parsed, types, **bounds)

@@ -1,0 +1,76 @@
+"""Work done under leases: renewed while it runs, and known by name while anybody may ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any, Generic, TypeVar
+
+from windrow_service.logs import get_logger
+from windrow_service.runs.background import stop
+from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
+
+T = TypeVar("T")
+
+RENEW_S = 1.0
+_log = get_logger(__name__)
+
+
+async def renewed(
+    what: str, work: Coroutine[Any, Any, T], renew: Callable[[], Awaitable[None]]
+) -> T:
+    """Do work, and renew its lease every `RENEW_S` until it ends.
+
+    While the database is away the work goes on: only its result needs the database. Whoever
+    takes the lease over meanwhile is noticed by the next renewal.
+
+    Args:
+        what: The work, for the log.
+        work: Does it.
+        renew: Renews the lease once. An error of its own, as when the lease is lost, ends the work.
+    """
+    task = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait([task], timeout=RENEW_S))[0]:
+            try:
+                await renew()
+            except (StoreUnavailableError, OutcomeUnknownError) as error:
+                _log.warning(f"the lease of {what} could not be renewed", reason=str(error))
+        return await task
+    finally:
+        await stop(task)
+
+
+class NamedTasks(Generic[T]):
+    """Tasks of this process by name, each until it ends or another takes its name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._tasks))
+
+    def start(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin work under a name."""
+        task = self._tasks[name] = asyncio.create_task(work)
+
+        def forget(ended: asyncio.Task[T]) -> None:
+            if self._tasks.get(name) is ended:
+                del self._tasks[name]
+            if not ended.cancelled():
+                # Nobody may be left who waits for it.
+                ended.exception()
+
+        task.add_done_callback(forget)
+        return task
+
+    def get(self, name: str) -> asyncio.Task[T] | None:
+        """Return the task of a name, if one is under way."""
+        return self._tasks.get(name)
+
+    async def aclose(self) -> None:
+        """Stop them all."""
+        await stop(*self._tasks.values())

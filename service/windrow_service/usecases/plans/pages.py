@@ -1,0 +1,91 @@
+"""Look plans up, and page through their groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.models import Plan
+from windrow_service.usecases.plans.ports import GroupCodec, PlanRecord, PlanStore
+from windrow_service.usecases.plans.records import info_of
+from windrow_service.usecases.ports import Clock, Runner
+
+_READ_AT_ONCE_BYTES = 32 * 2**10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageLimits:
+    """What bounds a page of groups.
+
+    Attributes:
+        max_page_groups: Most groups in a page.
+        default_page_groups: Groups in a page when the caller does not say.
+        max_page_splits: Most splits in a page of more than one group.
+    """
+
+    max_page_groups: int
+    default_page_groups: int
+    max_page_splits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOfGroups:
+    """Some groups of a plan, each a JSON object; `next_group` is None after the last."""
+
+    plan: Plan
+    groups: list[bytes]
+    next_group: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """Look up a plan that is kept, and read its groups page by page."""
+
+    plans: PlanStore
+    codec: GroupCodec
+    runner: Runner
+    clock: Clock
+    limits: PageLimits
+
+    async def get(self, plan_id: str) -> PlanRecord:
+        """Return a plan, however far it is.
+
+        Raises:
+            PlanNotFoundError: No plan has this id, or it has expired.
+        """
+        return await self.plans.get(plan_id, self.clock())
+
+    async def completed(self, plan_id: str) -> PlanRecord:
+        """Return a plan that has groups.
+
+        Raises:
+            PlanNotFoundError: No plan has this id, or it has expired.
+            PlanNotCompletedError: It is still being made, or could not be made.
+        """
+        plan = await self.get(plan_id)
+        info_of(plan)
+        return plan
+
+    async def page(self, plan: PlanRecord, begin: int, max_groups: int | None) -> PageOfGroups:
+        """Return groups of a completed plan, from group `begin` on.
+
+        A page may hold fewer groups than asked for and not be the last.
+
+        Raises:
+            PlanNotFoundError: The plan was deleted meanwhile.
+        """
+        info, limits = info_of(plan), self.limits
+        wanted = limits.default_page_groups if max_groups is None else max_groups
+        wanted = min(wanted, limits.max_page_groups)
+        count = info.summary.group_count
+        groups: list[bytes] = []
+        if wanted and begin < count:
+            head, chunk = await self.plans.chunk(plan, begin)
+
+            def read() -> list[bytes]:
+                return self.codec.read(head, chunk, begin, wanted, limits.max_page_splits)
+
+            # The way to a thread and back takes longer than a small page.
+            small = len(chunk.data) <= _READ_AT_ONCE_BYTES
+            groups = read() if small else await self.runner.run(read)
+        end = begin + len(groups)
+        return PageOfGroups(plan=info, groups=groups, next_group=end if end < count else None)
