@@ -238,7 +238,9 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_work(
 
     with pytest.raises(UnfitLocationError, match=reason):
         # The coordinator of these tests allows no other location.
-        windrow.commits.staging.local_location(info.model_copy(update={"definition": changed}))
+        windrow.commits.staging_folders.local_location(
+            info.model_copy(update={"definition": changed})
+        )
     assert not location.exists()
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from windrow.cli.explanation import explanation
 from windrow.connecting import connect
+from windrow.models import PlanExplanation
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     DEFAULT_URL,
@@ -23,6 +28,7 @@ from windrow.terminal.options import (
     names,
     table_name,
 )
+from windrow.terminal.render import DASH, bar_text, seconds_text, size_text, titled
 
 
 def explain(
@@ -71,3 +77,178 @@ def explain(
         show_json(said)
     else:
         show(explanation(said))
+
+
+_BAR_CELLS = 30
+_STEPS = {
+    "manifest": "ranges of manifests",
+    "partition": "partition values",
+    "statistics": "statistics",
+    "bloom": "Bloom filters",
+    "limit": "limit",
+}
+_REASONS = {
+    "cacheable": "cacheable: read where it is cached",
+    "large": "large: a single split that fills the group, or a piece of a file",
+    "no_location": "no location: no host holds enough of the group",
+    "small": "small: files packed together",
+}
+_PLACES = {
+    "host_bytes": "at a preferred host",
+    "rack_bytes": "in its rack",
+    "elsewhere_bytes": "elsewhere",
+    "unknown_bytes": "unknown",
+}
+
+
+def explanation(said: PlanExplanation) -> RenderableType:
+    """Show a plan's explanation."""
+    parts: list[RenderableType] = [_sentence(said), _section("Pruning", _pruned(said))]
+    if said.strategies[0].group_count:
+        parts += [
+            _section("Groups", _reasons(said)),
+            _section("Fill of the groups", _fill(said)),
+            _section("Location of the data", _places(said)),
+            *([_section("Workers for cacheable files", _workers(said))] * bool(said.placements)),
+            _section("Comparison of strategies", _strategies(said), *_slots(said)),
+        ]
+    return Group(*parts)
+
+
+def _sentence(said: PlanExplanation) -> RenderableType:
+    own, options = said.strategies[0], said.options
+    what = (
+        f"Plan {said.plan_id} of {said.table}, snapshot {said.snapshot_id}: "
+        f"{said.files_planned:,} of {said.files_total:,} files"
+    )
+    if not own.group_count:
+        return Text(f"{what}, so there are no groups.")
+    return Text(
+        f"{what} ({size_text(said.size_bytes)}, {said.split_count:,} splits) in "
+        f"{own.group_count:,} groups of at most {size_text(options.max_split_size)}, packed by "
+        f"{own.strategy} for {options.parallelism:,} tasks at a time. Prediction: the slowest slot "
+        f"finishes after {seconds_text(own.slowest_slot_seconds)}; the longest task takes "
+        f"{seconds_text(own.longest_task_seconds)}."
+    )
+
+
+def _pruned(said: PlanExplanation) -> Table:
+    table = _table("pruned by", "files", "size", "")
+    rows = [(_STEPS[step.step], step.files, step.size_bytes) for step in said.pruned]
+    rows.append(("planned", said.files_planned, said.size_bytes))
+    for name, files, size_bytes in rows:
+        planned = name == "planned"
+        table.add_row(
+            Text(name, "bold" if planned else ""),
+            f"{files:,}",
+            size_text(size_bytes),
+            _bar(files, said.files_total, "green" if planned else "red"),
+        )
+    return table
+
+
+def _reasons(said: PlanExplanation) -> Table:
+    table = _table("reason", "groups", "splits", "size")
+    for each in said.reasons:
+        if each.groups:
+            figures = (f"{each.groups:,}", f"{each.splits:,}", size_text(each.size_bytes))
+            table.add_row(_REASONS[each.reason], *figures)
+    return table
+
+
+def _fill(said: PlanExplanation) -> Table:
+    table = _table("fill", "groups", "")
+    largest = max(said.fill_histogram)
+    for step, count in enumerate(said.fill_histogram):
+        label = f"{step * 10}{DASH}{step * 10 + 10} %"
+        table.add_row(label, f"{count:,}", _bar(count, largest, "cyan"))
+    return table
+
+
+def _places(said: PlanExplanation) -> Table:
+    table = _table("place", "size", "share", "")
+    for field, name in _PLACES.items():
+        size_bytes = getattr(said.locality, field)
+        if size_bytes:
+            share = _percent(size_bytes, said.size_bytes)
+            bar = _bar(size_bytes, said.size_bytes, "cyan")
+            table.add_row(name, size_text(size_bytes), share, bar)
+    return table
+
+
+def _workers(said: PlanExplanation) -> Table:
+    table = _table("worker", "cached", "size", "to fetch", "size", "")
+    sizes = [each.cached_bytes + each.placed_bytes for each in said.placements]
+    for each, size_bytes in zip(said.placements, sizes, strict=True):
+        table.add_row(
+            Text(each.host or "no room anywhere", "" if each.host else "yellow"),
+            f"{each.cached_files:,}",
+            size_text(each.cached_bytes),
+            f"{each.placed_files:,}",
+            size_text(each.placed_bytes),
+            _bar(size_bytes, max(sizes), "cyan" if each.host else "yellow"),
+        )
+    return table
+
+
+def _strategies(said: PlanExplanation) -> Table:
+    table = _table(
+        "strategy",
+        "groups",
+        "fewest\npossible",
+        "fill",
+        "host-\nlocal",
+        "longest\ntask",
+        "slowest\nslot",
+        "all\ntasks",
+    )
+    located = said.size_bytes - said.locality.unknown_bytes
+    for each in said.strategies:
+        table.add_row(
+            Text(each.strategy, "bold" if each is said.strategies[0] else ""),
+            f"{each.group_count:,}",
+            f"{each.fewest_groups:,}",
+            _percent(each.fill, 1),
+            _percent(each.host_local_bytes, located),
+            seconds_text(each.longest_task_seconds),
+            seconds_text(each.slowest_slot_seconds),
+            seconds_text(each.all_tasks_seconds),
+        )
+    return table
+
+
+def _slots(said: PlanExplanation) -> Sequence[RenderableType]:
+    table = _table("slowest slot", "", "")
+    largest = max(each.slowest_slot_seconds for each in said.strategies)
+    for each in said.strategies:
+        seconds = each.slowest_slot_seconds
+        style = "green" if each is said.strategies[0] else "cyan"
+        table.add_row(each.strategy, seconds_text(seconds), _bar(seconds, largest, style))
+    note = (
+        "Times are predicted. For all strategies, opening a file is taken to cost as much as "
+        f"reading {size_text(said.open_file_cost)}."
+    )
+    return Text(""), table, Text(""), Text(note, "dim")
+
+
+def _section(title: str, *body: RenderableType) -> RenderableType:
+    return Group(Text(""), titled(title, *body))
+
+
+def _table(first: str, *more: str) -> Table:
+    """Return a table with a column of names, then figures; a column without a title is for bars."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column(first, no_wrap=True, vertical="bottom")
+    for name in more:
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    return table
+
+
+def _bar(value: float, largest: float, style: str) -> Text:
+    return Text(bar_text(value, largest, _BAR_CELLS), style)
+
+
+def _percent(part: float, whole: float) -> str:
+    if not whole:
+        return DASH
+    return "< 1 %" if 0 < part < whole / 200 else f"{100 * part / whole:.0f} %"
