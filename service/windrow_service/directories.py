@@ -1,4 +1,4 @@
-"""Tables as folders of a file system: where they may lie, and what is in them."""
+"""Tables as folders of a file system: where they may be, and what they contain."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class DirectoryInventories:
-    """`Locations` and `Inventories` of folders, local or of an object store or HDFS.
+    """`Locations` and `Inventories` of folders, on a local disk, an object store or HDFS.
 
     Args:
-        allowed: Folders that tables may be or lie under, as paths or URIs.
-        max_footer_bytes: Of a file.
+        allowed: Folders that tables may be in, or be themselves, as paths or URIs.
+        max_footer_bytes: Most bytes of a file's footer.
 
     Raises:
-        InvalidLocationError: One of them is neither.
+        InvalidLocationError: An allowed folder is neither.
     """
 
     def __init__(self, allowed: tuple[str, ...], max_footer_bytes: int = MAX_FOOTER_BYTES) -> None:
@@ -43,7 +43,7 @@ class DirectoryInventories:
         return self._located(definition)[0]
 
     def _located(self, definition: TableDefinition) -> tuple[str, str]:
-        """Return the location, and the topmost folder above it that may be looked into."""
+        """Return the location, and the topmost folder above it that may be inspected."""
         location = canonical_location(definition.location)
         allowed = [prefix for prefix in self._prefixes() if lies_under(location, prefix)]
         if not allowed:
@@ -51,7 +51,7 @@ class DirectoryInventories:
         return location, min(allowed, key=len)
 
     def _prefixes(self) -> list[str]:
-        # Each time anew, as links may lead elsewhere by now.
+        # Resolved each time, because the target of a link may have changed.
         return [
             canonical_location(prefix if _URI.match(prefix) else os.path.abspath(prefix))
             for prefix in self._allowed

@@ -1,4 +1,4 @@
-"""What the coordinator logs: bounded lines, without secrets, written by a thread of their own."""
+"""The coordinator's log: bounded lines, without secrets, written by a separate thread."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 HIDDEN = "[hidden]"
 _LOGGERS = ("windrow_service", "uvicorn")
-# A line is read by people and shipped by collectors that cut long ones.
+# Lines are read by people, and collectors truncate long ones.
 _MAX_TEXT = 8_000
 _MAX_FRAMES = 20
 _MAX_ITEMS = 100
-# Searching for secrets takes time, too.
+# Most characters searched for secrets, because searching takes time.
 _MAX_SEARCHED = 32_000
 _MAX_WAITING_LINES = 10_000
-# What is shorter would hide half of every line.
+# Hiding shorter values would hide half of every line.
 _MIN_SECRET = 6
 
-# The end of a name that says so itself; no repetition without a bound, for the sake of time.
+# The end of a name that marks a secret; without unbounded repetition, to keep matching fast.
 _SECRET_NAME = (
     r"authorization|cookie|api-key|passwd|password|pwd|secret[a-z_-]{0,32}|token|signature"
     r"|credential|access_key(?:_id)?"
 )
 _PATTERNS = (
-    # Windrow's tokens, bearer tokens of others, keys of AWS, passwords in URLs, and whatever a
-    # name says of itself, in Python, JSON, headers, query strings and settings.
+    # Windrow's tokens, other bearer tokens, AWS keys, passwords in URLs, and the value of any name
+    # that marks a secret, in Python, JSON, headers, query strings and settings.
     (re.compile(r"wdr_[A-Za-z0-9_-]+"), HIDDEN),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
     (re.compile(r"(://[^\s/:@'\"]*:)[^\s/'\"]+@"), rf"\1{HIDDEN}@"),
@@ -51,9 +51,9 @@ _NAMED_SECRET = re.compile(rf"(?i){_SECRET_NAME}")
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Return a logger that leaves no local variables in what it hands on.
+    """Return a logger that never passes on local variables.
 
-    It does not depend on how structlog is set up in the process, which may be a caller's.
+    It does not depend on how structlog is configured in the process, which may be a caller's.
     """
     logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
         logging.getLogger(name),
@@ -77,19 +77,19 @@ def logging_to(
     secrets: Iterable[str] = (),
     owns_process: bool = False,
 ) -> Iterator[None]:
-    """Write what the coordinator and its HTTP server log, until the end of the block.
+    """Write the log of the coordinator and its HTTP server, until the end of the block.
 
     Args:
-        stream: Where to; one that is not read makes nobody wait, lines are dropped instead.
-        level: The least that is written: `debug`, `info`, `warning` or `error`.
-        for_people: Whether lines are for a terminal; else each is JSON.
-        secrets: Values that must not be written, whatever they stand in.
-        owns_process: Whether to write what other libraries warn of, too.
+        stream: Where to write; if nobody reads it, lines are dropped and nothing blocks.
+        level: The lowest level that is written: `debug`, `info`, `warning` or `error`.
+        for_people: Whether lines are for a terminal; otherwise each line is JSON.
+        secrets: Values that must never be written.
+        owns_process: Whether to write warnings of other libraries, too.
     """
     lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_WAITING_LINES)
     handler = _DroppingHandler(lines)
     handler.setFormatter(_formatter(for_people=for_people, secrets=secrets))
-    # A thread writes: a pipe that nobody reads must not stop whoever logs.
+    # Write in a thread: a pipe that nobody reads must not block callers.
     writer = QueueListener(lines, logging.StreamHandler(stream))
     writer.start()
     levels = {logging.getLogger(name): level.upper() for name in _LOGGERS}
@@ -111,7 +111,7 @@ def logging_to(
 
 
 class _DroppingHandler(QueueHandler):
-    """Hands lines to the thread that writes them, and drops them while it is far behind."""
+    """Passes lines to the writing thread, and drops them while it is far behind."""
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """Put a line into the queue if there is room."""
@@ -149,7 +149,7 @@ def _add_logger_name(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _render_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Replace the exception by its bounded traceback, without local variables."""
+    """Replace the exception by its truncated traceback, without local variables."""
     raised = event.pop("exc_info", None)
     if raised:
         event["exception"] = _traceback(raised)
@@ -167,7 +167,7 @@ def _traceback(raised: bool | BaseException | ExcInfo) -> str:
 
 
 def _hiding(secrets: tuple[str, ...]) -> Processor:
-    """Return a processor that bounds every value, and hides what looks like a secret or is one."""
+    """Return a processor that truncates every value, and hides secrets and what looks like one."""
 
     def hidden(text: str) -> str:
         text = _cut(text, _MAX_SEARCHED)
@@ -197,7 +197,7 @@ def _hiding(secrets: tuple[str, ...]) -> Processor:
 
 
 def _escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Leave nothing that a terminal would obey, and lines to exceptions alone; JSON escapes it."""
+    """Escape characters that a terminal would obey; only exceptions keep their line breaks."""
     return {
         name: _escaped(value, kept="\n\t" if name == "exception" else "")
         if isinstance(value, str)

@@ -1,4 +1,4 @@
-"""The HTTP server around the application: its limits, and what it logs."""
+"""The HTTP server around the application: its limits and its log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow_service.bootstrap import build_app
 from windrow_service.logs import logging_to
 from windrow_service.settings import Settings
 
-# How long requests that still run may take when it is told to stop.
+# How long running requests may take to finish when the server is told to stop.
 STOP_TIMEOUT_S = 10
 _SECRET_VARIABLE = re.compile(r"SECRET|TOKEN|PASSWORD|ACCESS_KEY")
 
@@ -32,14 +32,15 @@ def server_config(
     uds: str | None = None,
     stop_timeout_s: int = STOP_TIMEOUT_S,
 ) -> uvicorn.Config:
-    """Return how a coordinator is served.
+    """Return the server configuration of a coordinator.
 
     Args:
-        settings: All of them.
-        app: The application; made from the settings by default.
-        owns_process: Whether the process is there for the coordinator alone.
-        uds: Socket file to listen on, in place of an address.
-        stop_timeout_s: How long requests that still run may take when it is told to stop.
+        settings: All settings.
+        app: The application; created from the settings by default.
+        owns_process: Whether the process only serves the coordinator.
+        uds: Socket file to listen on, instead of an address.
+        stop_timeout_s: How long running requests may take to finish when the server is told to
+            stop.
     """
     limits = settings.limits
     return uvicorn.Config(
@@ -56,7 +57,7 @@ def server_config(
                 body_timeout_s=limits.body_timeout.total_seconds(),
             )
         ),
-        # Their own protocol would know no limits.
+        # WebSockets have a protocol of their own, which has no limits.
         ws="none",
         lifespan="on",
         log_config=None,
@@ -69,7 +70,7 @@ def server_config(
 def logging(
     settings: Settings, *, level: str | None = None, owns_process: bool = False
 ) -> Iterator[None]:
-    """Log to standard error until the end of the block: JSON, but for a person at a terminal."""
+    """Log to standard error until the end of the block: JSON, or plain text on a terminal."""
     with ExitStack() as stack:
         if owns_process:
             stack.enter_context(_terminated_after())
@@ -86,15 +87,15 @@ def logging(
 
 
 class _TerminatedError(SystemExit):
-    """SIGTERM came."""
+    """The process received SIGTERM."""
 
 
 @contextmanager
 def _terminated_after() -> Iterator[None]:
-    """Let SIGTERM end the process, by that signal, only after the block.
+    """Delay the end of the process by SIGTERM until after the block.
 
-    The server raises the signal again once it has stopped, and the last lines of the log would go
-    with the process.
+    The server raises the signal again once it has stopped, which would end the process before the
+    last lines of the log are written.
     """
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -111,7 +112,7 @@ def _terminated_after() -> Iterator[None]:
 
 
 def _secrets(settings: Settings) -> set[str]:
-    """Return what this process knows and nobody may read in its log."""
+    """Return the secrets of this process, which must not appear in its log."""
     found = {value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)}
     for url in (settings.database_url, settings.redis_url):
         password = urlsplit(url.get_secret_value()).password if url else None

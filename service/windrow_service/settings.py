@@ -22,7 +22,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow_service.store.database import server_url
 
-# Not the colons of URIs: before "//", and before a port.
+# Separates locations, but not the colons in URIs: those before "//" and before a port.
 _BETWEEN_LOCATIONS = re.compile(r":(?!//|[0-9]+(?:[/:]|$))")
 _LOCATION_LIST = TypeAdapter(tuple[str, ...])
 
@@ -41,7 +41,7 @@ def _names_redis(url: SecretStr) -> SecretStr:
 
 
 class LimitSettings(BaseModel):
-    """Bounds on what callers may ask for."""
+    """Limits on what callers may request."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,7 +76,7 @@ class LimitSettings(BaseModel):
 
 
 class SnapshotSettings(BaseModel):
-    """How long snapshots are kept that are not the current one, and how many at most."""
+    """How long, and how many, snapshots other than the current one are kept."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -103,44 +103,44 @@ class Settings(BaseSettings):
         env_nested_delimiter="__",
         frozen=True,
         extra="forbid",
-        # What is refused may stand beside a password.
+        # A rejected value may come with a password.
         hide_input_in_errors=True,
     )
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least that is logged; health checks are `debug`."
+        default="info", description="The lowest level that is logged; health checks are `debug`."
     )
     database_url: Annotated[SecretStr, AfterValidator(_names_postgresql)] | None = Field(
         default=None,
-        description="PostgreSQL, as postgresql://user:password@host/database; "
-        "embedded in `state_dir` by default.",
+        description="PostgreSQL, as postgresql://user:password@host/database; by default, a "
+        "database embedded in `state_dir`.",
     )
     redis_url: Annotated[SecretStr, AfterValidator(_names_redis)] | None = Field(
         default=None,
-        description="Redis, as redis://user:password@host/0 or rediss://…, for the cache map; in "
-        "the process by default, which is for one replica alone.",
+        description="Redis for the cache map, as redis://user:password@host/0 or rediss://…; by "
+        "default, the cache map is in the process, which allows only one replica.",
     )
     state_dir: Path = Field(
         default=Path(".windrow"), description="Folder of the embedded database."
     )
     allowed_locations: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Folders that tables may lie under, as paths or URIs such as "
-        "s3://bucket/tables; several are joined with ':', or given as a JSON list.",
+        description="Folders that tables may be in, as paths or URIs such as "
+        "s3://bucket/tables; several are joined with ':' or given as a JSON list.",
     )
     serve_without_authentication: bool = Field(
         default=False,
-        description="Ask for no tokens, even on an address that other machines can reach.",
+        description="Require no tokens, even on an address that other machines can reach.",
     )
     require_tokens: bool = Field(
-        default=False, description="Ask for tokens on a loopback address too."
+        default=False, description="Require tokens on a loopback address too."
     )
     planner_threads: Annotated[int, Field(ge=1, le=256)] = 4
     max_waiting: Annotated[int, Field(ge=0)] = 64
     manifest_cache_bytes: Annotated[int, Field(ge=0)] = Field(
-        default=512 * 2**20, description="Most bytes of manifests that are kept decoded in memory."
+        default=512 * 2**20, description="Most bytes of decoded manifests that are kept in memory."
     )
     limits: LimitSettings = LimitSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
@@ -176,7 +176,7 @@ def _locations(text: str) -> tuple[str, ...]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host name or address means this machine alone."""
+    """Tell whether a host name or address refers to this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

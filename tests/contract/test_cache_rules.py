@@ -195,7 +195,7 @@ def test_a_rule_on_another_column_names_it_and_the_partition_columns(
     ("filter", "said"),
     [
         ("day >= '2026-11-02'", "no column 'day'"),
-        ("ds >=", "the filter ends too early"),
+        ("ds >=", "the filter ends unexpectedly"),
         ("ds >= 'x'", "ds"),
         ("", "the filter is empty"),
         ("ds = (SELECT 1)", "SELECT"),

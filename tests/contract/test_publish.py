@@ -130,7 +130,7 @@ def test_an_inventory_over_another_version_is_refused(
         ("path", "", "is empty"),
         ("path", None, "row 2: None is null"),
         ("path", "ds=2026-11-01/part-00000.parquet", "appears twice"),
-        ("path", "x.parquet", "every file of a table must lie under the same"),
+        ("path", "x.parquet", "every file of a table must be under the same"),
         ("size_bytes", -1, "column 'size_bytes', row 2: -1 is negative"),
         ("row_count", None, "column 'row_count', row 2: None is null"),
         ("hosts", ["a", None], "holds null"),

@@ -1,4 +1,4 @@
-"""Bind a filter to a table's columns: names resolved, literals of the columns' own types."""
+"""Bind a filter to a table's columns: resolve names, and convert literals to the columns' types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from windrow_service.planner.pruning.expressions import (
 )
 
 _PLAIN = re.compile(r"0|-?[1-9][0-9]*")
-# How many digits Spark counts for an integer: those of its type's decimal.
+# Digits that Spark assumes for an integer type: those of the decimal it converts it to.
 _WHOLE_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
@@ -42,11 +42,11 @@ def as_compared(
 ) -> list[Value]:
     """Return the literals of one condition as Spark compares them with a column.
 
-    Of integers and decimals, Spark compares exactly, or as doubles if any literal is one. JSON
-    trees are always exact.
+    Spark compares integers and decimals exactly, or as doubles if any literal is a double. JSON
+    trees are always compared exactly.
 
     Raises:
-        InvalidFilterError: Spark would round, compare texts, or forget nulls; the message has
+        InvalidFilterError: Spark would round, compare as text, or ignore nulls; the message has
             no place.
     """
     in_sql = any(value.offset is not None for value in values)
@@ -76,31 +76,31 @@ def as_compared(
 
 
 def _check_quoted(values: Sequence[Value], column: str, type_: pa.DataType) -> None:
-    """Refuse quoted numbers in a list, all of which some versions of Spark compare as texts."""
+    """Refuse quoted numbers in a list: some versions of Spark compare the whole list as text."""
     quoted = [value for value in values if value.kind == "text"]
     are_alike = pt.is_integer(type_) and all(_PLAIN.fullmatch(str(v.value)) for v in values)
     for value in quoted:
         if not are_alike and NUMBER.fullmatch(str(value.value)):
             raise InvalidFilterError(
                 f"column {quote(column)} is {type_}, and Spark may compare a list with "
-                f"{shown(value)} as texts: write its numbers without quotes"
+                f"{shown(value)} as text: write its numbers without quotes"
             )
 
 
 def _check_range(numbers: Sequence[Value], column: str) -> None:
-    """Refuse numbers beyond bigint, which make Spark's order a constant also where there is null."""
+    """Refuse numbers beyond bigint: Spark then replaces the comparison, even for null."""
     for value in numbers:
         if not -(2**63) <= Decimal(str(value.value)) <= 2**63 - 1:
             raise InvalidFilterError(
                 f"column {quote(column)} has no value as large as {shown(value)}, and Spark then "
-                "counts null as one that has the order: leave the condition out, or write IS NOT NULL"
+                "answers for null as for any value: leave the condition out, or write IS NOT NULL"
             )
 
 
 def _check_digits(
     numbers: Sequence[Value], column: str, type_: pa.DataType, *, in_list: bool
 ) -> None:
-    """Refuse numbers that Spark's widest decimal cannot hold beside the column's values."""
+    """Refuse numbers that Spark's widest decimal cannot hold together with the column's values."""
     if pt.is_decimal(type_):
         whole, scale = type_.precision - type_.scale, type_.scale
     else:
@@ -108,14 +108,14 @@ def _check_digits(
     for value in numbers:
         digits = max(0, Decimal(str(value.value)).adjusted() + 1)
         if in_list and isinstance(value.value, int):
-            # In a list, an integer counts by its type.
+            # In a list, the digits of an integer depend on its type.
             digits = max(digits, 10 if -(2**31) <= value.value < 2**31 else 20)
         whole, scale = max(whole, digits), max(scale, value.scale)
         if whole + scale > MAX_DECIMAL_PRECISION:
             raise InvalidFilterError(
-                f"column {quote(column)} is {type_}, and Spark rounds when it compares that with "
-                f"{shown(value)}, as both take more than {MAX_DECIMAL_PRECISION} digits: write fewer "
-                "digits, or apply this condition with DataFrame.filter"
+                f"column {quote(column)} is {type_}, and Spark rounds when comparing it with "
+                f"{shown(value)}, since together they need more than {MAX_DECIMAL_PRECISION} digits: "
+                "write fewer digits, or apply this condition with DataFrame.filter"
             )
 
 
@@ -128,9 +128,9 @@ def bind(
 ) -> Expression:
     """Bind a filter to columns.
 
-    Names resolve exactly, else without regard to case where that leaves one column. A
-    literal that a type cannot hold makes the filter say the same in values that it can:
-    of an integer, `x > 1.5` is `x > 1`, and `x = 1.5` is never TRUE.
+    Names resolve exactly, or else case-insensitively if that leaves one column. If a type cannot
+    hold a literal, the filter is rewritten with values that it can hold: for an integer, `x > 1.5`
+    becomes `x > 1`, and `x = 1.5` is never TRUE.
 
     Args:
         tree: The filter, from JSON or from `sql.parse_sql`.
@@ -139,8 +139,8 @@ def bind(
         max_depth: Most levels of a filter from JSON.
 
     Raises:
-        InvalidFilterError: A column does not exist, a literal does not suit its column, or
-            the filter is too large. The message shows the place if there is a text.
+        InvalidFilterError: A column does not exist, a literal does not fit its column, or the
+            filter is too large. If there is a text, the message shows the place in it.
     """
     try:
         if isinstance(tree, ParsedFilter):
@@ -157,7 +157,7 @@ class _Binder:
     Args:
         types: The table's columns.
         text: The filter's text, if it has one.
-        places: Where the conditions stand in it, in the order of the walk.
+        places: The positions of the conditions in the text, in the order of the walk.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class _Binder:
         return column
 
     def _values(self, values: Sequence[models.Scalar], place: Place | None) -> Sequence[Value]:
-        # A LIKE without a wildcard asks for another text than its pattern.
+        # A LIKE without a wildcard compares with the unescaped text, not with the pattern.
         written = place.values if place is not None else ()
         return [
             replace(at, value=value)
@@ -207,7 +207,7 @@ class _Binder:
     def _fit(
         self, op: Operator | Literal["in"], column: str, values: Sequence[Value]
     ) -> list[Fitted]:
-        """Fit literals that one condition compares a column with, none of them NULL."""
+        """Fit the literals that one condition compares with a column; none of them is NULL."""
         type_ = self._types[column]
         at = values[0].offset if values else None
         fitted = []
@@ -245,7 +245,7 @@ class _Binder:
         distinct = {one.value: None for one in equal if one.value is not None and one.last is None}
         parts: list[Expression] = [_within(column, one) for one in equal if one.last is not None]
         if distinct:
-            # Values of one column have one type, so they have an order.
+            # The values of one column have one type, so they can be ordered.
             ordered = sorted(distinct, key=lambda value: (value != value, value))
             parts.insert(0, In(column, tuple(ordered), has_null))
         elif has_null:
@@ -272,7 +272,7 @@ def _within(column: str, fitted: Fitted) -> Expression:
 
 
 def _join(op: Literal["and", "or"], args: Sequence[Expression]) -> Expression:
-    """Join by AND or OR; a junction inside one of its own kind becomes part of it."""
+    """Join by AND or OR; an argument that is a junction of the same kind is flattened."""
     kind = And if op == "and" else Or
     flat = [part for arg in args for part in (arg.args if isinstance(arg, kind) else (arg,))]
     return flat[0] if len(flat) == 1 else kind(tuple(flat))

@@ -2,8 +2,8 @@
 
 * InvalidFilterError
 
-They know nothing of HTTP: `windrow_service.api.problems` decides what it looks like on
-the wire.
+The filters know nothing of HTTP: `windrow_service.api.problems` decides what an error looks
+like on the wire.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _QUOTED_CHARACTERS = 60
 
 
 def quote(text: str) -> str:
-    """Return text as a message quotes it: printable, and not too long."""
+    """Return text as quoted in a message: printable, and not too long."""
     if len(text) > _QUOTED_CHARACTERS:
         text = text[:_QUOTED_CHARACTERS] + "…"
     return repr(text)
@@ -29,9 +29,9 @@ class InvalidFilterError(StatedError):
     """A filter cannot be read, or cannot be planned.
 
     Attributes:
-        reason: What is wrong, and what to do.
-        text: The filter as SQL text; None for one that came as a tree.
-        offset: Where in `text` it is wrong, in characters from its start.
+        reason: What is wrong, and the remedy.
+        text: The filter as SQL text; None for a filter that is a tree.
+        offset: Position of the error in `text`, in characters.
     """
 
     reason: str
@@ -40,14 +40,14 @@ class InvalidFilterError(StatedError):
 
     @property
     def line(self) -> int | None:
-        """The line of the text, from 1."""
+        """The line of the error, from 1."""
         if self.text is None or self.offset is None:
             return None
         return self.text.count("\n", 0, self.offset) + 1
 
     @property
     def column(self) -> int | None:
-        """The character of the line, from 1."""
+        """The character in that line, from 1."""
         if self.text is None or self.offset is None:
             return None
         return self.offset - self.text.rfind("\n", 0, self.offset)

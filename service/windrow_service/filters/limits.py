@@ -1,4 +1,4 @@
-"""How large a filter may be."""
+"""The limits on the size of a filter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from windrow.models import FilterTree, Junction, Not
 from windrow_service.filters.errors import InvalidFilterError
 
-# Each condition looks at every file: so many cost seconds of work on a million files.
+# Each condition looks at every file: this many take seconds of work for a million files.
 MAX_NODES = 2_000
 MAX_DEPTH = 90
 
@@ -21,7 +21,7 @@ class FilterLimits:
 
 
 def too_many_nodes(max_nodes: int) -> str:
-    """Return the reason for refusing a filter with more nodes than that."""
+    """Return the reason for refusing a filter with more nodes than the limit."""
     return (
         f"the filter has more than {max_nodes:,} conditions: "
         "use IN for many values of one column, or a shorter filter and DataFrame.filter"
@@ -29,15 +29,15 @@ def too_many_nodes(max_nodes: int) -> str:
 
 
 def too_deep(max_depth: int) -> str:
-    """Return the reason for refusing a filter that is nested deeper than that."""
-    return f"the filter is nested more than {max_depth:,} levels deep: write it flatter"
+    """Return the reason for refusing a filter that is nested more deeply than the limit."""
+    return f"the filter is nested more than {max_depth:,} levels deep: use fewer levels"
 
 
 def check_size(tree: FilterTree, max_nodes: int, max_depth: int) -> None:
     """Refuse a tree that is too large; a single condition has one node and depth 1.
 
     Raises:
-        InvalidFilterError: It has more nodes, or more levels, than it may.
+        InvalidFilterError: It has too many nodes or levels.
     """
     count = 0
     level: list[FilterTree] = [tree]

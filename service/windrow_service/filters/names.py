@@ -1,4 +1,4 @@
-"""Names of columns, as Spark finds them: without regard to case."""
+"""Column names, looked up as in Spark: case-insensitively."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class ColumnNames:
             self._folded.setdefault(name.lower(), []).append(name)
 
     def find(self, name: str) -> str | None:
-        """Return the column of a name: of just that, else the only one but for case."""
+        """Return the column with exactly this name, else the only one that differs just in case."""
         if name in self._known:
             return name
         matches = self._folded.get(name.lower(), [])
         return matches[0] if len(matches) == 1 else None
 
     def why_none(self, name: str) -> str:
-        """Return why a name is that of no column, and what may be meant."""
+        """Return why no column has this name, and which columns may be meant."""
         if matches := self._folded.get(name.lower(), []):
-            return f"column {quote(name)} may be {' or '.join(matches)}: write it in its exact case"
+            return f"column {quote(name)} may be {' or '.join(matches)}: write the exact case"
         near = difflib.get_close_matches(name.lower(), self._folded, n=3)
         names = [known for folded in near for known in self._folded[folded]]
         if names:

@@ -1,4 +1,4 @@
-"""A filter that was read from text, with the places of its parts."""
+"""A filter parsed from text, with the positions of its parts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Value:
     """A literal.
 
     Attributes:
-        kind: What it was written as; a number with an exponent, in SQL, is a double.
-        value: Numbers that float cannot hold exactly as written are text; binary is its
-            hexadecimal digits.
-        offset: Where it stands in the text; None for one from a tree.
-        scale: Digits behind the point of a number, as written in SQL.
+        kind: How it was written; in SQL, a number with an exponent is a double.
+        value: Numbers that a float cannot represent exactly are text; binary is its hexadecimal
+            digits.
+        offset: Position in the text; None for a literal from a tree.
+        scale: Digits after the decimal point of a number, as written in SQL.
     """
 
     kind: Kind
@@ -39,7 +39,7 @@ class Value:
 
     @classmethod
     def of(cls, value: bool | int | float | str | None) -> Value:
-        """Return a literal of a tree, whose text may stand for a date, timestamp or binary, too."""
+        """Return a literal of a tree, where text may also mean a date, a timestamp or binary."""
         if value is None:
             return cls("null", None)
         if isinstance(value, bool):
@@ -49,7 +49,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the parts of one condition stand: its column, and its literals in order."""
+    """The positions of one condition: its column, and its literals in order."""
 
     column: int
     values: tuple[Value, ...]
@@ -60,9 +60,9 @@ class ParsedFilter:
     """A filter as a tree, and the text that it came from.
 
     Attributes:
-        tree: What the text says.
+        tree: The meaning of the text.
         text: The text.
-        places: One for each condition that names a column, in the order of the text.
+        places: One for each condition that names a column, in text order.
     """
 
     tree: FilterTree

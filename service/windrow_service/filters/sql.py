@@ -1,6 +1,6 @@
 """Read a filter from SQL text.
 
-The grammar is ours, since it is small, and each error must point at its token:
+The grammar is our own: it is small, and each error must point at its token:
 
     or         = and ("OR" and)*
     and        = not ("AND" not)*
@@ -34,13 +34,13 @@ _ONLY_PREFIX = "only LIKE 'prefix%' can be planned; apply the rest with DataFram
 
 
 def like(pattern: Value, escape: Value | None, text: str) -> tuple[str, bool]:
-    r"""Return the text that a pattern asks for, and whether more may follow.
+    r"""Return the text that a pattern begins with, and whether more text may follow.
 
-    `_` and `%` mean themselves after the escape character, which is `\` by default.
+    After the escape character, which is `\` by default, `_` and `%` are literal.
 
     Args:
         pattern: The pattern.
-        escape: What stands after ESCAPE.
+        escape: The value after ESCAPE.
         text: The whole filter.
 
     Raises:
@@ -60,7 +60,7 @@ def like(pattern: Value, escape: Value | None, text: str) -> tuple[str, bool]:
             escaped = next(rest, "")
             if escaped not in {mark, "_", "%"}:
                 raise InvalidFilterError(
-                    f"in LIKE, {mark} must stand before _, % or itself: double it",
+                    f"in LIKE, {mark} must be followed by _, % or itself: double it",
                     text,
                     pattern.offset,
                 )
@@ -115,13 +115,13 @@ def parse_sql(text: str, *, max_nodes: int = MAX_NODES, max_depth: int = MAX_DEP
     """Read a filter from SQL text, as Spark writes it.
 
     Args:
-        text: A condition over columns and literals.
+        text: A condition on columns and literals.
         max_nodes: Most nodes of the tree.
         max_depth: Most levels of the tree, and of parentheses.
 
     Raises:
-        InvalidFilterError: The text is not SQL, or holds what cannot be planned, or is too
-            large; the message shows the place.
+        InvalidFilterError: The text is not SQL, contains something that cannot be planned, or is
+            too large; the message shows the place.
     """
     try:
         parsed = _Parser(text, max_nodes, max_depth).parse()
@@ -212,7 +212,7 @@ class _Parser:
             return self._compare(_FLIPPED[operator], right, left)
         what = "columns" if isinstance(left, Name) else "values"
         self._cursor.fail(
-            f"two {what} are compared, and only a column and a value can be planned; {REST}", at
+            f"two {what} are compared, but only a column and a value can be planned; {REST}", at
         )
 
     def _compare(self, operator: _Operator, name: Name, value: Value) -> FilterTree:
@@ -236,7 +236,9 @@ class _Parser:
         values = [self._value()]
         while self._cursor.accept(","):
             if len(values) == _MAX_VALUES:
-                self._cursor.fail(f"IN may hold {_MAX_VALUES:,} values: use a join for more")
+                self._cursor.fail(
+                    f"IN may have at most {_MAX_VALUES:,} values: use a join for more"
+                )
             values.append(self._value())
         self._cursor.expect(")")
         self._note(name, *values)
@@ -292,14 +294,12 @@ class _Parser:
     def _value(self) -> Value:
         operand = self._operand()
         if isinstance(operand, Name):
-            self._cursor.fail(
-                f"a literal value must stand here, not a column; {REST}", operand.offset
-            )
+            self._cursor.fail(f"expected a literal value, found a column; {REST}", operand.offset)
         return operand
 
     def _column(self, operand: _Operand) -> Name:
         if isinstance(operand, Value):
-            self._cursor.fail("a column must stand on the left", operand.offset)
+            self._cursor.fail("expected a column on the left", operand.offset)
         return operand
 
     def _literal(self) -> Value | None:
@@ -328,9 +328,7 @@ class _Parser:
         text = self._cursor.string
         self._cursor.step()
         if self._cursor.string is not None:
-            self._cursor.fail(
-                "two strings stand side by side: write a quote inside a string as \\'"
-            )
+            self._cursor.fail("two strings follow each other: write a quote inside a string as \\'")
         return Value(kind, text, at)
 
     def _cast(self) -> Value:
@@ -357,14 +355,14 @@ class _Parser:
         point = "." if self._cursor.accept(".") else ""
         digits, begin = self._cursor.number, self._cursor.offset
         if digits is None:
-            self._cursor.fail(f"only a literal number can stand here; {REST}")
+            self._cursor.fail(f"expected a literal number; {REST}")
         if date := re.compile(r"\d{4}-\d{1,2}-\d{1,2}[\w:.]*").match(self._cursor.text, at):
             self._cursor.fail(f"put a date or time in quotes: '{date[0]}'", at)
         value = number(sign + point + digits)
         if value is None:
             self._cursor.fail(f"{quote(digits)} is not a number")
         self._cursor.step()
-        # The tokens of a suffix, such as the L of 5L, all begin where the number does.
+        # The tokens of a suffix, such as the L of 5L, have the offset of the number itself.
         if self._cursor.offset == begin:
             self._cursor.fail("write the number without a suffix")
         if "e" in digits.lower():
@@ -381,8 +379,8 @@ class _Parser:
             self._cursor.fail(f"the function {name[:60]}() cannot be planned; {REST}", at)
         if self._cursor.symbol == ".":
             self._cursor.fail(
-                "a qualified name or a nested field cannot be planned: name the column alone, "
-                "or in backticks if its name holds a dot"
+                "a qualified name or a nested field cannot be planned: use the column name alone, "
+                "in backticks if it contains a dot"
             )
         if not name:
             self._cursor.fail("the name is empty", at)
@@ -398,7 +396,7 @@ class _Parser:
         self._cursor.step()
 
     def _note(self, name: Name, *values: Value) -> None:
-        """Remember where the parts of a condition stand."""
+        """Record the positions of the parts of a condition."""
         self._places.append(Place(name.offset, values))
         if len(self._places) > self._max_nodes:
             self._cursor.fail(too_many_nodes(self._max_nodes), name.offset)

@@ -1,4 +1,4 @@
-"""A cursor over the tokens of a filter's text; sqlglot's Spark dialect finds the tokens."""
+"""A cursor over the tokens of a filter's text, which sqlglot's Spark dialect finds."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from windrow_service.filters.errors import InvalidFilterError, quote
 
 REST = "apply the rest with DataFrame.filter"
 
-# A quoted part or a comment, or else the character that opens one that is never closed.
+# A quoted part or a comment, or a character that opens one without closing it.
 _QUOTED = re.compile(
     r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/|['"`]|/\*""", re.DOTALL
 )
 _TOKEN = re.compile(rf"{_QUOTED.pattern}|\w+|[^\w\s]", re.DOTALL)
 _UNCLOSED = ("'", '"', "`", "/*")
-# Two lists of 10,000 values fit, each written as a cast; a token takes some 260 bytes.
+# Enough for two lists of 10,000 values, each written as a cast; a token takes some 260 bytes.
 MAX_TOKENS = 200_000
 _QUOTES = (TokenType.STRING, TokenType.HEX_STRING, TokenType.IDENTIFIER)
 
 
 class Cursor:
-    """A place in a text, between two tokens.
+    """A position in a text, between two tokens.
 
     Args:
         text: The whole filter.
 
     Raises:
-        InvalidFilterError: The text does not fall into tokens.
+        InvalidFilterError: The text cannot be split into tokens.
     """
 
     def __init__(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Cursor:
 
     @property
     def offset(self) -> int:
-        """Where the next token begins; the end of the text after the last one."""
+        """Position of the next token; the end of the text after the last one."""
         token = self.token
         return len(self.text.rstrip()) if token is None else token.start - 1
 
@@ -56,13 +56,13 @@ class Cursor:
         token = self.token
         if token is None or token.token_type == TokenType.NUMBER:
             return ""
-        # What stands in the text as it is has neither quotes nor a prefix.
+        # A token that equals its source text has neither quotes nor a prefix.
         is_word = re.fullmatch(r"\w+", token.text) and self._written(token) == token.text
         return token.text.upper() if is_word else ""
 
     @property
     def name(self) -> str | None:
-        """The next token if it is a word, or what it says if it is a name in quotes."""
+        """The next token if it is a word, or the unquoted name if it is a quoted name."""
         token = self.token
         if token is None or not (self.word or token.token_type == TokenType.IDENTIFIER):
             return None
@@ -70,7 +70,7 @@ class Cursor:
 
     @property
     def symbol(self) -> str:
-        """The next token in upper case unless it is a literal or a name in quotes, else ''."""
+        """The next token in upper case unless it is a literal or a quoted name, else ''."""
         token = self.token
         if token is None or token.token_type in _QUOTES:
             return ""
@@ -78,13 +78,13 @@ class Cursor:
 
     @property
     def string(self) -> str | None:
-        """What the next token says if it is a string."""
+        """The value of the next token if it is a string."""
         token = self.token
         return token.text if token is not None and token.token_type == TokenType.STRING else None
 
     @property
     def hex_string(self) -> str | None:
-        """The digits of the next token if it is binary, such as X'00FF'."""
+        """The digits of the next token if it is a binary literal, such as X'00FF'."""
         token = self.token
         is_hex = token is not None and token.token_type == TokenType.HEX_STRING
         return token.text if token is not None and is_hex else None
@@ -105,37 +105,37 @@ class Cursor:
         return any(token.token_type == TokenType.STRING for token in following)
 
     def precedes(self, symbol: str) -> bool:
-        """Tell whether the token after the next one is this one."""
+        """Tell whether the token after the next one is `symbol`."""
         return any(token.text == symbol for token in self._tokens[self._at + 1 : self._at + 2])
 
     def step(self) -> None:
-        """Go past the next token."""
+        """Skip the next token."""
         self._at += 1
 
     def accept(self, symbol: str) -> bool:
-        """Go past the next token if it is this one, and tell whether it was."""
+        """Skip the next token if it is `symbol`, and tell whether it was."""
         if self.symbol != symbol:
             return False
         self._at += 1
         return True
 
     def expect(self, symbol: str) -> None:
-        """Go past the next token, which must be this one."""
+        """Skip the next token, which must be `symbol`."""
         if not self.accept(symbol):
             self.unexpected(f"expected {symbol}, found ")
 
     def unexpected(self, before: str = "unexpected ") -> NoReturn:
-        """Refuse the next token."""
+        """Refuse the filter because of the next token."""
         token = self.token
         if token is None:
-            self.fail("the filter ends too early")
+            self.fail("the filter ends unexpectedly")
         self.fail(
             f"{before}{quote(self._written(token))}; comparisons of a column with a literal, IN, "
             f"BETWEEN, IS [NOT] NULL and LIKE 'prefix%' can be planned: {REST}"
         )
 
     def fail(self, reason: str, offset: int | None = None) -> NoReturn:
-        """Refuse the filter for what stands at `offset`, by default at the next token."""
+        """Refuse the filter because of the text at `offset`, by default the next token."""
         raise InvalidFilterError(reason, self.text, self.offset if offset is None else offset)
 
     def _written(self, token: Token) -> str:
@@ -145,7 +145,7 @@ class Cursor:
 def _tokens(text: str) -> list[Token]:
     _check_length(text)
     try:
-        # The parenthesis keeps a column named `show` or `call` from being read as a command.
+        # The parenthesis prevents a column named `show` or `call` from being read as a command.
         return Spark().tokenize(f"({text}")[1:]
     except SqlglotError:
         for match in _QUOTED.finditer(text):
@@ -156,14 +156,14 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _check_length(text: str) -> None:
-    """Refuse a text of too many tokens before they are made."""
+    """Refuse a text with too many tokens before they are created."""
     for count, match in enumerate(_TOKEN.finditer(text)):
         if match[0] in _UNCLOSED:
-            # To look for the end of each of many would take long, and none of them is a filter.
+            # Searching the end of each of many would take long, and such a text is never a filter.
             return
         if count == MAX_TOKENS:
             raise InvalidFilterError(
-                f"the filter has more than {MAX_TOKENS:,} words and signs: make it shorter, or use "
+                f"the filter has more than {MAX_TOKENS:,} words and symbols: make it shorter, or use "
                 "a join for many values",
                 text,
                 match.start(),

@@ -18,16 +18,16 @@ from windrow_service.planner.pruning.expressions import (
     StartsWith,
 )
 
-# What one junction of `windrow.models` may hold; binding joins nested ones again.
+# Most arguments of one junction in `windrow.models`; binding flattens nested ones again.
 _MAX_ARGS = 10_000
 
 
 def to_tree(expression: Expression) -> dict[str, Any]:
-    """Return an expression as a JSON object of `windrow.models.FilterTree`'s form.
+    """Return an expression as a JSON object in the form of `windrow.models.FilterTree`.
 
-    Binding it to the columns of the same table gives the same expression again. Dates and
-    timestamps are ISO 8601 (with `Z` where the column is adjusted to UTC), decimals are
-    text, and so are `NaN` and the infinities; binary is its hexadecimal digits.
+    Binding it to the columns of the same table gives the same expression. Dates and timestamps
+    are ISO 8601 (with `Z` if the column is adjusted to UTC); decimals, `NaN` and the infinities
+    are text; binary is its hexadecimal digits.
     """
     if isinstance(expression, Comparison):
         return {

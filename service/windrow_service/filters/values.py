@@ -1,4 +1,4 @@
-"""Literals of a filter as values of a column's type."""
+"""Convert the literals of a filter to values of a column's type."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ _TIMESTAMP = re.compile(
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?)?"
     r" ?(Z|UTC|[+-][0-9]{2}:[0-9]{2})?"
 )
-# Python reads no longer integers from text.
+# Python reads no longer integers from text than about this.
 _MAX_INTEGER_DIGITS = 4_000
-# Enough for every value of decimal256; what is longer is out of range before it is rounded.
-# Python's operators would round to the 28 digits of its default context.
+# Enough digits for every decimal256; a longer value is out of range before it is rounded.
+# Python's operators would round to the 28 digits of the default context.
 _WIDE = Context(prec=100)
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A literal among the values of a type.
+    """A literal, placed among the values of a type.
 
     Attributes:
-        value: The least value equal to the literal, or the greatest one below it where none is
-            equal; None when the literal is out of range.
+        value: The least value equal to the literal or, if none is equal, the greatest one below
+            it; None if the literal is out of range.
         exact: Whether `value` is equal to the literal.
-        beyond: 1 when it is above every value, -1 when it is below every one, else 0.
-        last: The greatest value equal to it where several are, as those that become one double.
+        beyond: 1 if the literal is above every value, -1 if it is below every value, else 0.
+        last: The greatest value equal to the literal, if several are, as when many integers
+            become one double.
     """
 
     value: Scalar | None
@@ -53,9 +54,9 @@ class Fitted:
 
 
 def number(text: str) -> int | float | str | None:
-    """Return the number that SQL text stands for; None if it is no number.
+    """Return the number that SQL text means; None if it is not a number.
 
-    What float cannot hold exactly as it is written stays text.
+    A number that a float cannot represent exactly stays text.
     """
     if not NUMBER.fullmatch(text):
         return None
@@ -73,7 +74,7 @@ def fit(value: Value, column: str, type_: pa.DataType) -> Fitted:
     """Fit a literal that is not NULL to a column's type.
 
     Raises:
-        InvalidFilterError: It is no literal for this type; the message has no place.
+        InvalidFilterError: The literal does not suit this type; the message has no place.
     """
     if pt.is_dictionary(type_):
         type_ = type_.value_type
@@ -94,7 +95,7 @@ def is_text(type_: pa.DataType) -> bool:
 
 
 def shown(value: Value) -> str:
-    """Return a literal as a message shows it."""
+    """Return a literal as shown in a message."""
     if value.kind == "text":
         return quote(str(value.value))
     if value.kind in ("date", "timestamp"):
@@ -129,7 +130,7 @@ def _integer(value: Value, column: str, type_: pa.DataType) -> Fitted:
     if value.kind == "double":
         return _as_double(value, column, low, high, Fraction(1))
     remedy = "write a number, without quotes"
-    # In SQL a text would be cast, and Spark takes none with a fraction for an integer.
+    # SQL would cast a text, and Spark does not accept a fraction for an integer.
     pattern = NUMBER if value.offset is None else _INTEGER
     exact = _decimal_of(value, column, "an integer", pattern, remedy)
     fitted = _on_grid(exact, Decimal(low), Decimal(high), 0)
@@ -153,11 +154,11 @@ def _decimal(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 
 def _as_double(value: Value, column: str, low: int, high: int, scale: Fraction) -> Fitted:
-    """Return the integers within bounds that, divided by `scale`, become this double."""
+    """Return the range of integers that, divided by `scale`, become this double."""
     double = _double(value, column)
     if abs(double) > 10**MAX_DECIMAL_PRECISION:
         return Fitted(None, exact=False, beyond=1 if double > 0 else -1)
-    # What lies between the middles to the neighbours becomes this one, a middle the even one.
+    # Values up to half-way to the neighbours become this double; a half-way value the even one.
     begin, end = (
         (Fraction(double) + Fraction(math.nextafter(double, toward))) / 2
         for toward in (-math.inf, math.inf)
@@ -197,7 +198,7 @@ def _on_grid(exact: Decimal, low: Decimal, high: Decimal, scale: int) -> Fitted:
     if exact < low:
         return Fitted(None, exact=False, beyond=-1)
     step = Decimal(1).scaleb(-scale, _WIDE)
-    # Adding zero makes -0 the one zero there is.
+    # Adding zero turns -0 into the only zero.
     floor = _WIDE.add(exact.quantize(step, ROUND_FLOOR, _WIDE), 0)
     return Fitted(floor, floor == exact)
 
@@ -210,7 +211,7 @@ def _float(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 
 def _check_float(value: Value, column: str, double: float) -> None:
-    """Refuse what Spark 3 rounds to a float and Spark 4 does not."""
+    """Refuse values that Spark 3 rounds to a float and Spark 4 does not."""
     is_rounded = value.kind == "text" or isinstance(value.value, int)
     if (
         value.offset is not None
@@ -237,7 +238,7 @@ def _double(value: Value, column: str) -> float:
             f"column {quote(column)} cannot be compared with {shown(value)}: as a double it is "
             "out of range"
         )
-    # One NaN and one zero, so that equal filters compare equal.
+    # A single NaN and a single zero, so that equal filters compare equal.
     return math.nan if math.isnan(result) else result + 0.0
 
 
@@ -250,7 +251,7 @@ def _string(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 def _binary(value: Value, column: str, type_: pa.DataType) -> Fitted:
     digits = str(value.value)
-    # In SQL, a text in quotes would be compared by its characters.
+    # In SQL, a quoted text would be compared by its characters.
     if value.kind == "binary" or (value.kind == "text" and value.offset is None):
         try:
             return Fitted(bytes.fromhex("0" * (len(digits) % 2) + digits))
@@ -261,10 +262,10 @@ def _binary(value: Value, column: str, type_: pa.DataType) -> Fitted:
 
 
 def checked_text(text: str) -> str:
-    """Return text that UTF-8 can hold.
+    """Return text that can be encoded as UTF-8.
 
     Raises:
-        InvalidFilterError: It cannot.
+        InvalidFilterError: It cannot be encoded.
     """
     try:
         text.encode()
@@ -302,14 +303,14 @@ def _timestamp(value: Value, column: str, type_: pa.DataType) -> Fitted:
         raise _mismatch(value, column, "a timestamp without time zone", remedy)
     micros = (fraction or "").rstrip("0")
     if len(micros) > 6:
-        raise _mismatch(value, column, "a timestamp", "microseconds are the finest there is")
+        raise _mismatch(value, column, "a timestamp", "use at most microseconds")
     try:
         at = datetime.fromisoformat(f"{day}T{hour or '00'}:{minute or '00'}:{second or '00'}")
         at += timedelta(microseconds=int(micros.ljust(6, "0")))
         if offset is not None:
             at = (at - _offset(offset)).replace(tzinfo=timezone.utc)
     except (ValueError, OverflowError):
-        raise _mismatch(value, column, "a timestamp", "there is no such time") from None
+        raise _mismatch(value, column, "a timestamp", "no such time exists") from None
     return Fitted(at)
 
 

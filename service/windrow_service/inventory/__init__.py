@@ -1,4 +1,4 @@
-"""Inventories: what files a table has, and what their footers say."""
+"""Inventories: which files a table has, and what their footers say."""
 
 from windrow.files.chunks import FooterGroup
 from windrow.files.types import spark_type

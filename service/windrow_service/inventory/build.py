@@ -1,4 +1,4 @@
-"""Take the inventory of a table: list its files, read the footers of those that are new."""
+"""Take the inventory of a table: list its files, and read the footers of new ones."""
 
 from __future__ import annotations
 
@@ -51,13 +51,12 @@ class Inventory:
         files: `inventory_schema(data_schema, partition_schema)`, sorted by the bytes of the
             path; `hosts` are empty.
         data_schema: Columns that the files hold, or that were declared.
-        partition_schema: Partition columns, in the order of the folders.
         added_count: Files that were not in the previous inventory, or have changed since.
         removed_count: Files of the previous inventory that are gone, or have changed since.
         folder_count: Folders that were listed.
         footers_read: Files whose footer was read; the others were carried over.
-        folders: What folders and files were, for the next inventory; None where that tells
-            nothing.
+        folders: State of folders and files for the next inventory; None if it would be of no
+            use.
     """
 
     files: pa.Table
@@ -72,17 +71,17 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviousInventory:
-    """What an earlier inventory of the same table, under the same definition, found.
+    """The result of an earlier inventory of the same table, under the same definition.
 
     Attributes:
-        files: Sorted by path, as `Inventory.files` is.
-        has_all_columns: Whether `data_schema` was read off every one of the files, so that a
-            column which it lacks is in none of them. Not so where columns were declared or
-            files were published: there, nothing is known of other columns.
-        folders: What folders and files were, as `Inventory.folders` said of this inventory or
-            an earlier one of the table; None where nothing is known.
-        full: Whether to list all folders, also those that did not change. They must be if
-            `folders` is of an earlier inventory.
+        files: Sorted by path, like `Inventory.files`.
+        has_all_columns: Whether `data_schema` was read from every one of the files, so that a
+            column which it lacks is in none of them. False if columns were declared or files were
+            published: then nothing is known about other columns.
+        folders: State of folders and files, as `Inventory.folders` of this or an earlier
+            inventory of the table; None if nothing is known.
+        full: Whether to list all folders, including unchanged ones. This is necessary if
+            `folders` is from an earlier inventory.
     """
 
     files: pa.Table
@@ -108,35 +107,35 @@ def take_inventory(
     clock_ns: Callable[[], int] = time.time_ns,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> Inventory:
-    """List a table's files and say of each what planning needs to know.
+    """List a table's files, and collect what planning needs to know about each.
 
-    Files whose path, size and time of change are those of the previous inventory are not
-    opened: what their footers said is carried over. So a schema that is read off the files
-    only grows while any file stays. Give no previous inventory to read everything anew; that
-    is needed once to find all columns after declared ones are taken back.
+    A file with the same path, size and time of change as in the previous inventory is not opened:
+    the content of its footer is carried over. A schema that is read from the files therefore only
+    grows while any file stays. Pass no previous inventory to read everything anew; this is needed
+    once to find all columns after declared columns are removed from the definition.
 
     Args:
         location: Absolute path of the table's folder, or its URI.
-        columns: The table's declared columns, which every file must be readable as; read off
-            the files where None. They may include partition columns, to declare their types.
-        partition_types: All of the table's partition columns; read off the folders where None.
-        bucket_count: Of the table's bucket spec; None where it has none.
-        previous: To carry over from.
-        on_progress: Told about the progress, at a bounded rate.
+        columns: The table's declared columns, as which every file must be readable; read from
+            the files if None. They may include partition columns, to declare their types.
+        partition_types: All of the table's partition columns; read from the folders if None.
+        bucket_count: From the table's bucket spec; None if it has none.
+        previous: The inventory to carry over from.
+        on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
         executor: Where footers are parsed; see `read_footers`.
         bloom: Columns to keep Bloom filters for; a file whose filters were not carried over
             is read for them.
-        scan: How one folder is read; as the location asks for by default.
-        clock_ns: Tells the time, which folders' times are compared with.
-        max_footer_bytes: Of a file.
+        scan: Reads one folder; by default, as the location requires.
+        clock_ns: Returns the current time, which folders' times are compared with.
+        max_footer_bytes: Most bytes of a file's footer.
 
     Returns:
-        An inventory; of no files for an empty folder, with the declared or previous schema.
+        An inventory; for an empty folder it has no files, and the declared or previous schema.
 
     Raises:
-        InventoryError: `windrow_service.inventory.errors` draws its kinds. It is raised rather
-            than leaving out a file.
+        InventoryError: See its subclasses in `windrow_service.inventory.errors`. No file is ever
+            left out instead.
     """
     meter = ProgressMeter(on_progress, cancelled)
     known = None
@@ -157,8 +156,8 @@ def take_inventory(
     except SchemaConflictError:
         if kept_count == 0:
             raise
-        # The type in the way may be that of a file which is gone; and if it is not, only the
-        # files themselves tell which of them to name.
+        # The conflicting type may be that of a file which is gone; if it is not, the error must
+        # name a file, and only reading all of them tells which one.
         nothing_kept = pa.nulls(files.num_rows, kept_rows.type)
         data_schema, footers, read_count = reader.read(nothing_kept, None)
     chosen = chosen_columns(bloom, data_schema) if len(files) else []
@@ -192,7 +191,7 @@ def take_inventory(
 
 
 def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) -> int:
-    """Return how many files that were read again are what they were in the previous inventory."""
+    """Return how many files that were read again are the same as in the previous inventory."""
     if not len(files) or files.schema != previous.files.schema:
         return 0
     return int((~differing(files, previous.files.take(rows))).sum())
@@ -205,7 +204,7 @@ def _partitions_with(
     partition_types: pa.Schema | None,
     previous: PreviousInventory | None,
 ) -> Partitions:
-    """Return the partition columns of files, typed as if empty ones were among them."""
+    """Return the partition columns of files, with types inferred from empty files as well."""
     everything = pa.concat_tables([files, in_folders(empty)])
     partitions = partitions_of(everything, columns, partition_types, previous)
     return replace(partitions, values=partitions.values.slice(0, len(files)))
@@ -213,7 +212,7 @@ def _partitions_with(
 
 @dataclass(frozen=True, slots=True)
 class _FooterReader:
-    """Gets at what the footers of listed files say, by reading as few as it may."""
+    """Collects the content of the listed files' footers, reading as few as possible."""
 
     location: str
     files: pa.Table
@@ -226,11 +225,11 @@ class _FooterReader:
     def read(
         self, kept_rows: pa.Array, previous: PreviousInventory | None
     ) -> tuple[pa.Schema, pa.Table, int]:
-        """Return the data columns, the footer columns and how many footers were read.
+        """Return the data columns, the footer columns and the number of footers that were read.
 
         Args:
-            kept_rows: For each file its row in `previous`, null where it is to be read.
-            previous: To carry over from.
+            kept_rows: For each file its row in `previous`; null if it has to be read.
+            previous: The inventory to carry over from.
         """
         declared = self.declared
         if declared is not None:
@@ -247,7 +246,7 @@ class _FooterReader:
         )
         groups = [group.at_rows(fresh) for group in groups]
         sources = [group.files for group in groups]
-        # Once none of its files is left, an old schema binds nobody.
+        # Once all files of an old schema are gone, it no longer restricts anything.
         if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):
             sources.insert(0, FileSchema(previous.data_schema, ""))
         data_schema = data_schema_of(declared, sources, self.partition_schema.names)
@@ -274,10 +273,10 @@ def partitions_of(
     partition_types: pa.Schema | None,
     previous: PreviousInventory | None,
 ) -> Partitions:
-    """Return the partition columns of listed files; those declared or known if there are none.
+    """Return the partition columns of listed files; if there are none, the declared or known ones.
 
     Raises:
-        InventoryError: See `partition_columns`; or the folders are not those declared.
+        InventoryError: See `partition_columns`; or the folders differ from those declared.
     """
     if files.num_rows == 0:
         schema = partition_types
@@ -292,17 +291,17 @@ def partitions_of(
         found, wanted = ColumnNames(partitions.schema), ColumnNames(partition_types)
         for name in partition_types.names:
             if found.find(name) is None:
-                reason = f"it lies in no folder {name}=…, although that is declared as a partition"
+                reason = f"it is in no folder {name}=…, although that is declared as a partition"
                 raise PartitionLayoutError(path, "", reason)
         for name in partitions.schema.names:
             if wanted.find(name) is None:
-                reason = f"it lies in a folder {name}=…, which is not declared as a partition"
+                reason = f"it is in a folder {name}=…, which is not declared as a partition"
                 raise PartitionLayoutError(path, "", reason)
     return partitions
 
 
 def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
-    """Return the hosts that were published of unchanged files; a listing tells none."""
+    """Return the published hosts of unchanged files; a listing does not tell them."""
     if previous is None or not len(previous.files):
         lists = pa.array(np.zeros(len(kept_rows) + 1, np.int32))
         return pa.ListArray.from_arrays(lists, pa.array([], pa.string()))
@@ -311,7 +310,7 @@ def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
 
 
 def _deletes(kept_rows: pa.Array, previous: PreviousInventory | None) -> dict[str, pa.Array]:
-    """Return what was published of unchanged files' delete files; a listing tells none."""
+    """Return the published delete files of unchanged files; a listing does not tell them."""
     known = previous.files if previous is not None else None
     return {
         name: known[name].take(kept_rows).fill_null(0)
@@ -322,7 +321,7 @@ def _deletes(kept_rows: pa.Array, previous: PreviousInventory | None) -> dict[st
 
 
 def unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:
-    """Return for each file its row in the previous inventory; null where new or changed."""
+    """Return for each file its row in the previous inventory; null if it is new or changed."""
     if previous is None or previous.files.num_rows == 0:
         return pa.nulls(files.num_rows, pa.int32())
     rows = pc.index_in(files["path"], previous.files["path"])

@@ -21,7 +21,7 @@
   + TotalsTooLargeError
 
 Paths are relative to the table's location unless an attribute is called `location` or `folder`.
-`windrow.files.errors` has those that Spark jobs meet too.
+`windrow.files.errors` has the errors that Spark jobs also raise.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ __all__ = [
 
 @dataclass(eq=False)
 class InvalidLocationError(InventoryError):
-    """A text is not a location that a table can have.
+    """A text is not a valid table location.
 
     Attributes:
-        location: The text, without what may be secret in it.
-        reason: What is wrong, and what to do about it.
+        location: The text, without anything that may be secret.
+        reason: What is wrong, and the remedy.
     """
 
     location: str
@@ -83,9 +83,9 @@ class PartitionLayoutError(InventoryError):
     """The folders of a table do not form one `key=value` layout.
 
     Attributes:
-        path: A file, or a folder that holds files, that does not fit.
-        other_path: One that disagrees with it; empty where `path` is wrong by itself.
-        reason: In what they disagree.
+        path: A file, or a folder with files, that does not fit.
+        other_path: One that disagrees with it; empty if `path` itself is wrong.
+        reason: How they disagree.
     """
 
     path: str
@@ -95,8 +95,8 @@ class PartitionLayoutError(InventoryError):
     def __str__(self) -> str:
         paths = f"{self.path!r} and {self.other_path!r}" if self.other_path else f"{self.path!r}"
         return (
-            f"{paths}: {self.reason}; every file of a table must lie under the same "
-            "`key=value` folders: move the files, or register a folder below as the table"
+            f"{paths}: {self.reason}; every file of a table must be under the same "
+            "`key=value` folders: move the files, or register a subfolder as the table"
         )
 
 
@@ -110,7 +110,7 @@ class PartitionValueError(InventoryError):
     type: str
 
     def __str__(self) -> str:
-        # Such as Spark writes, in the time zone of whoever did.
+        # For values that Spark writes in the time zone of its session.
         other = "timestamp_ntz or string" if self.type.startswith("timestamp with") else "string"
         return (
             f"folder {self.folder!r}: {self.value!r} is not a {self.type}, the declared type of "
@@ -126,7 +126,7 @@ class BucketNumberError(InventoryError):
     bucket: int
     bucket_count: int
     message = (
-        "file {path!r} is of bucket {bucket}, but the table has {bucket_count} buckets, numbered "
+        "file {path!r} has bucket {bucket}, but the table has {bucket_count} buckets, numbered "
         "from 0; {remedy}"
     )
     remedy = "correct the table's bucket spec, or remove the file"
@@ -134,16 +134,16 @@ class BucketNumberError(InventoryError):
 
 @dataclass(eq=False)
 class BloomColumnError(ColumnTypeError):
-    """There can be no Bloom filters for a column that they were asked for."""
+    """A column for which Bloom filters are requested cannot have them."""
 
     column: str
     reason: str
-    message = "column {column!r} {reason}: there can be no Bloom filters for it, so {remedy}"
-    remedy = "take it out of the table's bloom_columns"
+    message = "column {column!r} {reason}: it cannot have Bloom filters, so {remedy}"
+    remedy = "remove it from the table's bloom_columns"
 
 
 class InventoryCancelledError(InventoryError):
-    """The caller asked to stop."""
+    """The caller cancelled the inventory."""
 
     message = "the inventory was cancelled before it was complete; nothing was changed"
 
@@ -170,13 +170,13 @@ class TotalsTooLargeError(InventoryError):
     """The files of a snapshot add up to more than can be planned.
 
     Attributes:
-        column: What is added up, `size_bytes` or `row_count`.
-        total: What it comes to.
-        most: What it may come to.
+        column: The column that is summed, `size_bytes` or `row_count`.
+        total: Its sum.
+        most: The highest allowed sum.
     """
 
     column: str
     total: int
     most: int
-    message = "{column} of all files adds up to {total:,}, and a table may have {most:,}: {remedy}"
+    message = "{column} of all files adds up to {total:,}; the limit is {most:,}: {remedy}"
     remedy = "correct the figures, or split the table"

@@ -1,4 +1,4 @@
-"""How far an inventory is: what is told to the caller while it runs."""
+"""The progress of an inventory, as reported to the caller."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _REPORT_INTERVAL_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryProgress:
-    """What has been done so far.
+    """The work done so far.
 
     Attributes:
-        phase: What is being done.
+        phase: The current phase.
         folders_listed: Folders that were listed.
-        folders_unchanged: Folders that were not, as they hold what they held.
-        files_found: Files in the folders that were listed; all once the listing is complete.
-        files_empty: Files of 0 bytes, which are passed over; known once the listing is complete.
-        files_uncommitted: Files that are passed over as the log of the streaming query does not
+        folders_unchanged: Folders that were not listed, because they have not changed.
+        files_found: Files in the listed folders; final once the listing is complete.
+        files_empty: Files of 0 bytes, which are ignored; known once the listing is complete.
+        files_uncommitted: Files that are ignored because the log of the streaming query does not
             name them; known once the listing is complete.
         footers_read: Files whose footer was read.
-        footers_total: Files whose footer is to be read; 0 until the listing is complete.
+        footers_total: Files whose footer has to be read; 0 until the listing is complete.
     """
 
     phase: Literal["listing", "reading footers"] = "listing"
@@ -43,7 +43,7 @@ OnProgress: TypeAlias = Callable[[InventoryProgress], None]
 
 
 class ProgressMeter:
-    """Counts, tells the caller at most ten times a second, and stops when asked to.
+    """Counts, reports to the caller at most ten times a second, and stops on request.
 
     Args:
         on_progress: Called from whichever thread runs the inventory.
@@ -68,10 +68,10 @@ class ProgressMeter:
         files_found: int = 0,
         footers_read: int = 0,
     ) -> None:
-        """Count on, and report if the last report is old enough.
+        """Add to the counts, and report if the last report is old enough.
 
         Raises:
-            InventoryCancelledError: The caller asked to stop.
+            InventoryCancelledError: The caller cancelled.
         """
         self.progress = replace(
             self.progress,
@@ -91,16 +91,16 @@ class ProgressMeter:
         self.report()
 
     def report(self) -> None:
-        """Tell the caller now, whenever the last report was."""
+        """Report now, regardless of the last report."""
         self._told_at_s = time.monotonic()
         if self._on_progress is not None:
             self._on_progress(self.progress)
 
     def check_cancelled(self) -> None:
-        """Raise if the caller asked to stop.
+        """Raise if the caller cancelled.
 
         Raises:
-            InventoryCancelledError: It did.
+            InventoryCancelledError: The caller cancelled.
         """
         if self._cancelled is not None and self._cancelled.is_set():
             raise InventoryCancelledError

@@ -1,4 +1,4 @@
-"""Column types as Spark SQL writes them, read."""
+"""Parse column types in Spark SQL's syntax."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCALARS: dict[object, pa.DataType] = {
     exp.DataType.Type.TEXT: pa.string(),
     exp.DataType.Type.BINARY: pa.binary(),
     exp.DataType.Type.DATE: pa.date32(),
-    # Which of these Spark's `timestamp` becomes has changed between versions of sqlglot.
+    # Versions of sqlglot differ in which of these Spark's `timestamp` becomes.
     exp.DataType.Type.TIMESTAMP: TIMESTAMP,
     exp.DataType.Type.TIMESTAMPTZ: TIMESTAMP,
     exp.DataType.Type.TIMESTAMPLTZ: TIMESTAMP,
@@ -33,7 +33,7 @@ _SCALARS: dict[object, pa.DataType] = {
     exp.DataType.Type.NULL: pa.null(),
 }
 
-# sqlglot knows Spark's void as null; a quoted name or a field called void stays.
+# sqlglot calls Spark's void null; a quoted name or a field called void stays.
 _VOID = re.compile(r"(`(?:[^`]|``)*`)|\bvoid\b(?!\s*:)", re.IGNORECASE)
 _QUOTED = re.compile(r"`(?:[^`]|``)*`|'[^']*'")
 
@@ -41,12 +41,12 @@ _QUOTED = re.compile(r"`(?:[^`]|``)*`|'[^']*'")
 def parse_type(text: str) -> pa.DataType:
     """Do what `spark_types.arrow_type` says."""
     if ";" in _QUOTED.sub("", text):
-        raise UnknownTypeError(text, "it holds a semicolon")
+        raise UnknownTypeError(text, "it contains a semicolon")
     if text.strip().lower() == "struct<>":
         return pa.struct([])
     sql = _VOID.sub(lambda match: match[1] or "null", text)
     try:
-        # Through CAST, as a bare type is parsed leniently: what follows it is passed over.
+        # Through CAST, because sqlglot ignores what follows a bare type.
         cast = sqlglot.parse_one(f"CAST(NULL AS {sql}\n)", dialect="spark")
     except (SqlglotError, RecursionError) as error:
         raise UnknownTypeError(text, "it cannot be parsed") from error
@@ -74,7 +74,7 @@ def _to_arrow(type_: exp.DataType, text: str) -> pa.DataType:
             return pa.map_(key, item)
     scalar = _SCALARS.get(kind)
     if scalar is None or arguments:
-        raise UnknownTypeError(text, f"{type_.sql('spark').lower()} is no type of such a column")
+        raise UnknownTypeError(text, f"{type_.sql('spark').lower()} is not a type for columns")
     return scalar
 
 
@@ -85,7 +85,7 @@ def _decimal(arguments: list[exp.Expression], text: str) -> pa.DataType:
         raise UnknownTypeError(text, "a decimal takes a precision and a scale")
     if not (1 <= precision <= MAX_DECIMAL_PRECISION and scale <= precision):
         raise UnknownTypeError(
-            text, "a decimal has 1 to 38 digits, and not more behind the point than in all"
+            text, "a decimal has 1 to 38 digits, and no more of them after the point than in all"
         )
     return pa.decimal128(precision, scale)
 
@@ -96,17 +96,17 @@ def _struct_field(argument: exp.Expression, text: str) -> pa.Field:
     return pa.field(argument.name, _to_arrow(argument.kind, text))
 
 
-# Longer ones, of structs, are seldom those of another column; keeping them takes memory.
+# Longer texts, of structs, are seldom shared by columns; keeping them takes memory.
 _MAX_KEPT_CHARACTERS = 64
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """Return the Arrow type of a type as Spark SQL writes it.
+    """Return the Arrow type of a type in Spark SQL's syntax.
 
-    `varchar` and `char` are read as strings, `timestamp` is in UTC, all with microseconds.
+    `varchar` and `char` are read as strings; `timestamp` is in UTC; all have microseconds.
 
     Raises:
-        UnknownTypeError: The text is no such type.
+        UnknownTypeError: The text is not such a type.
     """
     return _kept(text) if len(text) <= _MAX_KEPT_CHARACTERS else _parsed(text)
 

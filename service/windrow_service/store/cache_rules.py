@@ -24,7 +24,7 @@ from windrow_service.usecases.caches.errors import (
 from windrow_service.usecases.caches.ports import MAX_CACHE_RULES, StoredCacheRule
 from windrow_service.usecases.ports import Clock, Once
 
-# So long one can look up what an expired rule was, and make it last longer.
+# An expired rule can be looked up, and extended, for this long.
 _KEPT = timedelta(days=1)
 _RULES = schema.cache_rules.c
 _SELECT = sa.select(schema.cache_rules, schema.tables.c.name.label("table_name")).join(
@@ -47,7 +47,7 @@ class SqlCacheRuleStore:
         expected: str | None,
         once: Once | None = None,
     ) -> tuple[StoredCacheRule, bool]:
-        """See `CacheRuleStore.put`; the same definition again changes nothing."""
+        """See `CacheRuleStore.put`; repeating the same definition changes nothing."""
         now = self._clock()
         async with self._database.writing() as connection:
             await claim(connection, once, now)
@@ -58,7 +58,7 @@ class SqlCacheRuleStore:
             values: dict[str, object] = {
                 "version": new_version(),
                 "definition": definition.model_dump_json(),
-                # SQLite keeps no time zone.
+                # SQLite does not store time zones.
                 "expires_at": None if ends is None else ends.astimezone(timezone.utc),
             }
             if row is None:
@@ -127,7 +127,7 @@ async def _by_name(
     connection: AsyncConnection, condition: sa.ColumnElement[bool]
 ) -> list[StoredCacheRule]:
     rows = (await connection.execute(_SELECT.where(condition))).all()
-    # Databases differ in what order names have.
+    # Databases differ in the order of names.
     return [_stored(row) for row in sorted(rows, key=lambda row: row.name)]
 
 
@@ -150,7 +150,7 @@ async def _check_room(connection: AsyncConnection, table: str, table_id: int) ->
 
 @lru_cache(1_000)
 def _definition(text: str) -> CacheRuleDefinition:
-    # Every plan asks for all rules of its table.
+    # Cached, because every plan asks for all rules of its table.
     return CacheRuleDefinition.model_validate_json(text)
 
 

@@ -1,4 +1,4 @@
-"""What must not happen while files of a write are being moved into a table."""
+"""What must not happen while a write moves files into a table."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _writes = schema.writes
 
 
 async def lock_table(connection: AsyncConnection, table: str) -> int:
-    """Return a table's number, and let nobody else change its row until the transaction ends.
+    """Return a table's number, after locking its row until the transaction ends.
 
     Raises:
         TableNotFoundError: No table has this name.
     """
     name = schema.tables.c.name
-    # A change that changes nothing locks the row, in either database.
+    # An update that changes nothing locks the row, in either database.
     locked = await connection.execute(
         sa.update(schema.tables)
         .where(name == table)
@@ -37,7 +37,7 @@ async def lock_table(connection: AsyncConnection, table: str) -> int:
 
 
 async def committing_write(connection: AsyncConnection, table_id: int) -> Any | None:
-    """Return the row of the write that is moving files into a table, if there is one."""
+    """Return the row of the write that is moving files into a table, if any."""
     query = sa.select(_writes).where(
         _writes.c.table_id == table_id, _writes.c.state == "committing"
     )
@@ -47,20 +47,20 @@ async def committing_write(connection: AsyncConnection, table_id: int) -> Any | 
 async def refuse_others(
     connection: AsyncConnection, table_id: int, table: str, write_id: str | None = None
 ) -> None:
-    """Make sure that a change of a table does not come between the steps of a write.
+    """Check that a change of a table does not come between the steps of a write.
 
-    The table's row is locked in this transaction, so that no write begins to move files in.
+    The table's row is locked in this transaction, so that no write can begin to move files in.
 
     Args:
-        connection: In a transaction, if something is to be changed.
+        connection: In a transaction, if something will be changed.
         table_id: The table's number.
         table: The table's name.
-        write_id: The write on whose behalf the change is made; None for nobody's.
+        write_id: The write on whose behalf the change is made; None if there is none.
 
     Raises:
         WriteInProgressError: Another write is moving files in.
         WriteNotFoundError: There is no such write.
-        WriteStateError: It is not moving files in.
+        WriteStateError: That write is not moving files in.
     """
     row = await committing_write(connection, table_id)
     if row is not None and row.write_id != write_id:

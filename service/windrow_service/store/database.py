@@ -1,4 +1,4 @@
-"""The metadata database: connections, transactions, and what its trouble is called."""
+"""The metadata database: connections, transactions, and the errors for its failures."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailabl
 SQLITE_BUSY_MS = 30_000
 _RETRY_AFTER_S = 2
 _CONNECT_TIMEOUT_S = 5
-# What a small change writes, its log included.
+# Bytes that a small change writes, including its log.
 _ROOM_BYTES = 64 * 2**10
-# Longer than any statement here takes; a database that hangs must not hang callers for ever.
+# Longer than any statement here takes; a hanging database must not block callers for ever.
 _STATEMENT_TIMEOUT_MS = 120_000
 _POOL_SIZE = 10
 _IDLE_S = 2.0
 
 
 class Database:
-    """Transactions on one database; every trouble is a `StoreUnavailableError`."""
+    """Transactions on one database; every failure is a `StoreUnavailableError`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        # To begin and to end a transaction around each look takes longer than the look.
+        # Beginning and ending a transaction around each read takes longer than the read.
         self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @property
     def is_postgresql(self) -> bool:
-        """Whether it is PostgreSQL; else SQLite."""
+        """Whether this is PostgreSQL; otherwise it is SQLite."""
         return self._engine.dialect.name == "postgresql"
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection to read with; each statement sees what is there by then.
+        """Give a connection for reading; each statement sees the data committed by then.
 
         Raises:
             StoreUnavailableError: The database does not answer.
@@ -63,7 +63,7 @@ class Database:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection in a transaction, which is committed if the body ends well.
+        """Give a connection in a transaction, which is committed if the body succeeds.
 
         Raises:
             StoreUnavailableError: The database does not answer, or is full; nothing was changed.
@@ -84,7 +84,7 @@ class Database:
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection on which each statement is a transaction by itself.
+        """Give a connection on which each statement is its own transaction.
 
         Raises:
             StoreUnavailableError: The database does not answer, or is full; nothing was changed.
@@ -100,7 +100,7 @@ class Database:
             raise
 
     async def ping(self) -> None:
-        """Make sure that the database answers.
+        """Check that the database answers.
 
         Raises:
             StoreUnavailableError: It does not.
@@ -109,13 +109,13 @@ class Database:
             await connection.scalar(sa.select(schema.secrets.c.name).limit(1))
 
     async def has_room(self) -> bool:
-        """Tell whether the embedded database's disk takes more; of a server nobody can tell."""
+        """Tell whether the embedded database's disk has room; always true for a database server."""
         if self._engine.url.database is None or self.is_postgresql:
             return True
         return await asyncio.to_thread(_takes_more, Path(self._engine.url.database).parent)
 
     async def signing_key(self) -> str:
-        """Return the key that signs page tokens; made once, then the same for all replicas."""
+        """Return the key that signs page tokens; created once, then the same for all replicas."""
         async with self.writing() as connection:
             secret = {"name": "page-tokens", "value": tokens.token_urlsafe(32)}
             await insert_missing(connection, schema.secrets, secret)
@@ -131,7 +131,7 @@ class Database:
 
 
 async def open_database(url: sa.URL) -> Database:
-    """Open a database; one that is embedded is brought to the newest revision.
+    """Open a database; upgrade an embedded one to the newest revision.
 
     Raises:
         RevisionError: It is not at the newest revision.
@@ -152,10 +152,10 @@ async def open_database(url: sa.URL) -> Database:
 
 
 def upgrade_database(url: sa.URL) -> migrate.Upgraded:
-    """Bring a database to the newest revision.
+    """Upgrade a database to the newest revision.
 
     Raises:
-        RevisionError: It is of a later version of Windrow, or not Windrow's.
+        RevisionError: It belongs to a later version of Windrow, or not to Windrow.
         StoreUnavailableError: It does not answer, or is full; nothing was changed.
     """
     try:
@@ -166,20 +166,20 @@ def upgrade_database(url: sa.URL) -> migrate.Upgraded:
 
 
 def database_path(state_dir: Path) -> Path:
-    """Return where the embedded database lies."""
+    """Return the path of the embedded database."""
     return state_dir / "windrow.db"
 
 
 def embedded_url(state_dir: Path) -> sa.URL:
-    """Return the URL of the embedded database; its file is made, for this user alone.
+    """Return the URL of the embedded database; create its file, readable only by this user.
 
     Raises:
-        StoreUnavailableError: It cannot be made.
+        StoreUnavailableError: It cannot be created.
     """
     path = database_path(state_dir)
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
-        # The file holds the key that signs page tokens.
+        # The database holds the key that signs page tokens.
         path.touch(mode=0o600)
     except OSError as error:
         reason = f"state folder {state_dir}: {error.strerror}"
@@ -188,10 +188,10 @@ def embedded_url(state_dir: Path) -> sa.URL:
 
 
 def server_url(text: str) -> sa.URL:
-    """Return the URL of a PostgreSQL database, with the driver that is used here.
+    """Return the URL of a PostgreSQL database, with the driver used here.
 
     Raises:
-        ValueError: It is not one; the text is not repeated, since it may hold a password.
+        ValueError: It is not one; the text is not repeated, because it may contain a password.
     """
     try:
         url = sa.make_url(text)
@@ -216,8 +216,8 @@ async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 
 
 async def _in_full(step: Awaitable[object]) -> None:
-    # A caller may be cancelled at any moment. Cut short, a connection being taken from the pool
-    # or given back to it is lost to it, and outlives the pool.
+    # A caller may be cancelled at any moment. If cancelled while a connection is taken from or
+    # returned to the pool, the pool would lose the connection, which would stay open.
     task = asyncio.ensure_future(step)
     try:
         await asyncio.shield(task)
@@ -233,19 +233,19 @@ async def _in_full(step: Awaitable[object]) -> None:
 async def insert_missing(
     connection: AsyncConnection, table: sa.Table, row: Mapping[str, Any]
 ) -> bool:
-    """Insert a row unless its key is there already; tell whether it was inserted.
+    """Insert a row unless its key exists already; tell whether it was inserted.
 
-    Of a key that another transaction is inserting, the end of that one is waited for.
+    If another transaction is inserting the same key, this waits for that transaction to end.
     """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = insert(table).values(row).on_conflict_do_nothing()
-    # Not every driver counts the rows of a statement that returns a key.
+    # Not every driver counts the rows of a statement with RETURNING.
     inserted = await connection.execute(statement.returning(*table.primary_key))
     return inserted.first() is not None
 
 
 def _takes_more(folder: Path) -> bool:
-    # Not a write of the database's own: that would wait for those of others.
+    # Do not write to the database: that would wait for other writers.
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_ROOM_BYTES))
@@ -256,7 +256,7 @@ def _takes_more(folder: Path) -> bool:
 
 
 def utc(stamp: datetime) -> datetime:
-    """Return a time of a row with its time zone, which SQLite forgets."""
+    """Return a time from a row with its time zone, which SQLite drops."""
     return stamp if stamp.tzinfo else stamp.replace(tzinfo=timezone.utc)
 
 
@@ -277,7 +277,7 @@ def _sqlite_engine(url: sa.URL) -> AsyncEngine:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
         cursor.execute("PRAGMA foreign_keys = ON")
-        # Whoever opens the file first switches it; SQLite does not let the others wait for that.
+        # The first to open the file switches the mode; SQLite does not let others wait for that.
         for attempt in _until_free():
             with attempt:
                 cursor.execute("PRAGMA journal_mode = WAL")
@@ -287,7 +287,7 @@ def _sqlite_engine(url: sa.URL) -> AsyncEngine:
 
 
 class _BinaryCursor(psycopg.AsyncCursor[Any]):
-    """Asks for results as bytes; as text, manifests and groups would be twice as long."""
+    """Requests results in binary; as text, manifests and groups would be twice as long."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], **options: Any) -> None:
         super().__init__(connection, **options)
@@ -318,23 +318,23 @@ def _postgresql_engine(url: sa.URL) -> AsyncEngine:
         record: sa.pool.ConnectionPoolEntry,
         _: object,
     ) -> None:
-        # The server may have been restarted; of connections in use, their users find out.
+        # The server may have been restarted; users of busy connections notice by themselves.
         if time.monotonic() - record.info.get("used_at_s", 0.0) < _IDLE_S:
             return
         try:
             engine.dialect.do_ping(connection)
         except psycopg.Error as error:
-            # The pool opens another.
+            # Makes the pool open another connection.
             raise sa.exc.DisconnectionError from error
 
     return engine
 
 
 def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
-    """Raise trouble with the database under its name; return for mistakes of this code.
+    """Raise the error for a failure of the database; return if the mistake is in this code.
 
     Raises:
-        StoreUnavailableError: The database is gone, shutting down, full, locked or damaged.
+        StoreUnavailableError: The database is down, shutting down, full, locked or damaged.
     """
     if isinstance(error, sa.exc.TimeoutError):
         reason = "all of its connections are in use"
@@ -349,7 +349,7 @@ def raise_named(error: sa.exc.DBAPIError | sa.exc.TimeoutError) -> None:
 
 def _reason(trouble: BaseException) -> str:
     if isinstance(trouble, psycopg.Error):
-        # Without a state it is libpq's own, which names host, user and database.
+        # An error without a state is from libpq, and its text has host, user and database.
         return "no connection" if trouble.sqlstate is None else _first_line(trouble)
     return str(trouble)
 

@@ -1,4 +1,4 @@
-"""Old snapshots in a SQL database, and manifests that no snapshot has any more."""
+"""Drop old snapshots in a SQL database, and manifests that no snapshot uses any more."""
 
 from __future__ import annotations
 
@@ -73,9 +73,10 @@ class SqlSnapshotKeeping:
     async def collect(self, limit: int) -> int:
         """See `SnapshotKeeping.collect`.
 
-        A publisher locks what it uses, or inserts it anew. What it has locked is skipped here;
-        what is locked here it waits for. What it has named and let go since this statement
-        began, the foreign key keeps: then nothing goes until the next time.
+        A publisher locks the manifests it uses, or inserts them again. Manifests that it has locked
+        are skipped here; it waits for those that are locked here. If it has used one and committed
+        since this statement began, the foreign key refuses the deletion: then nothing is deleted
+        until the next time.
         """
         listed = schema.snapshot_manifests.c.manifest_id
         unused = (
@@ -86,7 +87,7 @@ class SqlSnapshotKeeping:
         )
         try:
             async with self._database.writing() as connection:
-                # Apart, so that nothing is locked twice over.
+                # A separate query: as a subquery it could run, and lock rows, more than once.
                 found = (await connection.scalars(unused)).all()
                 gone = await connection.execute(
                     sa.delete(schema.manifests).where(schema.manifests.c.manifest_id.in_(found))

@@ -1,4 +1,4 @@
-"""Bring the metadata database to the newest revision, whoever else tries at the same time."""
+"""Upgrade the metadata database to the newest revision, safely if several try at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 
 from windrow_service.usecases.errors import RevisionError
 
-# Any number, as long as nothing else in the same database locks by it.
+# Any number that nothing else in the same database uses for locking.
 _ADVISORY_LOCK = 7_946_307_310_225
 _FIRST_REVISION = "0001"
 _FIRST_TABLES = frozenset(("manifests", "plans", "secrets", "snapshot_manifests", "snapshots"))
@@ -23,30 +23,30 @@ _FIRST_TABLES = frozenset(("manifests", "plans", "secrets", "snapshot_manifests"
 
 @dataclass(frozen=True, slots=True)
 class Upgraded:
-    """From which revision the database was brought to which; None is an empty one."""
+    """The revisions before and after an upgrade; None means an empty database."""
 
     before: str | None
     after: str
 
 
 def newest_revision() -> str:
-    """Return the revision that this version of Windrow works with."""
+    """Return the revision that this version of Windrow needs."""
     head = ScriptDirectory.from_config(_config()).get_current_head()
     assert head is not None
     return head
 
 
 def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
-    """Run the migrations that are missing: all of them, or none if one fails.
+    """Run the missing migrations: all of them, or none if one fails.
 
     Callers wait for each other, so that replicas may start together.
 
     Args:
-        url: The database, with a synchronous driver or one that can be.
-        revision: Where to stop.
+        url: The database, with a synchronous driver or one that can be used synchronously.
+        revision: The last revision to apply.
 
     Raises:
-        RevisionError: The database is of a later version of Windrow, or not Windrow's.
+        RevisionError: The database belongs to a later version of Windrow, or not to Windrow.
     """
     engine = sa.create_engine(synchronous(url))
     try:
@@ -64,7 +64,7 @@ def upgrade(url: sa.URL, revision: str = "head") -> Upgraded:
 
 
 def check(connection: sa.Connection) -> None:
-    """Make sure that a database is at the newest revision.
+    """Check that a database is at the newest revision.
 
     Raises:
         RevisionError: It is not.
@@ -79,14 +79,14 @@ def check(connection: sa.Connection) -> None:
 
 
 def synchronous(url: sa.URL) -> sa.URL:
-    """Return a URL of the same database for synchronous use."""
+    """Return the URL of the same database for synchronous use."""
     return url.set(drivername="sqlite") if url.get_backend_name() == "sqlite" else url
 
 
 @contextmanager
 def _alone(engine: sa.Engine) -> Iterator[sa.Connection]:
     if engine.dialect.name == "sqlite":
-        # The driver would commit behind our back: let it begin nothing by itself.
+        # The driver would commit by itself: keep it from beginning transactions.
         sa.event.listen(engine, "connect", _leave_transactions_alone)
         sa.event.listen(
             engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN EXCLUSIVE")
@@ -106,7 +106,7 @@ def _leave_transactions_alone(connection: sa.engine.interfaces.DBAPIConnection, 
 
 
 def _adopted(connection: sa.Connection) -> str | None:
-    """Return the revision; of a database from before there were revisions, the first."""
+    """Return the revision; for a database from before revisions existed, the first one."""
     found = _revision(connection)
     tables = set(sa.inspect(connection).get_table_names())
     if found is not None or "tables" not in tables:
@@ -114,8 +114,8 @@ def _adopted(connection: sa.Connection) -> str | None:
     columns = {column["name"] for column in sa.inspect(connection).get_columns("snapshots")}
     if not tables >= _FIRST_TABLES or "ranges" not in columns:
         raise RevisionError(
-            "the database was made by a version of Windrow that had no migrations yet: move it "
-            "away or choose another, then register and refresh the tables again"
+            "the database was created by a version of Windrow without migrations: move it "
+            "away or choose another one, then register and refresh the tables again"
         )
     config = _config()
     config.attributes["connection"] = connection
@@ -129,7 +129,7 @@ def _check_known(revision: str | None) -> None:
     if revision is not None and revision not in known:
         raise RevisionError(
             f"the database is at revision {revision}, which this version of Windrow does not "
-            "know: run the version that made it, or a later one"
+            "know: run the version that upgraded it, or a later one"
         )
 
 

@@ -1,4 +1,4 @@
-"""Names of tables that may be meant by one that is none."""
+"""Suggestions for a table name that does not exist."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_service.store import schema
 from windrow_service.usecases.tables.errors import TableNotFoundError
 
-# Those of about the same length; comparing them takes some milliseconds.
+# Most names to compare, those of similar length; comparing them takes some milliseconds.
 _COMPARED = 300
 
 
 async def no_table(connection: AsyncConnection, name: str) -> TableNotFoundError:
-    """Return the error for a table that is not there, with the names that are like its."""
+    """Return the error for a missing table, with the names of tables that are similar."""
     column = schema.tables.c.name
     distance = sa.func.abs(sa.func.length(column) - len(name))
     names = await connection.scalars(sa.select(column).order_by(distance, column).limit(_COMPARED))

@@ -1,4 +1,4 @@
-"""Changes that a caller may ask for again, and that are made once."""
+"""Changes that a caller may request again, but that are made only once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from windrow_service.store.database import Database, insert_missing
 from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
 from windrow_service.usecases.ports import Once
 
-# Longer than any caller goes on trying.
+# Longer than any caller keeps retrying.
 _KEPT = timedelta(hours=24)
 
 
 async def claim(connection: AsyncConnection, once: Once | None, now: datetime) -> None:
-    """Take the caller's key, in the transaction of the change and before it.
+    """Claim the caller's key, before the change and in its transaction.
 
     Raises:
-        RepeatedRequestError: The change has been made; it holds the answer.
+        RepeatedRequestError: The change has been made already; the error has the answer.
         IdempotencyKeyReusedError: The key was used for another change.
     """
     if once is None:
@@ -37,7 +37,7 @@ async def claim(connection: AsyncConnection, once: Once | None, now: datetime) -
 
 
 async def settle(connection: AsyncConnection, once: Once | None, result: object) -> None:
-    """Write down what the caller is answered, in the transaction of the change and after it."""
+    """Record the caller's answer, after the change and in its transaction."""
     if once is None:
         return
     await connection.execute(
@@ -46,7 +46,7 @@ async def settle(connection: AsyncConnection, once: Once | None, result: object)
 
 
 def raise_known(row: Any | None, once: Once) -> None:
-    """Raise what the caller of a change that was asked for before is told."""
+    """Raise the error for a change that was requested before; return if it was not."""
     if row is None:
         return
     if row.fingerprint != once.fingerprint:

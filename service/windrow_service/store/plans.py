@@ -26,12 +26,12 @@ from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Clock, Once
 
 _plans, _bodies, _chunks = schema.plans, schema.plan_bodies, schema.plan_chunks
-# Abandoned plans that one replica takes over at a time.
+# Most abandoned plans that one replica takes over at a time.
 _ADOPTED = 4
 _FULL_RETRY_AFTER_S = 30
 _ORPHANED = timedelta(hours=1)
 _PER_DELETE = 500
-# What is not known of a plan when it is submitted.
+# Columns that are unknown when a plan is submitted.
 _FOUND_OUT = ("snapshot_id", "request_key", "status", "info", "problem", "body_id")
 _SMALL_BYTES = 32 * 2**20
 
@@ -69,8 +69,8 @@ class SqlPlanStore:
     Args:
         database: The database.
         clock: The time.
-        max_bytes: Most bytes of all plans together. Replicas look at what others have added
-            when they purge, so that it may be passed by what all add in between.
+        max_bytes: Most bytes of all plans together. A replica learns what others have added
+            only when it purges, so the limit may be exceeded by what they add in between.
     """
 
     def __init__(self, database: Database, clock: Clock, max_bytes: int) -> None:
@@ -78,7 +78,7 @@ class SqlPlanStore:
         self._clock = clock
         self._max_bytes = max_bytes
         self._kept_bytes = 0
-        # Whoever has made a plan asks for its groups at once.
+        # A caller that has made a plan asks for its groups at once.
         self._small: LRUCache[str, PlanBody] = LRUCache(
             _SMALL_BYTES, getsizeof=lambda body: body.size_bytes
         )
@@ -108,9 +108,9 @@ class SqlPlanStore:
         self._note(plan, body)
 
     async def _put_small(self, row: Mapping[str, Any], body: PlanBody) -> None:
-        """Keep a plan by one statement, which SQLite does not know.
+        """Store a plan with one statement, which SQLite does not support.
 
-        Each more, and the begin and the end of a transaction, is a way to the server and back.
+        Every further statement, and the begin and end of a transaction, is a round trip.
         """
         self._make_room(body)
         values = {f"plan_{name}": value for name, value in row.items()} | {
@@ -130,7 +130,7 @@ class SqlPlanStore:
         this = _plans.c.plan_id == plan.plan_id
         try:
             async with self._database.writing() as connection:
-                # First, so that of two replicas that have made it, one waits and finds it made.
+                # First, so that of two replicas that made the plan, one waits and finds it done.
                 mine = sa.update(_plans).where(this, _plans.c.status == "submitted")
                 if (await connection.execute(mine.values(lease_until=None))).rowcount == 0:
                     raise PlanCancelledError
@@ -232,7 +232,7 @@ class SqlPlanStore:
             )
             first_groups = starts.all()
         yield ends.head
-        # The connection goes back in between: whoever reads slowly must not hold one.
+        # The connection is returned in between: a slow reader must not hold one.
         for first_group in first_groups:
             query = sa.select(_chunks.c.body).where(
                 _chunks.c.body_id == plan.body_id, _chunks.c.first_group == first_group
@@ -294,7 +294,7 @@ class SqlPlanStore:
             gone = (await connection.execute(query.returning(_plans.c.body_id))).all()
             await _drop_unused(connection, [body_id for (body_id,) in gone])
         async with self._database.writing() as connection:
-            # Two plans of the same groups may have been deleted at the same moment.
+            # Two plans with the same groups may have been deleted at the same moment.
             await _drop(connection, _bodies.c.created_at <= now - _ORPHANED)
         async with self._database.reading() as connection:
             kept = await connection.scalar(sa.select(sa.func.sum(_bodies.c.size_bytes)))
@@ -303,7 +303,7 @@ class SqlPlanStore:
 
 
 async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | None]) -> None:
-    """Drop those of some groups that no plan has any more."""
+    """Drop the given groups if no plan uses them any more."""
     named = [body_id for body_id in body_ids if body_id is not None]
     for begin in range(0, len(named), _PER_DELETE):
         await _drop(connection, _bodies.c.body_id.in_(named[begin : begin + _PER_DELETE]))
@@ -311,7 +311,7 @@ async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | Non
 
 async def _drop(connection: AsyncConnection, some: sa.ColumnElement[bool]) -> None:
     unused = ~sa.exists().where(_plans.c.body_id == _bodies.c.body_id)
-    # A plan that shares them may come while they go: the key of its row then keeps them all,
+    # A plan that shares them may be stored meanwhile: its foreign key then keeps all of them
     # until the next time.
     with suppress(IntegrityError):
         async with connection.begin_nested():

@@ -53,7 +53,7 @@ class SqlRefreshStore:
                     )
                 return _record_of(await _row(connection, status.table))
         except IntegrityError as error:
-            # The table was deleted meanwhile.
+            # The table was deleted in the meantime.
             raise TableNotFoundError(status.table) from error
 
     async def renew(self, table_id: int, status: RefreshStatus, lease_until: datetime) -> Standing:
@@ -103,7 +103,7 @@ class SqlRefreshStore:
 
 
 def _runs(table_id: int, status: RefreshStatus) -> sa.ColumnElement[bool]:
-    # A lease that has run out still is the runner's, until another takes it.
+    # A lease that has run out still belongs to its runner, until another takes over.
     return (
         (_refreshes.c.table_id == table_id)
         & (_refreshes.c.refresh_id == status.refresh_id)

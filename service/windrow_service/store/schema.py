@@ -1,10 +1,10 @@
-"""The tables of the metadata database, as the newest revision in `migrations` makes them."""
+"""The tables of the metadata database, as created by the newest revision in `migrations`."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
-# Constraint names must not depend on the database, or migrations could not name them.
+# Constraint names must not depend on the database, or migrations could not refer to them.
 metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -30,16 +30,16 @@ tables = sa.Table(
     sa.Column("definition", sa.Text, nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
-    # Snapshot ids are never used twice, not even after the definition has changed.
+    # Snapshot ids are never reused, not even after the definition has changed.
     sa.Column("last_snapshot_id", sa.Integer, nullable=False, default=0),
     sa.Column("current_snapshot_id", sa.Integer),
-    # When the look at the files began that the current snapshot agrees with.
+    # When the listing began that the current snapshot agrees with.
     sa.Column("checked_at", sa.DateTime(timezone=True)),
-    # Incremented, so that numbers are not used twice: a plan or a cache map may outlive a table.
+    # Numbers are never reused: a plan or a cache map may outlive its table.
     sqlite_autoincrement=True,
 )
 
-# What the folders of a table were when they were last listed; opaque here.
+# State of a table's folders when they were last listed; opaque here.
 listings = sa.Table(
     "listings",
     metadata,
@@ -57,7 +57,7 @@ snapshots = sa.Table(
     sa.Column("info", sa.Text, nullable=False),
     sa.Column("data_schema", sa.LargeBinary, nullable=False),
     sa.Column("partition_schema", sa.LargeBinary, nullable=False),
-    # Names of the columns that the manifests have Bloom filters of, as JSON.
+    # Names of the columns for which the manifests have Bloom filters, as JSON.
     sa.Column("bloom_columns", sa.Text, nullable=False),
     sa.Column("ranges", sa.LargeBinary, nullable=False),
 )
@@ -78,7 +78,7 @@ snapshot_manifests = sa.Table(
     sa.Column("manifest_id", sa.ForeignKey("manifests.manifest_id"), nullable=False, index=True),
     sa.Column("first_path", sa.Text, nullable=False),
     sa.Column("last_path", sa.Text, nullable=False),
-    # Rows of the manifest that this snapshot no longer has; null where it has all.
+    # Rows of the manifest that this snapshot no longer has; null if it has all rows.
     sa.Column("removed", sa.LargeBinary),
     sa.ForeignKeyConstraint(
         ["table_id", "snapshot_id"],
@@ -104,11 +104,11 @@ refreshes = sa.Table(
     sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("refresh_id", sa.String(32), nullable=False),
     sa.Column("full_listing", sa.Boolean, nullable=False),
-    # Null once it has ended; who lets it pass has died.
+    # Null once the refresh has ended; a runner whose lease has run out is presumed dead.
     sa.Column("lease_until", sa.DateTime(timezone=True)),
     sa.Column("cancelled", sa.Boolean, nullable=False),
     sa.Column("status", sa.Text, nullable=False),
-    # How the one before ended, for those who still wait for that.
+    # Outcome of the refresh before, for callers who still wait for it.
     sa.Column("previous", sa.Text),
 )
 
@@ -116,7 +116,7 @@ writes = sa.Table(
     "writes",
     metadata,
     sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
-    # In the order of their beginnings.
+    # In the order in which they began.
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("write_id", sa.String(32), nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),
@@ -127,15 +127,15 @@ writes = sa.Table(
     sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("state_since", sa.DateTime(timezone=True), nullable=False),
-    # Null once it is over.
+    # Null once the write is over.
     sa.Column("lease_until", sa.DateTime(timezone=True)),
-    # The snapshot that it published.
+    # The snapshot that the write published.
     sa.Column("snapshot_id", sa.Integer),
-    # Without what it says of single keys, which is much, and compressed apart.
+    # Without the figures of single keys, which are many, and stored compressed elsewhere.
     sa.Column("report", sa.Text),
     sa.Column("key_report", sa.LargeBinary),
     sa.UniqueConstraint("table_id", "write_id"),
-    # One at a time is moved in.
+    # Only one write at a time moves files in.
     sa.Index(
         "ix_writes_committing",
         "table_id",
@@ -145,14 +145,14 @@ writes = sa.Table(
     ),
 )
 
-# Bodies are shared by plans that were asked for alike.
+# Bodies are shared by plans for the same request.
 plan_bodies = sa.Table(
     "plan_bodies",
     metadata,
     sa.Column("body_id", sa.String(32), primary_key=True),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False, index=True),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
-    # What precedes and what follows the chunks in the stream.
+    # The bytes before and after the chunks in the stream.
     sa.Column("head", sa.LargeBinary, nullable=False),
     sa.Column("tail", sa.LargeBinary, nullable=False),
 )
@@ -173,12 +173,12 @@ plans = sa.Table(
     sa.Column("plan_id", sa.String(32), primary_key=True),
     sa.Column("principal", sa.String(128), nullable=False),
     sa.Column("table_id", sa.Integer, nullable=False),
-    # Null while a refresh is waited for, and so is what makes two plans equal.
+    # Null while waiting for a refresh, like the request key.
     sa.Column("snapshot_id", sa.Integer),
     sa.Column("status", sa.String(16), nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
-    # Of a plan that is being made; who lets it pass has died.
+    # For a plan that is being made; a runner whose lease has run out is presumed dead.
     sa.Column("lease_until", sa.DateTime(timezone=True)),
     sa.Column("request", sa.Text, nullable=False),
     # Digest of what makes two plans equal: table, snapshot, request.
@@ -196,7 +196,7 @@ idempotency_keys = sa.Table(
     sa.Column("principal", sa.String(128), primary_key=True),
     sa.Column("key", sa.String(128), primary_key=True),
     sa.Column("fingerprint", sa.String(64), nullable=False),
-    # Null while the change is being made; nobody sees that, since it is one transaction.
+    # Null while the change is being made, which nobody sees: it is one transaction.
     sa.Column("answer", sa.Text),
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
 )

@@ -27,7 +27,7 @@ from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable
 
 _BODIES_PER_QUERY = 500
-# Snapshots never change; those of 256 tables are at hand.
+# Number of tables whose snapshots are cached; snapshots never change.
 _SNAPSHOTS_KEPT = 256
 
 
@@ -47,7 +47,7 @@ class SqlSnapshotStore:
             if wanted is None:
                 raise TableNotRefreshedError(table)
             key = (table_row.table_id, wanted)
-            # The current one is never dropped: no need to look whether it is still there.
+            # The current snapshot is never dropped: no need to check that it still exists.
             is_current = wanted == table_row.current_snapshot_id
             snapshot = self._read.get(key) if is_current else None
             if snapshot is None:
@@ -115,7 +115,7 @@ class SqlSnapshotStore:
             await claim(connection, once, now)
             row = await require_row(connection, table.info.name)
             snapshot_id = row.last_snapshot_id + 1
-            # The version moves with definition and snapshot: this is the compare-and-set.
+            # The version changes with definition and snapshot: this is the compare-and-set.
             moved = await connection.execute(
                 sa.update(schema.tables)
                 .where(
@@ -183,7 +183,7 @@ class SqlSnapshotStore:
 
 
 def _not_looked_at_since(table: StoredTable) -> sa.ColumnElement[bool]:
-    # Who looked before another did knows less than what that one said of the same snapshot.
+    # A look that began before another ended knows less about the same snapshot.
     return schema.tables.c.checked_at.is_not_distinct_from(table.checked_at)
 
 
@@ -234,7 +234,7 @@ async def _insert(
             ranges=_bytes_of(inventory.ranges),
         )
     )
-    # Always in one order, or two publishers of the same manifests could wait for each other.
+    # Always in the same order, or two publishers of the same manifests could deadlock.
     for entry in sorted(inventory.manifests, key=lambda entry: entry.manifest_id):
         if entry.body is not None:
             await _keep_manifest(connection, entry.manifest_id, entry.body)
@@ -255,12 +255,12 @@ async def _insert(
 
 
 async def _keep_manifest(connection: AsyncConnection, manifest_id: str, body: bytes) -> None:
-    """Make sure that a manifest is there, and stays until the transaction ends.
+    """Make sure that a manifest exists, and stays until the transaction ends.
 
-    One that is there already may be in no snapshot, and be collected at this moment. So it is
-    locked, as the foreign key of a row that names it would; if it is gone by then, it is
-    inserted after all. Manifests that come without a body need no lock: the current snapshot
-    has them, and stays current while the table's row is held.
+    An existing manifest may be in no snapshot, and be collected at this moment. So it is
+    locked, as the foreign key of a row that names it would do; if it is gone by then, it is
+    inserted again. Manifests without a body need no lock: the current snapshot has them, and
+    stays current while the table's row is locked.
     """
     keys = schema.manifests.c.manifest_id
     locked = sa.select(keys).where(keys == manifest_id)

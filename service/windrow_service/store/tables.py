@@ -53,7 +53,7 @@ class SqlTableStore:
             try:
                 return await self._put(name, definition, if_match, once)
             except _OvertakenError:
-                # Another caller has just registered or changed the same name: look again.
+                # Another caller has just registered or changed the same name: try again.
                 continue
 
     async def _put(
@@ -84,7 +84,7 @@ class SqlTableStore:
                 drops_snapshots = _reads_files_differently(before, definition)
                 if drops_snapshots:
                     changes |= {"current_snapshot_id": None, "checked_at": None}
-                # First of all, since it takes the lock and finds out whether `row` still holds.
+                # First of all, because it takes the lock and checks that `row` is still up to date.
                 moved = await connection.execute(
                     sa.update(schema.tables)
                     .where(
@@ -149,7 +149,7 @@ async def require_row(connection: AsyncConnection, name: str) -> Any:
 
 
 def new_version() -> str:
-    """Return a version that was never used, so that a table made anew has another one."""
+    """Return a version that was never used, so that a re-created table has a new one."""
     return secrets.token_hex(8)
 
 
@@ -158,10 +158,10 @@ class _OvertakenError(Exception):
 
 
 def check_version(name: str, row: Any, if_match: str | None) -> None:
-    """Make sure that a table's row is at the version that a caller expects; `*` is any.
+    """Check that a table's row has the version that a caller expects; `*` means any.
 
     Raises:
-        TableChangedError: It is not.
+        TableChangedError: It does not.
     """
     version = row.version if row is not None else "no version"
     holds = if_match in (None, version) or (if_match == "*" and row is not None)
@@ -170,7 +170,7 @@ def check_version(name: str, row: Any, if_match: str | None) -> None:
 
 
 def _reads_files_differently(before: TableDefinition, after: TableDefinition) -> bool:
-    # A refresh builds the Bloom filters that are missing; plans do without them meanwhile.
+    # A refresh builds missing Bloom filters; until then, plans do without them.
     same = {name: getattr(after, name) for name in ("sort_columns", "bloom_columns")}
     return before.model_copy(update=same) != after
 

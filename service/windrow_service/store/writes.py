@@ -24,7 +24,7 @@ from windrow_service.usecases.writes.errors import (
 )
 from windrow_service.usecases.writes.ports import MAX_KEY_REPORTS, StoredWrite
 
-# So many of a table's newest writes are remembered.
+# How many of a table's newest writes are kept.
 _KEPT = 1_000
 _OPEN = ("staging", "committing")
 _NEXT: Mapping[str, tuple[str, ...]] = {
@@ -46,7 +46,7 @@ class SqlWriteStore:
 
     async def put(self, table: str, write_id: str, update: WriteUpdate) -> tuple[WriteRecord, bool]:
         """See `WriteStore.put`."""
-        # It may be long.
+        # In a thread, because the report may be long.
         report = await asyncio.to_thread(_packed, update.report)
         now = self._clock()
         is_open = update.state in _OPEN
@@ -188,7 +188,7 @@ def _check(table: str, row: Any, update: WriteUpdate, now: datetime) -> None:
         raise WriteStateError(table, row.write_id, row.state, update.state)
     if (row.host, row.process) == (update.host, update.process):
         return
-    # Whoever takes over on the same host has looked that the other is gone.
+    # A caller on the same host has checked that the previous owner is gone.
     may_be_taken = row.host == update.host or utc(row.lease_until) <= now
     if not (update.takes_over and may_be_taken):
         raise WriteTakenError(table, row.write_id, row.host, row.process)
@@ -200,7 +200,7 @@ async def _change_state(connection: AsyncConnection, table: str, row: Any, state
         if other is not None:
             raise in_progress(table, other)
     elif row.state == "committing" and row.snapshot_id is None:
-        # Whoever looked at the files while they were moved in must not publish that.
+        # A refresh that listed files while they were moved in must not publish its result.
         await connection.execute(
             sa.update(schema.tables)
             .where(schema.tables.c.table_id == row.table_id)

@@ -1,1 +1,1 @@
-"""The bytes of a plan: JSON and Arrow."""
+"""Encodings of plans: JSON and Arrow."""

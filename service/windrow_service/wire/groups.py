@@ -1,7 +1,7 @@
 """The groups of a plan as one Arrow IPC stream: what is stored, streamed and paged.
 
-One row is one group. A last batch of no rows carries the end marker in its metadata, so
-that a cut stream is never taken for a small plan.
+One row is one group. A last, empty batch carries the end marker in its metadata, so that a
+truncated stream is never taken for a small plan.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from windrow_service.usecases.ports import Checkpoint
 from windrow_service.wire.json_texts import json_texts
 
 END_MARKER = b"windrow:end"
-# A batch holds whole groups up to about this many splits.
+# A batch has whole groups with up to about this many splits.
 SPLITS_PER_BATCH = 65_536
 
-# Below this, handing columns to threads takes longer than compressing them.
+# Below this, passing columns to threads takes longer than compressing them.
 _FEW_SPLITS = 16_384
 _FILE_COLUMNS = ("size_bytes", "mtime_ns", "row_count", "partition")
 
@@ -52,7 +52,7 @@ class ArrowGroups:
                 first_groups.append(begin)
                 begin = end
             marker = {"groups": len(groups), "splits": len(groups.splits)}
-            # Not a slice of none: Arrow would write all splits again beside its no groups.
+            # Not an empty slice: Arrow would write all splits again for zero groups.
             nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
             stream.write_batch(nothing, custom_metadata={END_MARKER: json.dumps(marker).encode()})
         written = sink.getvalue()
@@ -80,7 +80,7 @@ class ArrowGroups:
 
 
 def _json(rows: pa.RecordBatch) -> list[bytes]:
-    # The filter is JSON already.
+    # The filter is stored as JSON already.
     residual = rows["residual_filter"].fill_null("null")
     parts: list[pa.Array | str] = []
     for at, name in enumerate(rows.schema.names):

@@ -1,7 +1,7 @@
 """Arrow columns as JSON text, a column at a time.
 
-A Python object per value would hold the interpreter's lock, and so every other request, for
-0.2 s where a page has 100,000 splits.
+Converting each value through a Python object would hold the interpreter's lock, and delay every
+other request, for 0.2 s if a page has 100,000 splits.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from pydantic_core import to_json
 
-# What JSON escapes; surrogates cannot be in Arrow's strings.
+# Characters that JSON escapes; Arrow strings cannot contain surrogates.
 _ESCAPED = r'["\\\x00-\x1f]'
 
 
 def json_texts(column: pa.Array) -> pa.Array:
     """Return each value of a column as JSON; null as `null`.
 
-    Integers, strings, lists and structs are made in columns. Of other types every distinct
-    value is made once, as pydantic does; they are those of partition columns, which have few.
+    Integers, strings, lists and structs are encoded as whole columns. For other types, each
+    distinct value is encoded once, as pydantic does; these are the types of partition columns,
+    which have few distinct values.
     """
     if pt.is_struct(column.type):
         return _objects(column)

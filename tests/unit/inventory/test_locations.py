@@ -98,7 +98,7 @@ def test_links_of_a_local_location_are_resolved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("character", ["\0", "\n", "\r", "\x1b", "\x7f", "\x85", "\x9f"])
 @pytest.mark.parametrize("before", ["/data/a", "file:///data/a", "s3://bucket/a", "hdfs://h/a"])
 def test_a_control_character_is_refused(before: str, character: str) -> None:
-    with pytest.raises(InvalidLocationError, match="holds a control character") as caught:
+    with pytest.raises(InvalidLocationError, match="contains a control character") as caught:
         canonical_location(f"{before}{character}b")
 
     assert character not in str(caught.value)

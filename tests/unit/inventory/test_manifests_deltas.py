@@ -114,7 +114,7 @@ def test_a_file_that_is_added_again_takes_the_place_of_the_one_before(table: Tab
 
 def test_a_file_that_was_removed_can_be_added_and_not_be_removed_again(table: Table) -> None:
     table.change(removed=["f012"])
-    with pytest.raises(InvalidInventoryError, match=r"row 1: 'f012' is to be removed, but"):
+    with pytest.raises(InvalidInventoryError, match=r"row 1: 'f012' cannot be removed, because"):
         table.change(removed=["f001", "f012"])
     table.change(["f012"])
     table.change(removed=["f012"])

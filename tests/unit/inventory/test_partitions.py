@@ -142,7 +142,7 @@ def test_a_value_that_does_not_fit_its_declared_type_is_named(declared: str, val
 
 
 def test_a_nested_type_cannot_be_declared_for_a_folder() -> None:
-    with pytest.raises(UnknownTypeError, match="no folder name can hold it"):
+    with pytest.raises(UnknownTypeError, match="a folder name cannot represent it"):
         one_level("1", declared="array<int>")
 
 
@@ -159,8 +159,8 @@ def test_keys_are_decoded_too() -> None:
 @pytest.mark.parametrize(
     ("paths", "message"),
     [
-        (["a=1/f", "a=1/b=2/g"], r"'a=1/f' and 'a=1/b=2/g': they lie 1 and 2 folders deep"),
-        (["a=1/f", "g"], r"'a=1/f' and 'g': they lie 1 and 0 folders deep"),
+        (["a=1/f", "a=1/b=2/g"], r"'a=1/f' and 'a=1/b=2/g': they are 1 and 2 folders deep"),
+        (["a=1/f", "g"], r"'a=1/f' and 'g': they are 1 and 0 folders deep"),
         (["a=1/f", "b=1/g"], r"'a=1/f' and 'b=1/g': one folder is named by 'a', the other by 'b'"),
         (["a=1/f", "x/g"], r"'x/g': folder 'x' is not of the form `key=value`"),
         (["a=1/x/f"], r"'a=1/x/f': folder 'x' is not of the form `key=value`"),
@@ -205,5 +205,5 @@ def test_a_table_without_bucket_spec_has_no_bucket_numbers() -> None:
 
 
 def test_a_bucket_number_beyond_the_count_is_named() -> None:
-    with pytest.raises(BucketNumberError, match=r"'b/000004_0' is of bucket 4, .* 4 buckets"):
+    with pytest.raises(BucketNumberError, match=r"'b/000004_0' has bucket 4, .* 4 buckets"):
         bucket_numbers(paths_column("a/000003_0", "b/000004_0"), 4)

@@ -104,16 +104,16 @@ def test_unchanged_files_keep_what_is_not_published_again() -> None:
         ({"path": ["/" * 999, "b", "c"]}, "row 0: '" + "/" * 96 + "... is not canonical"),
         ({"hosts": pa.array([[], ["a", None], []])}, "column 'hosts', row 1: ['a', None] holds"),
         ({"stats": [1, 2, 3]}, "column 'stats' is int64; send a struct"),
-        ({"stats": pa.array([{"y": KNOWN}] * 3)}, "column 'stats.y' is not known; send x, s"),
-        ({"stats": pa.array([{"x": {"mean": 1}}] * 3)}, "column 'stats.x.mean' is not known"),
+        ({"stats": pa.array([{"y": KNOWN}] * 3)}, "column 'stats.y' is unknown; send x, s"),
+        ({"stats": pa.array([{"x": {"mean": 1}}] * 3)}, "column 'stats.x.mean' is unknown"),
         ({"stats": pa.array([{"x": 1}] * 3)}, "column 'stats.x' is int64; send a struct"),
         ({"stats": stats_of({**KNOWN, "min": 2**40})}, "column 'stats.x.min' is int64, and not"),
         ({"stats": stats_of({**KNOWN, "min": 4})}, "'stats.x.min', row 1: 4 is greater than max"),
         ({"stats": stats_of({"null_count": -1})}, "'stats.x.null_count', row 1: -1 is negative"),
         ({"stats": stats_of({"null_count": 7})}, "row 1: 7 is greater than row_count"),
-        ({"bloom": pa.array([{"s": b""}] * 3)}, "column 'bloom.s' is not known; send x"),
-        ({"bloom": pa.array([{"x": b"123"}] * 3)}, "'bloom.x', row 0: b'123' is no filter"),
-        ({"change": ["added"] * 3}, "column 'change' is not known"),
+        ({"bloom": pa.array([{"s": b""}] * 3)}, "column 'bloom.s' is unknown; send x"),
+        ({"bloom": pa.array([{"x": b"123"}] * 3)}, "'bloom.x', row 0: b'123' is not a filter"),
+        ({"change": ["added"] * 3}, "column 'change' is unknown"),
     ],
 )
 def test_what_cannot_be_is_named_with_its_row_and_column(
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_named_with_its_row_and_column(
 def test_a_column_that_is_there_twice_is_refused() -> None:
     table = published()
 
-    with pytest.raises(InvalidInventoryError, match="column 'path' is there twice"):
+    with pytest.raises(InvalidInventoryError, match="column 'path' appears twice"):
         accept(table.append_column("path", table["path"]))
 
 
@@ -181,9 +181,9 @@ def test_a_delta_may_bring_new_values_of_a_partition_column() -> None:
         ),
         (
             {"path": ["month=1/a", "month=1/b", "month=1/day=2/c"]},
-            "row 2: 'month=1/day=2/c' does not lie as the table's files do: month=…/name",
+            "row 2: 'month=1/day=2/c' is not where the table's files are: month=…/name",
         ),
-        ({"path": ["month=1/a", "day=1/b", "day=1/c"]}, "row 1: 'day=1/b': it lies in no folder"),
+        ({"path": ["month=1/a", "day=1/b", "day=1/c"]}, "row 1: 'day=1/b': it is in no folder"),
         ({"path": ["month=1/a", "month/b", "month=2/c"]}, "row 1: 'month/b': folder 'month' is"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_row_of_a_delta_that_cannot_be_is_named(columns: dict[str, Any], messa
 def test_a_bucket_that_the_table_does_not_have_is_named_with_its_row() -> None:
     paths = ["month=1/00000_0", "month=1/00001_0", "month=1/00009_0"]
 
-    with pytest.raises(InvalidInventoryError, match=r"row 2: file .* is of bucket 9"):
+    with pytest.raises(InvalidInventoryError, match=r"row 2: file .* has bucket 9"):
         accept_delta(
             published(path=paths, change=["added"] * 3),
             schema=SCHEMA,

@@ -26,13 +26,13 @@ from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.pruning.bloom import MAX_VALUES, bloom_filter, can_filter
 
-# A remote file of up to so many bytes takes one request rather than one for each part.
+# A remote file of up to this size is read in one request instead of one for each part.
 _READ_WHOLE_BYTES = 8 * 2**20
 
 
 @dataclass(slots=True)
 class ChunkFilters:
-    """Bloom filters of a few files: for each file, one for each column."""
+    """Bloom filters of a few files: for each file, one filter per column."""
 
     filters: list[list[bytes]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
@@ -40,17 +40,17 @@ class ChunkFilters:
 
 
 def chosen_columns(asked: Sequence[str], data: pa.Schema) -> list[str]:
-    """Return the data columns that Bloom filters are asked for, as the table spells them.
+    """Return the data columns for which Bloom filters are requested, in the table's spelling.
 
     Raises:
-        BloomColumnError: A name is none of a data column, or there is no filter for its type.
+        BloomColumnError: A name is not that of a data column, or its type cannot have filters.
     """
     names = ColumnNames(data)
     chosen: dict[str, None] = {}
     for name in asked:
         at = names.find(name)
         if at is None:
-            raise BloomColumnError(name, "is not among the columns that the files hold")
+            raise BloomColumnError(name, "is not among the columns of the files")
         if not can_filter(data.field(at).type):
             raise BloomColumnError(name, f"is {data.field(at).type}, which has no order")
         chosen[data.field(at).name] = None
@@ -58,10 +58,10 @@ def chosen_columns(asked: Sequence[str], data: pa.Schema) -> list[str]:
 
 
 def carried_filters(columns: Sequence[str], kept: pa.Array, previous: pa.Table | None) -> pa.Table:
-    """Return the filters that a previous inventory has of n files; null where it has none.
+    """Return the filters of n files that a previous inventory has; null where it has none.
 
     Args:
-        columns: What filters are wanted of.
+        columns: The columns whose filters are wanted.
         kept: For each file its row in `previous`, or null.
         previous: The files of the previous inventory.
     """
@@ -85,7 +85,7 @@ def build_missing(
     meter: ProgressMeter,
     executor: Executor | None,
 ) -> pa.Table:
-    """Return the filters of n files, those that were null built from the files.
+    """Return the filters of n files, after building the missing ones from the files.
 
     Args:
         filters: n rows of `carried_filters`.
@@ -95,7 +95,7 @@ def build_missing(
         executor: Where files are read; see `in_chunks`.
 
     Raises:
-        InventoryError: As `read_footers` does.
+        InventoryError: As for `read_footers`.
     """
     lacks = np.zeros(len(files), np.bool_)
     for column in filters.columns:
@@ -112,7 +112,7 @@ def build_missing(
         executor,
         meter.check_cancelled,
     )
-    # Where each file's filters lie among those carried over and, behind them, those just built.
+    # Position of each file's filters among the carried-over ones, followed by the newly built ones.
     source = np.arange(len(files))
     source[rows] = len(files) + np.arange(len(rows))
     built = {}
@@ -126,7 +126,7 @@ def build_missing(
 
 
 def filter_struct(filters: pa.Table) -> pa.ChunkedArray:
-    """Return filters as the column `bloom` of an inventory, which has no nulls of its own."""
+    """Return filters as the column `bloom` of an inventory, which itself is never null."""
     return pa.chunked_array(
         [
             pa.StructArray.from_arrays(batch.columns, names=batch.schema.names)
@@ -144,14 +144,14 @@ def read_filters(
     sizes_bytes: Sequence[int],
     mtimes_ns: Sequence[int],
 ) -> ChunkFilters:
-    """Read columns of n files and make Bloom filters of their values.
+    """Read columns of n files and build Bloom filters of their values.
 
-    Arrow ends the process on some damaged files: run it where that is no harm.
+    Arrow crashes the process on some damaged files: call this where that does no harm.
 
     Args:
         location: Absolute path of the table's folder, or its URI.
-        columns: Names of columns; of one that a file lacks, all is null.
-        first_row: Number of the first file; it does not matter.
+        columns: Names of columns; if a file lacks one, all its values are null.
+        first_row: Number of the first file; it is not used.
         paths: n paths, relative to the location.
         sizes_bytes: n sizes, as listed.
         mtimes_ns: n times of the last change, as listed.
@@ -163,13 +163,13 @@ def read_filters(
                 if found != (size_bytes, mtime_ns):
                     chunk.changed.append(path)
                     continue
-                # In nanoseconds, years before 1678 and after 2261 would wrap round.
+                # With nanoseconds, years before 1678 and after 2261 would wrap around.
                 parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
                 chunk.filters.append(_filters(parquet, columns))
         except FileNotFoundError:
             chunk.changed.append(path)
         except MemoryError:
-            # Arrow's is one of its own errors too.
+            # Arrow's memory error is also one of its own errors, caught below.
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             chunk.unreadable.append((path, str(error)))
@@ -178,7 +178,7 @@ def read_filters(
 
 @contextmanager
 def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
-    """Open a file; tell its size and the time of its last change."""
+    """Open a file; return its size and the time of its last change as well."""
     if is_remote(location):
         with open_remote_file(f"{location}/{path}") as remote:
             size_bytes = remote.size_bytes
@@ -210,14 +210,14 @@ def _filter(file: pq.ParquetFile, column: str) -> bytes:
     if has_calendar(distinct.type) or pt.is_timestamp(distinct.type):
         leaves = (file.schema.column(leaf) for leaf in range(len(file.schema)))
         is_int96 = any(leaf.path == column and leaf.physical_type == "INT96" for leaf in leaves)
-        # Its readers may see other values than these.
+        # Some readers may see other values than these.
         if (is_int96 or not is_certain(file.metadata.metadata)) and not is_settled(distinct):
             return b""
     return bloom_filter(distinct)
 
 
 def _distinct(file: pq.ParquetFile, column: str) -> pa.ChunkedArray:
-    """Return the distinct values of a column; more than a filter can hold once they are so many."""
+    """Return a column's distinct values; stop once there are more than a filter can hold."""
     distinct = pa.chunked_array([], file.schema_arrow.field(column).type)
     for group in range(file.num_row_groups):
         values = file.read_row_group(group, columns=[column], use_threads=False)[column]

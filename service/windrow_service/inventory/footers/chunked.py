@@ -1,4 +1,4 @@
-"""Work on listed files, a few at a time, in processes that may be lost."""
+"""Process listed files, a few at a time, in processes that may crash."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import pyarrow as pa
 from windrow_service.inventory.errors import FileChangedError, UnreadableFileError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
-# More are not worth showing in an error.
+# An error shows no more files than this.
 MAX_SHOWN_FILES = 10
 
 _FILES_PER_CHUNK = 256
-# Chunks handed out at a time, so that cancelling, or a table of broken files, ends soon.
+# Chunks in flight; few, so that cancelling, or a table of broken files, ends soon.
 _MAX_CHUNKS_IN_FLIGHT = 32
 _CHECK_EVERY_S = 0.2
 
 
 class Chunk(Protocol):
-    """What was found out of a few files.
+    """The results for a few files.
 
     Attributes:
-        unreadable: Paths and reasons of files of which nothing was found out.
-        changed: Paths of files that are no longer what was listed.
+        unreadable: Paths and reasons of files without a result.
+        changed: Paths of files that differ from the listing.
     """
 
     unreadable: list[tuple[str, str]]
@@ -45,21 +45,21 @@ def in_chunks(
     executor: Executor | None,
     check: Callable[[], None] = lambda: None,
 ) -> list[Found]:
-    """Read n files and return what was found out, in their order.
+    """Read n files and return the results in order.
 
     Args:
         files: n rows of a `Listing`.
-        read: Told the number of the first file, paths, sizes and times of change. It is
-            pickled, and may end its process.
-        nothing: Makes what `read` returns for files that are all unreadable.
-        on_read: Told how many more files are done.
-        executor: Where `read` runs; it stays open. A new `IsolatedExecutor` where None, whose
-            tasks are lost if this ends by an error.
-        check: Called while files are waited for; raises to stop.
+        read: Gets the number of the first file, and paths, sizes and times of change. It is
+            pickled, and may crash its process.
+        nothing: Returns what `read` would return for files that are all unreadable.
+        on_read: Called with the number of files that were completed.
+        executor: Where `read` runs; it stays open. If None, a new `IsolatedExecutor`, whose
+            tasks are lost if this ends with an error.
+        check: Called while waiting for files; raises to stop.
 
     Raises:
         UnreadableFileError: Files cannot be read.
-        FileChangedError: Files are no longer what the listing says.
+        FileChangedError: Files differ from the listing.
     """
     chunks: dict[int, Found] = {}
     unread = deque(
@@ -77,7 +77,7 @@ def in_chunks(
                         rows[name].to_pylist() for name in ("path", "size_bytes", "mtime_ns")
                     ]
                     pending[pool.submit(read, start, *columns)] = (start, count)
-                # Wide files take long, and whoever cancels does not wait for them.
+                # Wide files take long, and a caller who cancels should not wait for them.
                 done, _ = wait(pending, _CHECK_EVERY_S, FIRST_COMPLETED)
                 check()
                 for future in done:
@@ -86,7 +86,7 @@ def in_chunks(
                         chunks[start] = future.result()
                     except LostProcessError as error:
                         if count > 1:
-                            # One of the files did that: halve until it is found.
+                            # One of the files crashed the process: halve until it is found.
                             half = count // 2
                             unread.extendleft([(start + half, count - half), (start, half)])
                             continue

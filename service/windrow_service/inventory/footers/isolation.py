@@ -1,9 +1,10 @@
-"""An executor whose work may crash: each task runs in a process that can be lost.
+"""An executor whose tasks may crash: each runs in a separate process.
 
-Arrow ends the whole process on some damaged Parquet footers, so no footer is parsed in the
-coordinator's own. `ProcessPoolExecutor` does not fit: one lost process breaks all of it, and
-it runs the caller's main script again in each process, which a script that embeds a
-coordinator does not expect. What a hostile file makes a task allocate is bounded as well.
+Arrow crashes the whole process on some damaged Parquet footers, so no footer is parsed in the
+coordinator's own process. `ProcessPoolExecutor` is not suitable: one lost process breaks the
+whole pool, and each process runs the caller's main script again, which a script with an embedded
+coordinator does not expect. The memory that a hostile file can make a task allocate is also
+limited.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _CODE = "from windrow.files import chunks, isolated; isolated.serve()"
 
 
 class LostProcessError(Exception):
-    """The process that ran a task ended amid it.
+    """The process that ran a task ended during the task.
 
     Attributes:
-        last_words: The end of what it wrote to its standard error; may be empty.
+        last_words: The end of its standard error; may be empty.
     """
 
     def __init__(self, last_words: str) -> None:
@@ -40,17 +41,17 @@ class LostProcessError(Exception):
         self.last_words = last_words
 
     def __str__(self) -> str:
-        return f"the process ended amid its task: {self.last_words or 'it said nothing'}"
+        return f"the process ended during its task: {self.last_words or 'it said nothing'}"
 
 
 class IsolatedExecutor(Executor):
-    """Runs tasks in processes of its own, which start when needed and are kept.
+    """Runs tasks in its own processes, which are started when needed and then kept.
 
-    A task whose process is lost raises `LostProcessError`; other tasks go on. Functions and
-    arguments are pickled, so functions must be at the top of their module.
+    A task whose process is lost raises `LostProcessError`; other tasks continue. Functions and
+    arguments are pickled, so functions must be at the top level of their module.
 
     Args:
-        max_workers: Most processes at a time; by default as many as there are processors.
+        max_workers: Most processes at a time; by default the number of processors.
     """
 
     def __init__(self, max_workers: int | None = None) -> None:
@@ -73,7 +74,7 @@ class IsolatedExecutor(Executor):
             self._idle.pop().close()
 
     def kill(self) -> None:
-        """End the processes at once, amid their tasks, which are lost; no other starts."""
+        """End all processes at once; running tasks are lost, and no new process starts."""
         with self._lock:
             self._killed = True
             for process in self._busy:
@@ -106,7 +107,7 @@ class IsolatedExecutor(Executor):
 
 
 def _processor_count() -> int:
-    # Not everywhere can one ask which processors this process may use.
+    # Not every platform tells which processors this process may use.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -116,13 +117,13 @@ class _Process:
     """One process and the pipes to it."""
 
     def __init__(self) -> None:
-        # A file, as a pipe that nobody reads would stop the process once it is full.
+        # A file, because a pipe that nobody reads would block the process once it is full.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - see close
-        # Packages may be found through sys.path alone, as under pytest.
+        # Some packages are found only through sys.path, for example under pytest.
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            # Others reserve a gigabyte at once, which would count.
+            # Other allocators reserve a gigabyte at once, which would count towards the limit.
             "ARROW_DEFAULT_MEMORY_POOL": "system",
         }
         try:
@@ -132,7 +133,7 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
                 env=environment,
-                # Ctrl-C is for the caller, who then shuts this down.
+                # Ctrl-C is meant for the caller, who then shuts this process down.
                 start_new_session=True,
             )
         except OSError:
@@ -147,7 +148,7 @@ class _Process:
             raise RuntimeError(f"cannot start {sys.executable} to read footers: {words}")
 
     def ask(self, request: Any) -> tuple[bool, Any]:
-        """Return whether the task gave a result, and that result or its error."""
+        """Return whether the task succeeded, with its result or its error."""
         data = pickle.dumps(request)
         try:
             self._requests.write(data)

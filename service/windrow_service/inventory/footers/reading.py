@@ -27,19 +27,19 @@ def read_footers(
     Args:
         location: Absolute path of the table's folder, or its URI.
         files: n rows of a `Listing`.
-        on_progress: Told about the progress, at a bounded rate.
+        on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
-        executor: Where the footers are parsed; it stays open. An `IsolatedExecutor` that is
-            kept saves the start of processes. Threads parse one footer at a time, and some
-            damaged footers would end the process. A new `IsolatedExecutor` where None.
+        executor: Where the footers are parsed; it stays open. Keeping an `IsolatedExecutor` saves
+            starting processes. Threads would parse one footer at a time, and some damaged
+            footers would crash the process. If None, a new `IsolatedExecutor` is used.
 
     Returns:
-        One group for each distinct schema, by the path of its first file; each file is in
-        exactly one. None for no files.
+        One group for each distinct schema, ordered by the path of its first file; each file is in
+        exactly one group. None if there are no files.
 
     Raises:
-        UnreadableFileError: Files are not Parquet, or may not be read.
-        FileChangedError: Files are no longer what the listing says.
+        UnreadableFileError: Files are not Parquet, or access is denied.
+        FileChangedError: Files differ from the listing.
         InventoryCancelledError: `cancelled` was set.
     """
     return read_with(location, files, ProgressMeter(on_progress, cancelled), executor)
@@ -52,7 +52,7 @@ def read_with(
     executor: Executor | None,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> list[FooterGroup]:
-    """Do what `read_footers` does, and report to a meter that the caller shares."""
+    """Do the work of `read_footers`, and report to a meter that the caller shares."""
     meter.enter(phase="reading footers", footers_total=files.num_rows)
     chunks = in_chunks(
         files,

@@ -1,1 +1,1 @@
-"""Which files lie under a table's location, and what their paths say."""
+"""Which files are under a table's location, and what their paths mean."""

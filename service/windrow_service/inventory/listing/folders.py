@@ -1,8 +1,8 @@
-"""What a location's folders were when they were listed, to list again only those that changed.
+"""The state of a location's folders at a listing, so that only changed ones are listed again.
 
-A folder's times change when a name in it is made, removed or replaced, not when a file is
-written in place; and they tell nothing apart within a tick of the clock. So a time is trusted
-only if it lay well before the moment of listing, as git does with the files of its index.
+A folder's times change when a name in it is created, removed or replaced, not when a file is
+rewritten in place. Changes within one clock tick cannot be distinguished. So a time is only trusted
+if it was well before the moment of listing, as git does with the files of its index.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import xxhash
 
-# Bump when what is kept is to be understood otherwise; what another version kept is not used.
+# Increment when the meaning of the state changes; state of other versions is not used.
 _VERSION = b"2"
 _DIGEST_BYTES = 16
 _STATE_SCHEMA = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
-        # All null where the folder is to be listed again in any case.
+        # All null if the folder must be listed again in any case.
         pa.field("mtime_ns", pa.int64()),
         pa.field("ctime_ns", pa.int64()),
         pa.field("inode", pa.uint64()),
@@ -32,8 +32,8 @@ _STATE_SCHEMA = pa.schema(
 # The coarsest clock of a file system in use (FAT) ticks every 2 s.
 _MARGIN_NS = 2 * 10**9
 
-# Where a folder's times are kept as POSIX says. Others, such as object stores mounted through
-# FUSE, make them up.
+# File systems that keep folders' times as POSIX requires. Others, such as object stores mounted
+# through FUSE, invent them.
 _TRUSTED_FILE_SYSTEMS = frozenset(
     [
         "btrfs",
@@ -55,7 +55,7 @@ _TRUSTED_FILE_SYSTEMS = frozenset(
 
 
 class Stamp(NamedTuple):
-    """What tells that a folder is the same, and holds the same names."""
+    """Identifies a folder with a certain set of names."""
 
     mtime_ns: int
     ctime_ns: int
@@ -68,8 +68,8 @@ class KnownFolders:
     """The folders of an earlier listing.
 
     Attributes:
-        stamps: By path relative to the location; only of those whose stamp can be trusted.
-        children: The folders right under a folder, by its path.
+        stamps: By path relative to the location; only stamps that can be trusted.
+        children: The direct subfolders of each folder, by its path.
     """
 
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
@@ -77,12 +77,12 @@ class KnownFolders:
 
 
 def read_stamp(location: str, folder: str) -> Stamp:
-    """Return the stamp of a folder as it is now.
+    """Return the current stamp of a folder.
 
     Raises:
-        OSError: It is not there, or cannot be read.
+        OSError: It does not exist, or cannot be read.
     """
-    # Opened, since NFS asks its server then, and may answer a plain `stat` from memory.
+    # Open it: NFS then asks the server, while it may answer a plain `stat` from memory.
     descriptor = os.open(
         os.path.join(location, folder) if folder else location, os.O_RDONLY | os.O_DIRECTORY
     )
@@ -94,19 +94,19 @@ def read_stamp(location: str, folder: str) -> Stamp:
 
 
 def can_be_trusted(stamp: Stamp, read_at_ns: int, device: int) -> bool:
-    """Tell whether any later change of a folder is sure to change its stamp.
+    """Tell whether any later change of a folder is certain to change its stamp.
 
     Args:
-        stamp: Of the folder.
+        stamp: Stamp of the folder.
         read_at_ns: A moment before the stamp was read.
-        device: Where the location itself lies; another is one that was not looked at.
+        device: Device of the location itself; folders on other devices were not checked.
     """
     changed_at_ns = max(stamp.mtime_ns, stamp.ctime_ns)
     return stamp.device == device and changed_at_ns + _MARGIN_NS < read_at_ns
 
 
 def keeps_folder_times(location: str) -> bool:
-    """Tell whether a path lies on a file system that is known to keep folders' times."""
+    """Tell whether a path is on a file system that is known to keep folders' times."""
     real = os.path.realpath(location)
     found, length = "", -1
     try:
@@ -114,7 +114,7 @@ def keeps_folder_times(location: str) -> bool:
             for line in mounts:
                 before, _, after = line.partition(" - ")
                 point = _unescaped(before.split(" ")[4])
-                # Of mounts at one point, the last one shows.
+                # Of several mounts at one point, the last one is visible.
                 if (real + "/").startswith(point.rstrip("/") + "/") and len(point) >= length:
                     found, length = after.split(" ")[0], len(point)
     except (OSError, IndexError):
@@ -131,12 +131,12 @@ def _unescaped(text: str) -> str:
 def encode_folders(
     location: str, stamps: Mapping[str, Stamp | None], file_count: int
 ) -> bytes | None:
-    """Return the state of folders, as it is kept between listings; None if a name is not UTF-8.
+    """Return the state of folders to keep between listings; None if a name is not UTF-8.
 
     Args:
         location: Absolute path of the location.
-        stamps: Of every folder, the location itself included; None where not to be trusted.
-        file_count: How many files they hold.
+        stamps: Of every folder, including the location itself; None if not to be trusted.
+        file_count: Number of files in them.
     """
     known = list(stamps.values())
     try:
@@ -157,7 +157,7 @@ def encode_folders(
 
 
 def decode_folders(state: bytes, location: str, file_count: int) -> KnownFolders | None:
-    """Return what `encode_folders` was given; None if it is damaged or of something else."""
+    """Return the folders of an encoded state; None if it is damaged or for another listing."""
     digest, body = state[:_DIGEST_BYTES], state[_DIGEST_BYTES:]
     if digest != xxhash.xxh3_128_digest(body):
         return None

@@ -1,4 +1,4 @@
-"""Locations of tables: their one spelling, and which lie under which."""
+"""Locations of tables: their canonical form, and which contain which."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from windrow_service.inventory.errors import InvalidLocationError
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
 
-# As Hadoop's users write them, and the scheme that is kept.
+# URI schemes, including those of Hadoop, and their canonical form.
 REMOTE_SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "hdfs": "hdfs"}
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
-# Those of C0 and C1; they would forge lines in logs and terminals.
+# C0 and C1 control characters; they could forge lines in logs and terminals.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# And the surrogates in place of bytes that are not UTF-8.
+# The same, and the surrogates that stand for bytes that are not UTF-8.
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+(?::[0-9]{1,5})?)?")
 
 
 def canonical_location(location: str) -> str:
-    """Return the one spelling of a location.
+    """Return the canonical form of a location.
 
     Args:
         location: An absolute path or `file:` URI, whose links and `..` are resolved; or a URI
-            of S3, HDFS or Google Cloud Storage, whose path is taken as it is, `%` included.
+            of S3, HDFS or Google Cloud Storage, whose path is not changed, including `%`.
 
     Raises:
         InvalidLocationError: It is neither.
@@ -32,7 +32,7 @@ def canonical_location(location: str) -> str:
     scheme = _SCHEME.match(location)
     shown = _shown(location)
     if _CONTROL.search(location):
-        raise InvalidLocationError(shown, "holds a control character: leave it out")
+        raise InvalidLocationError(shown, "contains a control character: leave it out")
     if scheme and scheme[1].lower() in REMOTE_SCHEMES:
         return _canonical_uri(shown, scheme, location[scheme.end() :])
     if scheme and scheme[1].lower() != "file":
@@ -43,7 +43,7 @@ def canonical_location(location: str) -> str:
         )
     if scheme and scheme[2] not in (None, "", "localhost"):
         raise InvalidLocationError(
-            shown, "lies on another machine: begin a local path with '/', or with 'file:///'"
+            shown, "is on another machine: begin a local path with '/', or with 'file:///'"
         )
     path = location[scheme.end() :] if scheme else location
     if not path.startswith("/"):
@@ -54,13 +54,13 @@ def canonical_location(location: str) -> str:
     if _UNFIT.search(real):
         raise InvalidLocationError(
             shown,
-            "leads to a folder whose name holds a control character or is not UTF-8: rename it",
+            "leads to a folder whose name contains a control character or is not UTF-8: rename it",
         )
     return real
 
 
 def lies_under(location: str, prefix: str) -> bool:
-    """Tell whether a canonical location is a canonical prefix, or lies under it."""
+    """Tell whether a canonical location equals a canonical prefix or is under it."""
     return location == prefix or location.startswith(prefix.rstrip("/") + "/")
 
 
@@ -71,17 +71,17 @@ def _canonical_uri(shown: str, match: re.Match[str], path: str) -> str:
     if "@" in authority:
         raise InvalidLocationError(
             shown,
-            "names a user or a key: leave that out, credentials come from the coordinator's and "
-            "the executors' environment",
+            "contains a user or a key: leave it out; credentials come from the environment of the "
+            "coordinator and the executors",
         )
     if "?" in authority + path or "#" in authority + path:
         raise InvalidLocationError(
             shown,
-            "holds '?' or '#': leave out what follows, options come from the coordinator's and "
-            "the executors' environment",
+            "contains '?' or '#': leave out the rest; options come from the environment of the "
+            "coordinator and the executors",
         )
     if scheme == "hdfs":
-        # Host names know no upper case, unlike buckets.
+        # Unlike bucket names, host names are not case-sensitive.
         authority = authority.lower()
         if not _HOST.fullmatch(authority):
             raise InvalidLocationError(shown, "has no valid host: write 'hdfs://host:port/path'")
@@ -98,5 +98,5 @@ def _canonical_uri(shown: str, match: re.Match[str], path: str) -> str:
 
 
 def _shown(location: str) -> str:
-    """Return a location without what may be secret in it: user, key, query, fragment."""
+    """Return a location without its potentially secret parts: user, key, query, fragment."""
     return re.sub(r"[?#].*", "?…", re.sub(r"//[^/]*@", "//…@", location), flags=re.DOTALL)

@@ -26,8 +26,8 @@ from windrow_service.inventory.errors import (
     UnknownTypeError,
 )
 
-# What Spark writes (part-00000-<uuid>_00003.c000.snappy.parquet), and what Hive does
-# (000003_0, 000003_0_copy_1, bucket_00003, bucket_00003_0), with or without a suffix.
+# File names by Spark (part-00000-<uuid>_00003.c000.snappy.parquet) and by Hive (000003_0,
+# 000003_0_copy_1, bucket_00003, bucket_00003_0), with or without a suffix.
 _BUCKET_PATTERNS = (
     r"^part-.*_(?P<bucket>[0-9]{5,9})(?:\.[^_]*)?$",
     r"^(?P<bucket>[0-9]{1,9})_[0-9]+(?:_copy_[0-9]+)?(?:\.[^_]*)?$",
@@ -41,7 +41,7 @@ class Partitions:
 
     Attributes:
         schema: Partition columns in the order of the folders; none for a flat table.
-        values: Struct array of length n with those fields; its values may be null, it is not.
+        values: Struct array of length n with those fields; fields may be null, the struct is not.
     """
 
     schema: pa.Schema
@@ -50,26 +50,26 @@ class Partitions:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """One level of folders: which distinct folder each file lies in."""
+    """One level of folders: the distinct folder that each file is in."""
 
     folders: pa.Array
     codes: npt.NDArray[np.int64]
 
 
 def partition_columns(paths: pa.ChunkedArray, declared: pa.Schema | None = None) -> Partitions:
-    """Read the partition columns off the folders of n files.
+    """Read the partition columns from the folders of n files.
 
     Args:
         paths: Relative to the table's location, without null.
-        declared: Types of partition columns, by name; a column that is not among them is
-            typed as Spark infers it. May name columns that are no partition columns.
+        declared: Types of partition columns, by name; the types of other columns are inferred as
+            Spark does. It may contain columns that are not partition columns.
 
     Raises:
-        PartitionLayoutError: Folders of unequal depth, of different keys at one level, or not
-            of the form `key=value`.
+        PartitionLayoutError: Folders have different depths, different keys at one level, or are
+            not of the form `key=value`.
         PartitionValueError: A value does not fit its declared type.
         DuplicateColumnError: Two levels have the same key.
-        UnknownTypeError: A declared type cannot be held by folder names.
+        UnknownTypeError: A declared type cannot be represented by folder names.
     """
     names = ColumnNames(declared if declared is not None else pa.schema([]))
     fields: list[pa.Field] = []
@@ -79,7 +79,7 @@ def partition_columns(paths: pa.ChunkedArray, declared: pa.Schema | None = None)
         index = names.find(key)
         field = declared.field(index) if declared is not None and index is not None else None
         if field is not None and not is_partition_type(field.type):
-            raise UnknownTypeError(str(field.type), "no folder name can hold it")
+            raise UnknownTypeError(str(field.type), "a folder name cannot represent it")
         type_ = field.type if field is not None else infer_type(pc.drop_null(texts))
         values = _convert(texts, type_, key, level, paths)
         columns.append(values.take(pa.array(level.codes)))
@@ -90,14 +90,14 @@ def partition_columns(paths: pa.ChunkedArray, declared: pa.Schema | None = None)
 
 
 def bucket_numbers(paths: pa.ChunkedArray, bucket_count: int | None) -> pa.Array:
-    """Read the bucket numbers off the names of n files.
+    """Read the bucket numbers from the names of n files.
 
     Args:
         paths: Relative to the table's location, without null.
-        bucket_count: Of the table's bucket spec; None where it has none.
+        bucket_count: From the table's bucket spec; None if it has none.
 
     Returns:
-        n numbers (int32), null where a name holds none or the table has no bucket spec.
+        n numbers (int32); null if a name has none or the table has no bucket spec.
 
     Raises:
         BucketNumberError: A number is not below `bucket_count`.
@@ -124,7 +124,7 @@ def _split(paths: pa.ChunkedArray) -> list[_Level]:
         raise PartitionLayoutError(
             paths[0].as_py(),
             paths[unequal[0]].as_py(),
-            f"they lie {depth - 1} and {int(lengths[unequal[0]]) - 1} folders deep",
+            f"they are {depth - 1} and {int(lengths[unequal[0]]) - 1} folders deep",
         )
     texts = segments.flatten()
     first = np.arange(len(paths), dtype=np.int64) * depth
@@ -137,7 +137,7 @@ def _split(paths: pa.ChunkedArray) -> list[_Level]:
 
 
 def _key_and_texts(level: _Level, paths: pa.ChunkedArray) -> tuple[str, pa.Array]:
-    """Return the level's key and the text after `=` of each distinct folder."""
+    """Return the level's key, and the text after `=` of each distinct folder."""
     parts = pc.extract_regex(level.folders, r"(?s)^(?P<key>[^=]+)=(?P<text>.+)$")
     if parts.null_count:
         code = pc.indices_nonzero(pc.is_null(parts))[0].as_py()

@@ -1,4 +1,4 @@
-"""Listing a location again: only the folders that changed, and the files known of the others."""
+"""List a location again: only the folders that changed; other files are known already."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class FileStamps:
     """The stamps of n files.
 
     Attributes:
-        keys: Of the files by path, size and time, ascending.
-        stamps: Of each.
+        keys: Hashes of path, size and time of each file, ascending.
+        stamps: The stamp of each file.
     """
 
     keys: Hashes
     stamps: Hashes
 
     def of(self, keys: Hashes) -> pa.Array:
-        """Return the stamps of files with these keys (uint64); null where unknown."""
+        """Return the stamps of the files with the given keys (uint64); null if unknown."""
         if not len(self.keys):
             return pa.nulls(len(keys), pa.uint64())
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -61,11 +61,11 @@ _NONE = FileStamps(np.empty(0, np.uint64), np.empty(0, np.uint64))
 
 
 def compare_stamps(files: pa.Table, known: FileStamps) -> tuple[Bools, FileStamps]:
-    """Tell of n files which have another stamp than before, and what the stamps are now.
+    """Tell which of n files have a new stamp, and return the current stamps.
 
     Args:
-        files: `LISTING_SCHEMA` and `stamp`, null where the file was not looked at.
-        known: Stamps from before.
+        files: `LISTING_SCHEMA` and `stamp`, which is null for a file that was not looked at.
+        known: Earlier stamps.
     """
     keys = file_keys(files)
     now, before = flat(files["stamp"]), known.of(keys)
@@ -81,14 +81,14 @@ def compare_stamps(files: pa.Table, known: FileStamps) -> tuple[Bools, FileStamp
 
 
 def join_state(folders: bytes, files: FileStamps) -> bytes:
-    """Return what is kept between listings: the state of folders, and the stamps of files."""
+    """Return the state to keep between listings: that of folders, and the stamps of files."""
     numbers = [column.astype(_WORD).tobytes() for column in (files.keys, files.stamps)]
     body = b"".join([_LENGTH.pack(len(folders)), folders, *numbers])
     return xxhash.xxh3_128_digest(body) + body
 
 
 def split_state(state: bytes | None) -> tuple[bytes, FileStamps]:
-    """Return what `join_state` was given; nothing if it is damaged, or of another version."""
+    """Return the arguments of `join_state`; empty if the state is damaged or of another version."""
     if state is None or state[:_DIGEST_BYTES] != xxhash.xxh3_128_digest(state[_DIGEST_BYTES:]):
         return b"", _NONE
     start = _DIGEST_BYTES + _LENGTH.size
@@ -101,13 +101,13 @@ def split_state(state: bytes | None) -> tuple[bytes, FileStamps]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownListing:
-    """What an earlier listing found.
+    """The result of an earlier listing.
 
     Attributes:
         files: Columns of `LISTING_SCHEMA` and perhaps others, sorted by path.
         state: `Relisting.state` of an earlier listing; None if there was none.
-        full: Whether to list every folder; the state must else be that of the listing that found
-            just these files.
+        full: Whether to list every folder. If not, the state must be from the listing that
+            found exactly these files.
     """
 
     files: pa.Table
@@ -121,11 +121,11 @@ class Relisting:
 
     Attributes:
         files: `LISTING_SCHEMA`, sorted by the bytes of the path; none of them empty.
-        empty: Files of 0 bytes, which Spark passes over. Their folders count.
-        replaced: Of each file, whether it may be another than before although path, size and
-            time are the same.
-        folder_count: How many folders were listed, the location included.
-        state: What folders and files were, for the next time; None where that tells nothing.
+        empty: Files of 0 bytes, which Spark ignores. Their folders count.
+        replaced: For each file, whether it may have been replaced although path, size and time
+            are the same.
+        folder_count: Number of listed folders, including the location.
+        state: State of folders and files for the next listing; None if it would be of no use.
     """
 
     files: pa.Table
@@ -142,18 +142,18 @@ def list_again(
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
 ) -> Relisting:
-    """List a location, but not the folders that hold what they held.
+    """List a location again, except folders that have not changed.
 
     Args:
         location: Absolute path of a folder, or a URI.
-        meter: Told about the progress.
-        known: What was found before.
-        scan: How one folder is read; as the location asks for by default.
-        clock_ns: Tells the time, which folders' times are compared with.
+        meter: Gets the progress.
+        known: The earlier listing.
+        scan: Reads one folder; by default, as the location requires.
+        clock_ns: Returns the current time, which folders' times are compared with.
 
     Raises:
-        LocationError: Something cannot be listed.
-        InventoryCancelledError: The caller asked to stop.
+        LocationError: A folder cannot be listed.
+        InventoryCancelledError: The caller cancelled.
     """
     folders = None
     state, file_stamps = split_state(known.state if known is not None else None)
@@ -173,7 +173,7 @@ def list_again(
     replaced, file_stamps = compare_stamps(files, file_stamps)
     stamps, state = listing.stamps, b""
     if stamps is not None:
-        # What was passed over there is not known the next time.
+        # Files that are ignored there will not be known the next time.
         again = _folders_of(pa.concat_tables([empty, uncommitted]))
         stamps = {**stamps, **dict.fromkeys(again.unique().to_pylist())}
         state = encode_folders(location, stamps, len(files)) or b""

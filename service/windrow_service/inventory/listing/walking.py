@@ -1,4 +1,4 @@
-"""Which files lie under a table's location, as columns."""
+"""List the files under a table's location, as columns."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from windrow_service.inventory.listing.folders import (
 )
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 
-# Listing is bound by waiting where the disk is cold or remote; where all is in memory, more
-# threads neither help nor harm (20,000 folders: 0.27 s with 1, 4 or 16, as with pyarrow.fs).
+# Listing waits for the disk if it is cold or remote; if everything is in memory, more threads
+# neither help nor harm (20,000 folders: 0.27 s with 1, 4 or 16, as with pyarrow.fs).
 _LISTING_THREADS = 8
 _FOLDERS_PER_BATCH = 64
-# There, to list a folder is to wait for answers.
+# On remote stores, listing a folder means waiting for answers.
 _REMOTE_LISTING_THREADS = 16
 
 _STAMP = pa.field("stamp", pa.uint64())
@@ -43,11 +43,11 @@ class Listing:
     """The files of a table.
 
     Attributes:
-        files: `LISTING_SCHEMA` and `stamp` (see `inventory.file_stamps`), sorted by the bytes of
-            the path; without those right in the unchanged folders.
-        folder_count: How many folders were listed, the location included.
-        unchanged: Folders that were not, as they hold what they held.
-        stamps: Of every folder, where it can be trusted; None where no folder's can.
+        files: `LISTING_SCHEMA` and `stamp` (see `inventory.listing.relisting`), sorted by the bytes
+            of the path; without the direct files of unchanged folders.
+        folder_count: Number of listed folders, including the location.
+        unchanged: Folders that were not listed, because they have not changed.
+        stamps: Stamps of all folders that can be trusted; None if no folder can.
     """
 
     files: pa.Table
@@ -66,17 +66,17 @@ def list_files(
     """List every file under `location` that is not hidden, folders in parallel.
 
     A folder or file that vanishes meanwhile counts as gone. Symbolic links are followed to
-    files that lie under the location themselves, and refused otherwise.
+    files that are themselves under the location, and refused otherwise.
 
     Args:
         location: Absolute path of a folder.
-        on_progress: Told about the progress, at a bounded rate.
+        on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
-        scan: How one folder is read; the local disk by default.
+        scan: Reads one folder; from the local disk by default.
 
     Raises:
-        LocationError: The location does not exist, is not a folder, or holds something that
-            cannot be read; it names the folder.
+        LocationError: The location does not exist, is not a folder, or contains something that
+            cannot be read; the error names the folder.
         InventoryCancelledError: `cancelled` was set.
     """
     meter = ProgressMeter(on_progress, cancelled)
@@ -91,14 +91,14 @@ def list_with(
     known: KnownFolders | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
 ) -> Listing:
-    """Do what `list_files` does, and report to a meter that the caller shares.
+    """Do the work of `list_files`, and report to a meter that the caller shares.
 
     Args:
         location: Absolute path of a folder, or a URI.
-        meter: Told about the progress.
-        scan: How one folder is read.
-        known: Folders as they were; those that did not change are not listed again.
-        clock_ns: Tells the time, which folders' times are compared with.
+        meter: Gets the progress.
+        scan: Reads one folder.
+        known: Earlier state of folders; unchanged ones are not listed again.
+        clock_ns: Returns the current time, which folders' times are compared with.
     """
     meter.enter(phase="listing")
     remote = is_remote(location)
@@ -143,7 +143,7 @@ def list_with(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """What a few folders hold, and which of them did not change."""
+    """The contents of a few folders, and which of them have not changed."""
 
     files: pa.Table
     folders: list[str]
@@ -153,10 +153,10 @@ class _Batch:
 
 
 class _Looker:
-    """Lists folders, but those that did not change.
+    """Lists folders, except those that have not changed.
 
     Attributes:
-        device: Where the location lies; None where folders' times tell nothing.
+        device: Device of the location; None if folders' times cannot be trusted.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _Looker:
             else:
                 entries.hold_links = False
                 self._scan(self._location, folder, entries)
-                # What a link leads to may change while the folder with the link does not.
+                # The target of a link may change without the folder that has the link.
                 stamp = None if entries.hold_links else stamp
             stamps[folder] = stamp
         return _Batch(
@@ -199,20 +199,20 @@ class _Looker:
         )
 
     def _stamps(self, entries: FolderEntries) -> pa.Array:
-        # What makes up folders' times may make up inode numbers as well, others each time.
+        # File systems that invent folders' times may also invent inode numbers, new ones each time.
         if self.device is None or not entries.stamps:
             return pa.nulls(len(entries.paths), _STAMP.type)
         return pa.array(entries.stamps, _STAMP.type)
 
     def _stamp_of(self, folder: str) -> Stamp | None:
-        """Return a folder's stamp as it is before it is listed, if it can be trusted."""
+        """Return a folder's stamp from before it is listed, if it can be trusted."""
         if self.device is None:
             return None
         now_ns = self._clock_ns()
         try:
             stamp = read_stamp(self._location, folder)
         except OSError:
-            # To list it says what is the matter.
+            # Listing it will raise the proper error.
             return None
         return stamp if can_be_trusted(stamp, now_ns, self.device) else None
 

@@ -1,1 +1,1 @@
-"""Inventories cut into immutable manifests, and changes applied to them."""
+"""Inventories cut into immutable manifests, and changes that are applied to them."""

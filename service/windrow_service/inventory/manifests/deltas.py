@@ -21,18 +21,18 @@ from windrow_service.planner.pruning.bounds import Bools, Ints, mask
 # does (O'Neil et al. 1996; size-tiered compaction): each row is written again about once for
 # each 16-fold growth. One merge at a time bounds what one delta has to write.
 
-# So many small manifests of one tier are merged, and each tier's hold so many times more.
+# How many small manifests of one tier are merged, and the ratio of sizes between tiers.
 _FAN_IN = 16
-# More full manifests than these over one path are cut anew, side by side.
+# If more full manifests than this overlap at one path, they are cut anew, without overlap.
 _MAX_OVERLAP = 8
 
 
 def worth_merging(manifests: Sequence[Manifest], manifest_files: int) -> list[int]:
-    """Return the positions of manifests to write anew as one set of files; often none.
+    """Return the positions of manifests to rewrite as one set of files; often none.
 
     Args:
-        manifests: Those of a snapshot.
-        manifest_files: How many files a manifest may hold.
+        manifests: Manifests of a snapshot.
+        manifest_files: Most files of a manifest.
     """
     return (
         _full_tier(manifests, manifest_files)
@@ -42,7 +42,7 @@ def worth_merging(manifests: Sequence[Manifest], manifest_files: int) -> list[in
 
 
 def is_worn(file_count: int, removed_count: int) -> bool:
-    """Tell whether so much is gone that what is left is worth writing anew."""
+    """Tell whether so many rows are removed that the rest is worth rewriting."""
     return 4 * removed_count > file_count + removed_count
 
 
@@ -59,7 +59,7 @@ def _full_tier(manifests: Sequence[Manifest], manifest_files: int) -> list[int]:
 
 
 def _pile(manifests: Sequence[Manifest], manifest_files: int) -> list[int]:
-    """Return the full manifests over the path that most of them lie over, if they are many."""
+    """Return the full manifests at the path where most of them overlap, if they are too many."""
     full = [
         at for at, manifest in enumerate(manifests) if 2 * manifest.file_count >= manifest_files
     ]
@@ -79,22 +79,22 @@ def _worn(manifests: Sequence[Manifest]) -> list[int]:
     return []
 
 
-# Returns the decoded rows of a manifest, with the columns named and perhaps more; None is all.
+# Returns the decoded rows of a manifest, with at least the given columns; None means all.
 Decode: TypeAlias = Callable[[Manifest, Sequence[str] | None], pa.Table]
 
-# What is asked of the rows that a delta replaces or removes.
+# The columns needed of rows that a delta replaces or removes.
 _LOOKED_UP = ("path", "size_bytes", "mtime_ns", "row_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """Files that a table gains and loses.
+    """The files that a table gains and loses.
 
     Attributes:
         added: An inventory, sorted by path; a file of the same path is replaced.
-        removed: `path` of files to forget, none of them in `added`; `row`, which an error names.
-        carried: Columns of `added` of which nothing is known: a file that keeps its size and
-            time of change keeps them.
+        removed: `path` of files to remove, none of them in `added`; `row`, for error messages.
+        carried: Columns of `added` that are unknown: a file that keeps its size and time of
+            change keeps their values.
     """
 
     added: pa.Table
@@ -104,11 +104,11 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class DeltaPlan:
-    """Which manifests a delta needs to read, by their positions.
+    """The manifests that a delta needs to read, by position.
 
     Attributes:
-        looked_up: They may hold files that the delta names.
-        merged: They are written anew, since there are too many such.
+        looked_up: Manifests that may hold files that the delta names.
+        merged: Manifests to rewrite, because there are too many like them.
     """
 
     looked_up: tuple[int, ...]
@@ -116,19 +116,19 @@ class DeltaPlan:
 
     @property
     def read(self) -> list[int]:
-        """All of them, ascending."""
+        """All of these positions, ascending."""
         return sorted({*self.looked_up, *self.merged})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What a table holds after a delta.
+    """The state of a table after a delta.
 
     Attributes:
-        manifests: By first path; without data where they are stored already.
+        manifests: By first path; without data if they are stored already.
         files_added: New and changed files.
         files_removed: Files that are gone or have changed.
-        rows_gained: Rows in the files added, less those in the files removed.
+        rows_gained: Rows in the added files, minus those in the removed files.
     """
 
     manifests: tuple[Manifest, ...]
@@ -139,7 +139,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class _Gone:
-    """Rows of one manifest that go, and bytes and rows of their files."""
+    """Rows of one manifest that are removed, with the bytes and rows of their files."""
 
     positions: Ints
     size_bytes: int
@@ -156,9 +156,9 @@ def plan_delta(
     """Tell which manifests must be read to apply a delta.
 
     Args:
-        manifests: Those of the snapshot that the delta changes.
-        delta: Which files change.
-        manifest_files: How many files a manifest may hold.
+        manifests: Manifests of the snapshot that the delta changes.
+        delta: The change of files.
+        manifest_files: Most files of a manifest.
     """
     paths = _paths(delta)
     looked_up = [at for at, one in enumerate(manifests) if _within(one, paths).any()]
@@ -174,21 +174,21 @@ def apply_delta(
     manifest_files: int = MANIFEST_FILES,
     may_miss: bool = False,
 ) -> Applied:
-    """Return the manifests of the snapshot that follows.
+    """Return the manifests of the next snapshot.
 
-    What a delta adds makes a new manifest; what it removes is noted beside the manifest that
-    holds it. A delta that changes nothing gives the same manifests.
+    Added files make a new manifest; removed files are noted beside the manifest that holds them.
+    A delta that changes nothing returns the same manifests.
 
     Args:
-        manifests: Those of the snapshot that the delta changes.
-        delta: Which files change, under the schema of the manifests.
-        plan: What `plan_delta` returned for the same arguments.
-        decode: Asked for manifests of `plan.read` alone.
-        manifest_files: How many files a manifest may hold.
-        may_miss: Whether files to remove need not be there.
+        manifests: Manifests of the snapshot that the delta changes.
+        delta: The change of files, under the schema of the manifests.
+        plan: The result of `plan_delta` for the same arguments.
+        decode: Called only for manifests in `plan.read`.
+        manifest_files: Most files of a manifest.
+        may_miss: Whether files to remove may be missing.
 
     Raises:
-        InvalidInventoryError: A file to remove is not there.
+        InvalidInventoryError: A file to remove is missing.
     """
     paths = _paths(delta)
     added_count = len(delta.added)
@@ -215,7 +215,7 @@ def apply_delta(
         row = int(np.argmax(missing)) - added_count
         raise InvalidInventoryError(
             f"column 'path', row {delta.removed['row'][row]}: "
-            f"{delta.removed['path'][row].as_py()!r} is to be removed, but the table has no such "
+            f"{delta.removed['path'][row].as_py()!r} cannot be removed, because the table has no such "
             "file: leave it out"
         )
     added = pa.concat_tables([delta.added.filter(pa.array(wanted)), *carried]).combine_chunks()
@@ -236,15 +236,15 @@ def replace_files(
     manifest_files: int = MANIFEST_FILES,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[Manifest, ...]:
-    """Return the manifests of a whole inventory, by what differs from the one before.
+    """Return the manifests of a whole inventory, reusing those of the one before.
 
-    All is cut anew where the columns are others, or more than a quarter of the files goes.
+    All manifests are cut anew if the columns differ, or if more than a quarter of the files goes.
 
     Args:
-        manifests: Those of the snapshot before; none for a table's first inventory.
+        manifests: Manifests of the previous snapshot; none for a table's first inventory.
         tables: Their decoded rows.
-        files: All files there are now, sorted by path.
-        manifest_files: How many files a manifest may hold.
+        files: All current files, sorted by path.
+        manifest_files: Most files of a manifest.
         check: Called between columns of manifests that are cut anew; raises to stop.
     """
     if not tables or any(not table.schema.equals(files.schema) for table in tables):
@@ -310,16 +310,16 @@ def _rebuild(
 
 
 def _difference(before: pa.Table, after: pa.Table) -> tuple[Bools, Bools]:
-    """Tell which rows of one inventory, and which of the next, are not in the other as well."""
+    """Tell which rows of one inventory, and which of the next, are missing in the other one."""
     found = pc.index_in(after["path"], value_set=before["path"].combine_chunks())
     comes = mask(found.is_null())
     goes = np.ones(len(before), np.bool_)
     goes[found.drop_null().to_numpy()] = False
     both_before, both_after = np.flatnonzero(~goes), np.flatnonzero(~comes)
-    # Both are sorted by path, so the rows of paths that both have go together.
+    # Both are sorted by path, so rows with the same path correspond.
     changed = np.zeros(len(both_before), np.bool_)
     for name in after.schema.names:
-        # Column by column, since what is filtered is copied.
+        # Column by column, because filtering copies.
         columns = (_only(before.select([name]), ~goes), _only(after.select([name]), ~comes))
         changed |= differing(*columns)
     goes[both_before[changed]] = True
@@ -328,7 +328,7 @@ def _difference(before: pa.Table, after: pa.Table) -> tuple[Bools, Bools]:
 
 
 def _find(manifest: Manifest, files: pa.Table, paths: pa.Array) -> tuple[Ints, Ints]:
-    """Return where paths stand in a manifest, among rows that are not gone, and which these are."""
+    """Find paths among the live rows of a manifest: their positions there, and which paths."""
     near = np.flatnonzero(_within(manifest, paths))
     found = pc.index_in(files["path"], value_set=paths.take(pa.array(near)))
     positions = pc.indices_nonzero(found.is_valid()).to_numpy().astype(np.int64)

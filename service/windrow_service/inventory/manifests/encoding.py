@@ -29,18 +29,18 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Manifest:
-    """A manifest as one snapshot sees it: rows that never change, less those that are gone.
+    """A manifest as one snapshot sees it: rows that never change, minus removed ones.
 
     Attributes:
         manifest_id: SHA-256 of the encoded rows, 64 lower-case hexadecimal digits.
-        first_path: Least path of its rows, gone ones too.
-        last_path: Greatest path of its rows, gone ones too. Other manifests may hold paths
-            between the two.
-        file_count: Rows that are not gone, at least 1.
-        range: One row as `planner.ranges` says. Its counts are those of rows that are not
-            gone; its bounds hold for all.
-        removed: Positions of the rows that are gone; ascending.
-        data: The rows as an Arrow IPC stream; None where they are stored already.
+        first_path: Least path of its rows, including removed ones.
+        last_path: Greatest path of its rows, including removed ones. Other manifests may have
+            paths between the two.
+        file_count: Number of live rows, at least 1.
+        range: One row as in `planner.pruning.ranges`. Its counts are those of live rows; its
+            bounds hold for all rows.
+        removed: Positions of removed rows, ascending.
+        data: The rows as an Arrow IPC stream; None if they are stored already.
     """
 
     manifest_id: str
@@ -52,11 +52,11 @@ class Manifest:
     data: bytes | None = None
 
     def without(self, positions: npt.NDArray[np.int64], size_bytes: int) -> Manifest | None:
-        """Return the manifest less some more of its rows; None if that leaves none.
+        """Return the manifest without some more of its rows; None if no row is left.
 
         Args:
-            positions: Rows that are not gone yet, each once.
-            size_bytes: Of the files in those rows.
+            positions: Rows that are not removed yet, without duplicates.
+            size_bytes: Bytes of the files in those rows.
         """
         file_count = self.file_count - len(positions)
         if not file_count:
@@ -76,11 +76,11 @@ def cut_files(
     manifest_files: int = MANIFEST_FILES,
     check: Callable[[], None] = lambda: None,
 ) -> list[Manifest]:
-    """Cut files into new manifests of even size, in the order of paths.
+    """Cut files into new manifests of even size, in path order.
 
     Args:
         files: n files, sorted by path.
-        manifest_files: How many files a manifest may hold.
+        manifest_files: Most files of a manifest.
         check: Called between manifests and between columns; raises to stop.
     """
     pieces = -(-len(files) // manifest_files)
@@ -103,7 +103,7 @@ def cut_files(
 
 
 def encode_manifest(files: pa.Table, check: Callable[[], None] = lambda: None) -> bytes:
-    """Return the rows as bytes that depend on their values and types alone."""
+    """Return the rows as bytes that depend only on their values and types."""
     table = _canonical(files, check)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as writer:
@@ -119,15 +119,15 @@ def decode_manifest(
     """Return the rows of a manifest.
 
     Args:
-        data: What `encode_manifest` returned.
-        columns: Which columns are wanted; the others cost nothing. None is all.
-        bloom: Whether Bloom filters are wanted; they are most of the bytes where there are any.
+        data: The result of `encode_manifest`.
+        columns: The columns wanted, or None for all; others cost nothing.
+        bloom: Whether Bloom filters are wanted; if there are any, they are most of the bytes.
 
     Raises:
-        CorruptManifestError: The bytes are no manifest.
+        CorruptManifestError: The bytes are not a manifest.
     """
     if not data.endswith(_END_OF_STREAM):
-        # Arrow takes a stream that stops between two messages for a complete one.
+        # Arrow accepts a stream that stops between two messages as complete.
         raise CorruptManifestError("its end is missing")
     try:
         with pa.ipc.open_stream(data) as reader:
@@ -153,9 +153,9 @@ def _canonical(table: pa.Table, check: Callable[[], None]) -> pa.Table:
 
 
 def _canonical_array(array: pa.Array, check: Callable[[], None]) -> pa.Array:
-    """Return an equal array whose bytes hold nothing but its values.
+    """Return an equal array whose bytes depend on nothing but its values.
 
-    What lies beneath a null, or before and behind a slice, is left to chance elsewhere.
+    Otherwise the bytes under a null, and before and after a slice, are arbitrary.
     """
     check()
     if pt.is_struct(array.type):

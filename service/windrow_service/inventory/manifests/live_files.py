@@ -1,4 +1,4 @@
-"""The files of several manifests as one inventory, in the order of their paths."""
+"""The files of several manifests as one inventory, in path order."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Rows that must be copied are copied so many at a time, to bound the memory for it.
+# Rows that must be copied are copied in blocks of this size, to limit memory.
 _BLOCK_FILES = 65_536
-# A block in more pieces than these costs more to compute with than a copy costs to make.
+# With more pieces than this, computing with a block costs more than copying it.
 _MAX_PIECES = 64
 
 
 def merge_files(tables: Sequence[pa.Table], removed: Sequence[npt.NDArray[np.int32]]) -> pa.Table:
-    """Return the rows of manifests that are not gone, by path.
+    """Return the live rows of manifests, in path order.
 
     Long runs of rows of one manifest are not copied.
 
     Args:
         tables: Decoded manifests of one schema, at least one, in any order; each is sorted by
-            path, and no path is in two of them, but for rows that are gone.
-        removed: Of each the positions of rows that are gone.
+            path, and no path appears in two of them, except in removed rows.
+        removed: For each manifest, the positions of removed rows.
 
     Complexity: O(n) for n rows of manifests that do not overlap, O(n log n) at worst.
     """
@@ -64,7 +64,7 @@ def _overlap(tables: Sequence[pa.Table]) -> bool:
 def _block(
     tables: Sequence[pa.Table], owner: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
 ) -> list[pa.Table]:
-    """Return some rows, each given by its table and its position there, in their order."""
+    """Return rows given by their table and their position there, in that order."""
     breaks = np.flatnonzero((np.diff(owner) != 0) | (np.diff(rows) != 1)) + 1
     edges = np.concatenate(([0], breaks, [len(rows)]))
     if len(edges) - 1 <= _MAX_PIECES:
@@ -72,7 +72,7 @@ def _block(
             tables[owner[first]].slice(rows[first], last - first)
             for first, last in pairwise(edges.tolist())
         ]
-    # Of each table, a block holds rows that lie side by side, and those gone between them.
+    # For each table, a block takes adjacent rows, and the removed ones between them.
     at = np.empty(len(rows), np.int64)
     slices, length = [], 0
     for table in np.unique(owner):

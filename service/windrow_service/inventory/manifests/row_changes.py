@@ -1,4 +1,4 @@
-"""Which rows of two inventories differ, in whatever column."""
+"""Which rows of two inventories differ in any column."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from windrow_service.planner.pruning.bounds import Bools
 
 
 def differing(one: pa.Table, other: pa.Table) -> Bools:
-    """Tell of n pairs of rows which are not the same; NaN is the same as NaN.
+    """Tell which of n pairs of rows differ; NaN equals NaN.
 
     Args:
         one: n rows of an inventory.
-        other: n rows under the same schema.
+        other: n rows with the same schema.
     """
     flags = np.zeros(len(one), np.bool_)
     for left, right in zip(one.columns, other.columns, strict=True):
@@ -33,7 +33,7 @@ def _differ(one: pa.Array, other: pa.Array) -> Bools:
     if pt.is_list(one.type):
         return _lists_differ(one, other)
     if pt.is_floating(one.type):
-        # As numbers, NaN would differ from itself.
+        # Compared as numbers, NaN would differ from itself.
         bits = pa.int32() if one.type == pa.float32() else pa.int64()
         one, other = one.view(bits), other.view(bits)
     flags = _mask(pc.fill_null(pc.not_equal(one, other), False))

@@ -1,4 +1,4 @@
-"""What the files of a snapshot may add up to."""
+"""The highest totals of a snapshot's files."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import pyarrow as pa
 
 from windrow_service.inventory.errors import TotalsTooLargeError
 
-# 8 PiB, and as many rows. Figures stay exact in the floating-point numbers that plans are weighed
-# by and that JSON readers have, and sums with the costs of a plan (`Splits`) fit 64 bits.
+# 8 PiB, and as many rows. Up to this, figures are exact in the floating-point numbers of the
+# planner and of JSON readers, and sums with the costs of a plan (`Splits`) fit 64 bits.
 MAX_TOTAL = 2**53
 
 
 def check_totals(size_bytes: int, row_count: int) -> None:
-    """Make sure that a snapshot may hold so much.
+    """Check that the totals of a snapshot are within the limit.
 
     Raises:
-        TotalsTooLargeError: It is too much.
+        TotalsTooLargeError: A total is too large.
     """
     for what, total in (("size_bytes", size_bytes), ("row_count", row_count)):
         if total > MAX_TOTAL:
@@ -24,16 +24,16 @@ def check_totals(size_bytes: int, row_count: int) -> None:
 
 
 def check_files(files: pa.Table) -> None:
-    """Make sure that files, each with no negative figure, do not come to too much.
+    """Check that the totals of files, none with a negative figure, are within the limit.
 
     Raises:
-        TotalsTooLargeError: They do.
+        TotalsTooLargeError: A total is too large.
     """
     check_totals(_exact_sum(files["size_bytes"]), _exact_sum(files["row_count"]))
 
 
 def _exact_sum(column: pa.ChunkedArray) -> int:
-    """Add up 64-bit numbers of at least 0 without passing 64 bits."""
+    """Add up 64-bit numbers of at least 0 without overflowing 64 bits."""
     values = column.to_numpy()
     high, low = values >> 32, values & np.int64(2**32 - 1)
     return (int(high.sum()) << 32) + int(low.sum())

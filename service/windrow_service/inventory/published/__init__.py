@@ -1,1 +1,1 @@
-"""Inventories that callers publish, checked before they are believed."""
+"""Inventories that callers publish, checked before they are used."""

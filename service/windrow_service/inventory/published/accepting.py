@@ -1,4 +1,4 @@
-"""An inventory, or a change of one, that a caller publishes: what was listed elsewhere."""
+"""An inventory, or a change to one, that a caller publishes after listing files elsewhere."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ def accept_inventory(
     bloom: Sequence[str] = (),
     max_bytes: int,
 ) -> Inventory:
-    """Check a published inventory and give it the form of one taken here.
+    """Check a published inventory, and convert it to the form of one taken here.
 
-    Statistics and Bloom filters that are not published are carried over of files that the
-    previous inventory has, unchanged, and are unknown of others. A file of 0 bytes is passed
-    over, but the partition values of its folders count where their types are inferred.
+    Statistics and Bloom filters that are not published are carried over for files that are
+    unchanged since the previous inventory, and unknown for others. A file of 0 bytes is ignored,
+    but the partition values of its folders count when their types are inferred.
 
     Args:
-        published: `path`, `size_bytes`, `mtime_ns`, `row_count`, and where known the other
-            columns that `planner.columns` lists, but for `partition`; in any order.
-        columns: The table's columns; those that are partition columns are left out.
-        partition_types: The table's declared partition columns; read off the paths where None.
-        bucket_count: Of the table's bucket spec; None where it has none.
-        previous: Of the same table, under the same definition.
+        published: `path`, `size_bytes`, `mtime_ns`, `row_count` and, if known, the other columns
+            that `planner.columns` lists, except `partition`; in any order.
+        columns: The table's columns; partition columns among them are left out.
+        partition_types: The table's declared partition columns; read from the paths if None.
+        bucket_count: From the table's bucket spec; None if it has none.
+        previous: The previous inventory of the same table, under the same definition.
         bloom: Columns to keep Bloom filters for.
         max_bytes: Most bytes that the statistics of these files may take, known or not.
 
     Raises:
-        InvalidInventoryError: A column is missing or of another type, a row cannot be, or there
-            are too many files for so many columns.
-        InventoryError: The paths do not form partitions, or name buckets that cannot be.
+        InvalidInventoryError: A column is missing or has the wrong type, a row is invalid, or
+            there are too many files for so many columns.
+        InventoryError: The paths do not form partitions, or contain invalid bucket numbers.
     """
     check_names(published)
     refuse_beyond(stats_bytes(len(published), columns), max_bytes)
@@ -105,11 +105,11 @@ def accept_delta(
     """Check a published change of a table's files.
 
     Args:
-        published: As for `accept_inventory`, and `change`: `added`, or `removed`, of which
-            only the path is looked at. A file added again takes the place of the one before.
-        schema: Of the table's current inventory.
-        bucket_count: Of the table's bucket spec; None where it has none.
-        max_bytes: As for `accept_inventory`, of the files that are added.
+        published: As for `accept_inventory`, and `change`: `added`, or `removed`, for which only
+            the path is used. A file that is added again replaces the one before.
+        schema: Schema of the table's current inventory.
+        bucket_count: From the table's bucket spec; None if it has none.
+        max_bytes: As for `accept_inventory`, for the added files.
 
     Raises:
         InvalidInventoryError: As for `accept_inventory`.
@@ -129,24 +129,24 @@ def accept_delta(
     known = pa.schema(list(schema.field("partition").type))
     folders = "".join(f"{name}=…/" for name in known.names)
     unlike = pc.not_equal(pc.count_substring(paths, "/"), len(known))
-    rows.refuse("path", unlike, paths, f"does not lie as the table's files do: {folders}name")
+    rows.refuse("path", unlike, paths, f"is not where the table's files are: {folders}name")
     try:
         partitions = partitions_of(pa.table({"path": paths}), None, known, None)
         if partitions.schema != known:
-            reason = f"the table's files lie in {folders}"
+            reason = f"the table's files are in {folders}"
             raise PartitionLayoutError(paths[0].as_py(), "", reason)
         added = _files(rows, paths, partitions, schema, bucket_count)
     except (PartitionLayoutError, PartitionValueError, BucketNumberError) as error:
         where = error.folder if isinstance(error, PartitionValueError) else error.path
         row = rows.numbers[pc.index(pc.starts_with(paths, where), True).as_py()]
         raise InvalidInventoryError(f"column 'path', row {row}: {error}") from error
-    # Before anything adds them up: what there was before comes on top, and fits as well.
+    # Before anything adds them up: the existing files are within the same limit.
     check_files(added)
     return Delta(added=_by_path(added), removed=removed, carried=carried)
 
 
 def _filled(rows: Rows) -> npt.NDArray[np.int64]:
-    """Return which rows are of files that hold something: Spark passes over the others."""
+    """Return the rows of files that are not empty: Spark ignores empty ones."""
     sizes_bytes, row_counts = (rows.column(name) for name in ("size_bytes", "row_count"))
     return np.flatnonzero(sizes_bytes.to_numpy() | row_counts.to_numpy())
 
@@ -161,7 +161,7 @@ def _is_added(published: pa.Table) -> Bools:
 
 
 def _not_published(published: pa.Table) -> tuple[str, ...]:
-    """Return the columns that unchanged files keep."""
+    """Return the columns that were not published; unchanged files keep their values."""
     carried = () if "stats" in published.column_names else ("stats_see_nan", "stats")
     return carried if "bloom" in published.column_names else (*carried, "bloom")
 
@@ -190,7 +190,7 @@ def _files(
 
 
 def _unknown(field: pa.Field, count: int) -> pa.Array:
-    """Return what stands for a column that was not published."""
+    """Return the values of a column that was not published."""
     if pt.is_list(field.type):
         empty = pa.array([], field.type.value_type)
         return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), empty)
@@ -200,13 +200,13 @@ def _unknown(field: pa.Field, count: int) -> pa.Array:
 def _carry_over(
     files: pa.Table, previous: pa.Table, kept: pa.Array, names: Sequence[str]
 ) -> pa.Table:
-    """Return files with those columns that unchanged ones have in the previous inventory.
+    """Return files, taking the given columns of unchanged files from the previous inventory.
 
     Args:
-        files: n files; nothing is known of these columns.
+        files: n files, for which these columns are unknown.
         previous: The files of the previous inventory.
         kept: For each file its row in `previous`, or null.
-        names: Of columns.
+        names: Names of the columns.
     """
     for name in names:
         at = files.schema.get_field_index(name)
@@ -231,7 +231,7 @@ def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType)
         if at >= 0 and known[at].type == field.type:
             ends = [flat(end.take(kept)) for end in known[at].flatten()]
         else:
-            # The files' columns are others now, as the caller says.
+            # The caller says that the column has another type now.
             ends = [pa.nulls(len(kept), end.type) for end in field.type]
         columns.append(pa.StructArray.from_arrays(ends, fields=list(field.type)))
     return make_struct(columns, list(type_), len(kept))

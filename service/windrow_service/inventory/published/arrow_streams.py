@@ -1,9 +1,9 @@
-"""Arrow IPC streams of callers: what one would decode to is added up before any is decoded.
+"""Arrow IPC streams from callers: their decoded size is computed before anything is decoded.
 
 A stream of a few kilobytes can stand for gigabytes: buffers are compressed, dictionaries and runs
-repeat a value, null columns have a length and no bytes, and one text of a schema can be named a
-million times. So pyarrow gets only streams whose messages were walked here first. Nothing of a
-message is trusted: offsets that lead nowhere end the walk, and whatever may be shared is counted
+repeat a value, null columns have a length but no bytes, and one text of a schema can be referenced
+a million times. So pyarrow only gets streams whose messages were checked here first. Nothing in a
+message is trusted: invalid offsets end the check, and anything that may be shared is counted
 each time.
 """
 
@@ -21,17 +21,17 @@ import pyarrow.types as pt
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published.size import refuse_beyond
 
-# Of columns, and of the fields of structs and lists among them.
+# Columns, including the fields of their structs and lists.
 _MAX_FIELDS = 50_000
 _MAX_DEPTH = 8
-# Of one message without its body: names, metadata, and where the buffers lie.
+# One message without its body: names, metadata, and the positions of buffers.
 _MAX_METADATA_BYTES = 32 * 2**20
-# What an array takes besides its buffers.
+# Memory of an array in addition to its buffers.
 _ARRAY_BYTES = 512
-# A value as inventories keep it, however narrow it was sent.
+# Memory of a value in an inventory, however narrow it was sent.
 _VALUE_BYTES = 8
 
-# Slots of the tables of Arrow's Message.fbs, Schema.fbs: the n-th member lies at 4 + 2n.
+# Slots of the tables of Arrow's Message.fbs and Schema.fbs: the n-th member is at 4 + 2n.
 _HEADER_TYPE, _HEADER, _BODY_LENGTH, _MESSAGE_TEXTS = 6, 8, 10, 12
 _FIELDS, _SCHEMA_TEXTS = 6, 8
 _NAME, _CHILDREN, _FIELD_TEXTS = 4, 14, 16
@@ -39,7 +39,7 @@ _KEY, _VALUE = 4, 6
 _NODES, _BUFFERS, _COMPRESSION = 6, 8, 10
 _SCHEMA, _RECORD_BATCH = 1, 3
 
-# What following an offset out of a message raises.
+# Errors raised by following an offset that points outside a message.
 _LEADS_NOWHERE = (IndexError, ValueError, struct.error)
 
 _PLAIN = (
@@ -61,12 +61,12 @@ def read_stream(stream: bytes, max_bytes: int) -> pa.Table:
     """Decode an Arrow IPC stream of plain columns.
 
     Args:
-        stream: The bytes as a caller sent them.
+        stream: The bytes that a caller sent.
         max_bytes: Most bytes that it may decode to.
 
     Raises:
-        InvalidInventoryError: It is not a whole Arrow stream, decodes to too much, or has a
-            column of a type that is not plain.
+        InvalidInventoryError: It is not a complete Arrow stream, decodes to too much, or has a
+            column whose type is not plain.
     """
     try:
         _check_declared(stream, max_bytes)
@@ -79,7 +79,7 @@ def read_stream(stream: bytes, max_bytes: int) -> pa.Table:
 
 
 def _refuse_unless_plain(name: str, type_: pa.DataType) -> None:
-    # Extension types do not count as what they are stored as. A name that is not UTF-8 raises.
+    # Extension types count as not plain. A name that is not UTF-8 raises.
     if pt.is_struct(type_):
         for field in type_:
             _refuse_unless_plain(f"{name}.{field.name}", field.type)
@@ -96,33 +96,33 @@ def _check_declared(stream: bytes, max_bytes: int) -> None:
     messages = _messages(stream)
     schema = next(messages, None)
     if schema is None or schema.kind != _SCHEMA:
-        raise InvalidInventoryError("it is not an Arrow IPC stream: it begins with no schema")
+        raise InvalidInventoryError(
+            "it is not an Arrow IPC stream: it does not begin with a schema"
+        )
     size_bytes = _declared_in_schema(schema, max_bytes)
     for field in pa.ipc.read_schema(pa.py_buffer(stream)):
         _refuse_unless_plain(field.name, field.type)
     for message in messages:
         if message.kind != _RECORD_BATCH:
-            raise InvalidInventoryError(
-                "it holds other messages than record batches: leave them out"
-            )
+            raise InvalidInventoryError("it has messages other than record batches: leave them out")
         size_bytes += _declared_in_batch(message)
         refuse_beyond(size_bytes, max_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of a flatbuffer, wherever it says that it lies."""
+    """A flatbuffer table, wherever it claims to be."""
 
     metadata: memoryview
     start: int
 
     def number(self, slot: int, form: str) -> int:
-        """Return a number, 0 where it is left out."""
+        """Return a number, or 0 if it is missing."""
         at = self._at(slot)
         return int(struct.unpack_from(form, self.metadata, at)[0]) if at else 0
 
     def table(self, slot: int) -> _Table | None:
-        """Return a table in it."""
+        """Return a nested table."""
         at = self._follow(slot)
         return _Table(self.metadata, at) if at else None
 
@@ -132,7 +132,7 @@ class _Table:
         return _offset(self.metadata, at) if at else 0
 
     def tables(self, slot: int) -> Iterator[_Table]:
-        """Yield the tables of a vector; more of them than a schema may have are refused."""
+        """Yield the tables of a vector; refuse more than a schema may have."""
         at = self._follow(slot)
         count = _offset(self.metadata, at) if at else 0
         if count > _MAX_FIELDS:
@@ -153,7 +153,7 @@ class _Table:
         return at + _offset(self.metadata, at) if at else 0
 
     def _at(self, slot: int) -> int:
-        """Return where a member lies; 0 where it is left out."""
+        """Return the position of a member, or 0 if it is missing."""
         (back,) = struct.unpack_from("<i", self.metadata, self.start)
         slots = self.start - back
         (size,) = struct.unpack_from("<H", self.metadata, slots)
@@ -171,7 +171,7 @@ class _Message:
 
 
 def _messages(stream: bytes) -> Iterator[_Message]:
-    """Yield the messages of a stream, as far as it says that there are some."""
+    """Yield the messages of a stream."""
     view = memoryview(stream)
     at = 0
     while at < len(view):
@@ -197,13 +197,13 @@ def _messages(stream: bytes) -> Iterator[_Message]:
                 "it is not an Arrow IPC stream: the body of a message is cut short"
             )
         if list(message.tables(_MESSAGE_TEXTS)):
-            raise InvalidInventoryError("a message has metadata of its own; only a schema may")
+            raise InvalidInventoryError("a message has its own metadata; only a schema may have it")
         yield _Message(message.number(_HEADER_TYPE, "<B"), header, view[at : at + body_bytes])
         at += body_bytes
 
 
 def _declared_in_schema(message: _Message, max_bytes: int) -> int:
-    """Return how many bytes a schema takes."""
+    """Return the memory of a schema in bytes."""
     size_bytes = _texts_bytes(message.header, _SCHEMA_TEXTS)
     fields = [(field, 1) for field in message.header.tables(_FIELDS)]
     count = 0
@@ -212,7 +212,7 @@ def _declared_in_schema(message: _Message, max_bytes: int) -> int:
         count += 1
         if count > _MAX_FIELDS or depth > _MAX_DEPTH:
             raise InvalidInventoryError(
-                f"its schema has more than {_MAX_FIELDS:,} fields, or fields {_MAX_DEPTH} deep"
+                f"its schema has more than {_MAX_FIELDS:,} fields, or fields nested {_MAX_DEPTH} deep"
             )
         size_bytes += _ARRAY_BYTES + field.text_bytes(_NAME) + _texts_bytes(field, _FIELD_TEXTS)
         refuse_beyond(size_bytes, max_bytes)
@@ -221,7 +221,7 @@ def _declared_in_schema(message: _Message, max_bytes: int) -> int:
 
 
 def _declared_in_batch(message: _Message) -> int:
-    """Return how many bytes a record batch decodes to, or its values take in an inventory."""
+    """Return the bytes that a record batch decodes to or, if more, those of its values."""
     lengths = message.header.pairs(_NODES)[:, 0]
     buffers = message.header.pairs(_BUFFERS)
     if (lengths < 0).any() or (buffers < 0).any():
@@ -229,13 +229,13 @@ def _declared_in_batch(message: _Message) -> int:
     sizes = buffers[:, 1]
     if message.header.table(_COMPRESSION) is not None:
         sizes = _uncompressed_sizes(message.body, buffers[sizes > 0])
-    # In floating point, as the sum may be beyond 64 bits.
+    # In floating point, because the sum may exceed 64 bits.
     held = max(float(sizes.sum(dtype=float)), _VALUE_BYTES * float(lengths.sum(dtype=float)))
     return int(held) + _ARRAY_BYTES * len(lengths)
 
 
 def _uncompressed_sizes(body: memoryview, buffers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return what stands before each compressed buffer: its size, or -1 if it is as it was."""
+    """Return the number before each compressed buffer: its size, or -1 if it is not compressed."""
     starts = buffers[:, 0]
     if not len(buffers):
         return starts
@@ -249,7 +249,7 @@ def _uncompressed_sizes(body: memoryview, buffers: npt.NDArray[np.int64]) -> npt
 
 
 def _texts_bytes(table: _Table, slot: int) -> int:
-    """Return how many bytes the keys and values of metadata have."""
+    """Return the total length of the keys and values of metadata, in bytes."""
     return sum(
         _ARRAY_BYTES + pair.text_bytes(_KEY) + pair.text_bytes(_VALUE)
         for pair in table.tables(slot)

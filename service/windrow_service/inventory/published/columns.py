@@ -1,4 +1,4 @@
-"""The columns of a published inventory, checked one by one; errors name row and column."""
+"""The columns of a published inventory, checked one by one; errors name the row and column."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _OPTIONAL = (
     "stats",
     "bloom",
 )
-# What makes a path climb out of the table's folder, or stand for another path.
+# Paths that leave the table's folder, or are another spelling of a path.
 _NOT_CANONICAL = r"^/|/$|//|\x00|(^|/)\.{1,2}(/|$)"
-# What the filters of `planner.bloom` consist of.
+# Block size of the filters of `planner.pruning.bloom`.
 _BLOCK_BYTES = 32
 _MAX_SHOWN_CHARACTERS = 100
 
 
 class Rows:
-    """Rows of what was published, which errors number as they were sent.
+    """Rows that were published; errors number them as they were sent.
 
     Args:
-        table: As it was sent.
-        numbers: Which of the rows; None is all.
+        table: The table as it was sent.
+        numbers: Which of its rows; None means all.
     """
 
     def __init__(self, table: pa.Table, numbers: npt.NDArray[np.int64] | None = None) -> None:
@@ -46,10 +46,10 @@ class Rows:
         self.table = table if numbers is None else table.take(pa.array(numbers))
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column in the type that inventories have for it.
+        """Return a column, converted to its type in inventories.
 
         Raises:
-            InvalidInventoryError: It is missing, does not fit, or a value cannot be.
+            InvalidInventoryError: It is missing, has the wrong type, or has an invalid value.
         """
         field = _FIELDS[name]
         if name not in self.table.column_names:
@@ -67,10 +67,10 @@ class Rows:
         return column
 
     def paths(self) -> pa.ChunkedArray:
-        """Return the column `path`, whose every path is canonical and stands once.
+        """Return the column `path`, after checking that every path is canonical and unique.
 
         Raises:
-            InvalidInventoryError: A path cannot be.
+            InvalidInventoryError: A path is not.
         """
         paths = self.column("path")
         self.refuse("path", pc.equal(paths, ""), paths, "is empty")
@@ -86,14 +86,14 @@ class Rows:
         return paths
 
     def stats(self, row_count: pa.ChunkedArray, type_: pa.StructType) -> pa.StructArray:
-        """Return the column `stats`; what was not sent is not known.
+        """Return the column `stats`; fields that were not sent are unknown.
 
         Args:
-            row_count: Of each file.
-            type_: As inventories of the table have it.
+            row_count: Row count of each file.
+            type_: The type in inventories of the table.
 
         Raises:
-            InvalidInventoryError: It is of another type, or bounds contradict each other.
+            InvalidInventoryError: It has another type, or bounds contradict each other.
         """
         sent = self._fields("stats", [field.name for field in type_])
         columns = []
@@ -118,10 +118,10 @@ class Rows:
         self.refuse(f"{name}.null_count", more, nulls, "is greater than row_count")
 
     def bloom(self, names: Sequence[str]) -> pa.Table:
-        """Return the Bloom filters of the columns named; what was not sent is null.
+        """Return the Bloom filters of the given columns; those that were not sent are null.
 
         Raises:
-            InvalidInventoryError: There are others, or one is no filter.
+            InvalidInventoryError: There are other columns, or a value is not a filter.
         """
         sent = self._fields("bloom", list(names))
         filters = {}
@@ -130,7 +130,9 @@ class Rows:
             column = cast_column(f"bloom.{name}", column, pa.large_binary())
             length = pc.binary_length(column).fill_null(0).to_numpy()
             wrong = (length % _BLOCK_BYTES != 0) | (length > MAX_FILTER_BYTES)
-            reason = f"is no filter of whole blocks of {_BLOCK_BYTES} bytes, {MAX_FILTER_BYTES:,} at most"
+            reason = (
+                f"is not a filter of {_BLOCK_BYTES}-byte blocks, at most {MAX_FILTER_BYTES:,} bytes"
+            )
             self.refuse(f"bloom.{name}", pa.array(wrong), column, reason)
             filters[name] = column
         return pa.table(filters)
@@ -143,7 +145,7 @@ class Rows:
     def refuse(
         self, name: str, wrong: pa.Array, values: pa.Array | pa.ChunkedArray, what: str
     ) -> None:
-        """Raise an error for the first row that is wrong, if one is; null is not."""
+        """Raise an error for the first row where `wrong` is true, if any; null counts as false."""
         rows = pc.indices_nonzero(wrong)
         if len(rows):
             row = rows[0].as_py()
@@ -156,17 +158,17 @@ _FIELDS = {field.name: field for field in FIXED_FIELDS}
 
 
 def check_names(published: pa.Table, *more: str) -> None:
-    """Check that every column is one that an inventory may have, and none is there twice.
+    """Check that every column is one that an inventory may have, without duplicates.
 
     Raises:
-        InvalidInventoryError: One is not.
+        InvalidInventoryError: It is not.
     """
     known = (*more, *REQUIRED, *_OPTIONAL)
     for name in published.column_names:
         if name not in known:
-            raise InvalidInventoryError(f"column {name!r} is not known; send {', '.join(known)}")
+            raise InvalidInventoryError(f"column {name!r} is unknown; send {', '.join(known)}")
         if published.column_names.count(name) > 1:
-            raise InvalidInventoryError(f"column {name!r} is there twice")
+            raise InvalidInventoryError(f"column {name!r} appears twice")
 
 
 def _parts(name: str, column: pa.ChunkedArray, known: list[str]) -> dict[str, pa.ChunkedArray]:
@@ -175,20 +177,20 @@ def _parts(name: str, column: pa.ChunkedArray, known: list[str]) -> dict[str, pa
         raise InvalidInventoryError(f"column {name!r} is {column.type}; send a struct")
     parts: dict[str, pa.ChunkedArray] = {}
     names = frozenset(known)
-    # All at once, as each by itself takes as long.
+    # Flatten all fields at once: one field alone takes as long.
     for field, part in zip(column.type, column.flatten(), strict=True):
         if field.name not in names:
             raise InvalidInventoryError(
-                f"column {f'{name}.{field.name}'!r} is not known; send {', '.join(known) or 'none'}"
+                f"column {f'{name}.{field.name}'!r} is unknown; send {', '.join(known) or 'none'}"
             )
         if field.name in parts:
-            raise InvalidInventoryError(f"column {f'{name}.{field.name}'!r} is there twice")
+            raise InvalidInventoryError(f"column {f'{name}.{field.name}'!r} appears twice")
         parts[field.name] = part
     return parts
 
 
 def cast_column(name: str, column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """Return a column in another type.
+    """Return a column converted to another type.
 
     Raises:
         InvalidInventoryError: A value does not fit.
@@ -197,7 +199,7 @@ def cast_column(name: str, column: pa.ChunkedArray, type_: pa.DataType) -> pa.Ch
         return column.cast(type_)
     except pa.ArrowException as error:
         raise InvalidInventoryError(
-            f"column {name!r} is {column.type}, and not all of it fits {type_}: {error}"
+            f"column {name!r} is {column.type}, and not all values fit {type_}: {error}"
         ) from error
 
 
@@ -205,7 +207,7 @@ def _shown(value: pa.Scalar) -> str:
     try:
         text = repr(value.as_py())
     except (ValueError, OverflowError):
-        # Arrow has years for which Python has none.
+        # Arrow has years that Python cannot represent.
         text = str(value.cast(pa.int64()))
     if len(text) <= _MAX_SHOWN_CHARACTERS:
         return text

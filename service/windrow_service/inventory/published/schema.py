@@ -1,4 +1,4 @@
-"""The columns of a table, as a published inventory tells them."""
+"""The columns of a table, as given by a published inventory."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _MAX_COLUMNS = 10_000
 def published_columns(
     published: pa.Table, declared: pa.Schema | None, previous: pa.Schema | None
 ) -> pa.Schema:
-    """Return the table's columns: as declared, else as published, else as they were.
+    """Return the table's columns: as declared, else as published, else as before.
 
-    Without metadata that lists them, those of a table that has no snapshot yet are the columns
+    If the metadata does not list them and the table has no snapshot yet, its columns are those
     of `stats`.
 
     Args:
-        published: As it was sent.
+        published: The inventory as it was sent.
         declared: The table's declared columns.
         previous: Data columns of the table's current snapshot.
 
     Raises:
-        InvalidInventoryError: Nobody says, or what is published contradicts what is declared.
-        UnknownTypeError: A type is not one of Spark SQL.
-        DuplicateColumnError: Two names differ by case only.
+        InvalidInventoryError: The columns are unknown, or contradict the declared ones.
+        UnknownTypeError: A type is not a Spark SQL type.
+        DuplicateColumnError: Two names differ only in case.
     """
     listed = _listed(published)
     if declared is not None:
@@ -47,7 +47,7 @@ def published_columns(
     if "stats" in published.column_names and pt.is_struct(published.schema.field("stats").type):
         return _columns_of_stats(published.schema.field("stats").type)
     raise InvalidInventoryError(
-        "the table's columns are not known: declare them, refresh the table first, list them in "
+        "the table's columns are unknown: declare them, refresh the table first, list them in "
         f"the stream's metadata under {COLUMNS_KEY.decode()!r}, or send statistics"
     )
 
@@ -73,7 +73,7 @@ def _listed(published: pa.Table) -> pa.Schema | None:
             and all(isinstance(value, str) and value for value in column.values())
         ):
             raise InvalidInventoryError(
-                f"metadata {name!r}, entry {at}: it is not an object of a name and a type"
+                f"metadata {name!r}, entry {at}: it is not an object with a name and a type"
             )
         try:
             fields.append(pa.field(column["name"], arrow_type(column["type"])))
@@ -101,14 +101,14 @@ def _columns_of_stats(stats: pa.StructType) -> pa.Schema:
         if end < 0:
             raise InvalidInventoryError(f"column 'stats.{field.name}' has no 'min'")
         type_ = field.type.field(end).type
-        # Raises where Spark has no such type.
+        # Raises if Spark has no such type.
         spark_type(type_)
         fields.append(pa.field(field.name, type_))
     return _checked(pa.schema(fields))
 
 
 def _checked(schema: pa.Schema) -> pa.Schema:
-    """Return a schema that can be told on the wire."""
+    """Return a schema, after checking that it can be sent to callers."""
     for at, field in enumerate(schema):
         if not 0 < len(field.name) <= MAX_NAME:
             raise InvalidInventoryError(
@@ -116,7 +116,7 @@ def _checked(schema: pa.Schema) -> pa.Schema:
             )
         if (length := len(spark_type(field.type))) > MAX_TYPE_TEXT:
             raise InvalidInventoryError(
-                f"the type of column {field.name!r} has {length:,} characters, and may have "
+                f"the type of column {field.name!r} has {length:,} characters, and may have at most "
                 f"{MAX_TYPE_TEXT:,}: leave the column out"
             )
     ColumnNames(schema)

@@ -1,4 +1,4 @@
-"""How much memory a published inventory takes, and that it is not too much."""
+"""The memory that a published inventory takes, and its limit."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _OFFSET_BYTES = 4
 
 
 def refuse_beyond(size_bytes: int, max_bytes: int) -> None:
-    """Refuse what would take more memory than a published inventory may.
+    """Check that a published inventory takes no more memory than allowed.
 
     Raises:
-        InvalidInventoryError: It would.
+        InvalidInventoryError: It takes more.
     """
     if size_bytes > max_bytes:
         raise InvalidInventoryError(
-            f"decoded, it takes more than the {max_bytes:,} bytes that are allowed: send it as "
+            f"decoded, it takes more than the allowed {max_bytes:,} bytes: send it as "
             "several deltas, or raise WINDROW_LIMITS__MAX_PUBLISH_DECODED_BYTES"
         )
 
 
 def stats_bytes(file_count: int, columns: pa.Schema) -> int:
-    """Return how many bytes the statistics of files take at least, known or not.
+    """Return the least number of bytes that the statistics of files take, known or not.
 
     Args:
-        file_count: How many files.
-        columns: Of the table.
+        file_count: Number of files.
+        columns: Columns of the table.
     """
     ordered = [field.type for field in columns if has_order(field.type)]
     return file_count * sum(2 * _width(type_) + _COUNT_BYTES for type_ in ordered)

@@ -1,4 +1,4 @@
-"""What Alembic runs: the revisions, on the connection that `migrate` hands over."""
+"""Run by Alembic: applies the revisions on the connection that `migrate` passes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from alembic import context
 from windrow_service.store.schema import metadata
 
 connection = context.config.attributes["connection"]
-# Whoever calls has begun the transaction and holds the lock: all revisions are one change.
+# The caller has begun the transaction and holds the lock: all revisions are one change.
 context.configure(connection=connection, target_metadata=metadata, transactional_ddl=False)
 context.run_migrations()

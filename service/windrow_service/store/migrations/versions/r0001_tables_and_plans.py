@@ -10,7 +10,7 @@ down_revision: str | None = None
 
 
 def upgrade() -> None:
-    """Make the first tables."""
+    """Create the first tables."""
     op.create_table(
         "secrets",
         sa.Column("name", sa.String(64), nullable=False),

@@ -14,11 +14,11 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add what replicas need to share work. Plans are dropped: they are made again in no time."""
+    """Add what replicas need to share work. Plans are dropped: they are quickly made again."""
     sqlite = op.get_bind().dialect.name == "sqlite"
     with op.batch_alter_table(
         "tables",
-        # Only a new table of SQLite's can promise not to use a number twice.
+        # Only a newly created SQLite table can guarantee never to reuse a number.
         recreate="always" if sqlite else "never",
         table_kwargs={"sqlite_autoincrement": True},
     ) as tables:
@@ -29,7 +29,7 @@ def upgrade() -> None:
     _make_plans()
     _make_keys_and_tokens()
     if op.get_bind().dialect.name == "postgresql":
-        # They are compressed already: trying again costs time, and a detour when they are read.
+        # They are compressed already: compressing again costs time, now and at every read.
         for table in ("manifests", "plan_chunks", "listings"):
             op.execute(f"ALTER TABLE {table} ALTER COLUMN body SET STORAGE EXTERNAL")
 
@@ -48,7 +48,7 @@ def _date_snapshots() -> None:
         sa.select(snapshots.c.table_id, snapshots.c.snapshot_id, snapshots.c.info)
     ).all()
     for table_id, snapshot_id, info in rows:
-        # Python 3.10 does not read a Z.
+        # Python 3.10 cannot parse a Z.
         created_at = datetime.fromisoformat(json.loads(info)["created_at"].replace("Z", "+00:00"))
         connection.execute(
             sa.update(snapshots)

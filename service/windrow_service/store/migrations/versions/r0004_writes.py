@@ -10,7 +10,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Add the writes to each table, and what became of them."""
+    """Add the writes to each table, and their outcomes."""
     op.create_table(
         "writes",
         sa.Column("table_id", sa.Integer, nullable=False),
