@@ -15,6 +15,8 @@ They know nothing of HTTP: `windrow_service.api.problems` decides what each look
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from windrow.files.stated import StatedError
 
 
@@ -26,28 +28,24 @@ class NotFoundError(UseCaseError):
     """Something that a caller named is not there."""
 
 
+@dataclass(eq=False)
 class BusyError(UseCaseError):
     """Too much work is waiting already."""
 
-    def __init__(self, pending: int, retry_after_s: int) -> None:
-        super().__init__(pending, retry_after_s)
-        self.pending = pending
-        self.retry_after_s = retry_after_s
-
-    def __str__(self) -> str:
-        return f"{self.pending} requests are waiting already: try again in {self.retry_after_s} s"
+    pending: int
+    retry_after_s: int
+    message = "{pending} requests are waiting already: {remedy}"
+    remedy = "try again in {retry_after_s} s"
 
 
 class PageTokenError(UseCaseError):
     """A page token was not made here, or for another list or plan."""
 
-    def __init__(self) -> None:
-        super().__init__()
-
-    def __str__(self) -> str:
-        return "page_token is not valid here: use next_page_token of the page before, unchanged"
+    message = "page_token is not valid here: {remedy}"
+    remedy = "use next_page_token of the page before, unchanged"
 
 
+@dataclass(eq=False)
 class StoreUnavailableError(UseCaseError):
     """The metadata database does not answer, or refuses to be written to.
 
@@ -57,17 +55,11 @@ class StoreUnavailableError(UseCaseError):
         passing: Whether it may pass while one waits, as a server's restart does.
     """
 
-    def __init__(self, reason: str, retry_after_s: int, passing: bool) -> None:
-        super().__init__(reason, retry_after_s, passing)
-        self.reason = reason
-        self.retry_after_s = retry_after_s
-        self.passing = passing
-
-    def __str__(self) -> str:
-        return (
-            f"the coordinator's database cannot be used ({self.reason}); nothing was changed: "
-            "make sure that it runs and that its disk is not full, then try again"
-        )
+    reason: str
+    retry_after_s: int
+    passing: bool
+    message = "the coordinator's database cannot be used ({reason}); nothing was changed: {remedy}"
+    remedy = "make sure that it runs and that its disk is not full, then try again"
 
 
 class RevisionError(UseCaseError):
@@ -77,27 +69,23 @@ class RevisionError(UseCaseError):
 class OutcomeUnknownError(UseCaseError):
     """The database went away while a change was being committed."""
 
-    def __str__(self) -> str:
-        return (
-            "the database went away while the change was being made, so that it may or may not be "
-            "there: look before you ask again, or send the same Idempotency-Key again"
-        )
+    message = (
+        "the database went away while the change was being made, so that it may or may not be "
+        "there: {remedy}"
+    )
+    remedy = "look before you ask again, or send the same Idempotency-Key again"
 
 
+@dataclass(eq=False)
 class IdempotencyKeyReusedError(UseCaseError):
     """A caller has used one key for two different changes."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
-
-    def __str__(self) -> str:
-        return (
-            f"Idempotency-Key {self.key!r} was sent before with another request: use a new key for "
-            "each change"
-        )
+    key: str
+    message = "Idempotency-Key {key!r} was sent before with another request: {remedy}"
+    remedy = "use a new key for each change"
 
 
+@dataclass(eq=False)
 class RepeatedRequestError(UseCaseError):
     """A change that a caller asks for was made before, under the same key.
 
@@ -105,6 +93,4 @@ class RepeatedRequestError(UseCaseError):
         answer: What the caller was answered then, as `Once.answer` said it.
     """
 
-    def __init__(self, answer: str) -> None:
-        super().__init__(answer)
-        self.answer = answer
+    answer: str

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from windrow_service.usecases.errors import NotFoundError, UseCaseError
 
 
@@ -20,36 +22,29 @@ class UnauthenticatedError(UseCaseError):
     tokens that one of them had been good.
     """
 
-    def __str__(self) -> str:
-        return (
-            "a valid bearer token is needed: send `Authorization: Bearer ...` with one of "
-            "`windrow token create` that has neither expired nor been revoked"
-        )
+    message = "a valid bearer token is needed: {remedy}"
+    remedy = (
+        "send `Authorization: Bearer ...` with one of `windrow token create` that has neither "
+        "expired nor been revoked"
+    )
 
 
+@dataclass(eq=False)
 class ScopeMissingError(UseCaseError):
     """A caller's token does not allow what they ask for."""
 
-    def __init__(self, scope: str) -> None:
-        super().__init__(scope)
-        self.scope = scope
-
-    def __str__(self) -> str:
-        return (
-            f"the token does not have the scope {self.scope!r}, which this call needs: use one "
-            f"made with `windrow token create NAME --scope {self.scope}`"
-        )
+    scope: str
+    message = "the token does not have the scope {scope!r}, which this call needs: {remedy}"
+    remedy = "use one made with `windrow token create NAME --scope {scope}`"
 
 
+@dataclass(eq=False)
 class TokenNotFoundError(NotFoundError):
     """No token has this id."""
 
-    def __init__(self, token_id: str) -> None:
-        super().__init__(token_id)
-        self.token_id = token_id
-
-    def __str__(self) -> str:
-        return f"no token {self.token_id!r}: `windrow token list` shows the ids"
+    token_id: str
+    message = "no token {token_id!r}: {remedy}"
+    remedy = "`windrow token list` shows the ids"
 
 
 class InvalidTokenError(UseCaseError):

@@ -5,6 +5,10 @@
   + FormatNotCompactableError
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from windrow_service.usecases.errors import UseCaseError
 
 
@@ -12,16 +16,11 @@ class InvalidCompactionError(UseCaseError):
     """What was asked for does not fit the table."""
 
 
+@dataclass(eq=False)
 class FormatNotCompactableError(UseCaseError):
     """The table's files are of a format that is not rewritten."""
 
-    def __init__(self, table: str, format: str) -> None:
-        super().__init__(table, format)
-        self.table = table
-        self.format = format
-
-    def __str__(self) -> str:
-        return (
-            f"table {self.table!r} is made of {self.format} files, and only Parquet is compacted: "
-            "rewrite it with the program that writes it"
-        )
+    table: str
+    format: str
+    message = "table {table!r} is made of {format} files, and only Parquet is compacted: {remedy}"
+    remedy = "rewrite it with the program that writes it"
