@@ -133,7 +133,7 @@ class Client(Coordinator):
             NoSaltError: Large keys are to be divided, and no column can do it.
             TooManyKeysError: There are more keys than a plan may have.
             StagingFailedError: A Spark task failed.
-            NotReproducibleError: The rows written are not those of the data.
+            NotReproducibleError: The rows written differ from those of the data.
             SparkConnectError: The session is one of Spark Connect.
             WriteConflictError: Others have published files meanwhile that this write would remove.
             WriteError: The table cannot be written, or the commit failed.

@@ -4,7 +4,7 @@
   + CoordinatorUnreachableError
   + IncompletePlanError
   + UnsupportedAnswerError
-  + InvalidArgumentError          a parameter that cannot be, or that there is not
+  + InvalidArgumentError          a parameter that does not exist, or a value that it cannot have
   + CacheSqlError                 SQL text about caches that is not supported
   + ProblemError                  the coordinator answered with an RFC 9457 problem
     - NotFoundError               table, snapshot, plan, refresh, page, cache rule or worker; or a
@@ -18,7 +18,7 @@
     - BusyError                   try again after `retry_after_s`
     - OutcomeUnknownError         the change may or may not have been made
     - WriteInProgressError        files of a write are being moved into the table
-    - WriteLostError              a write is over, or in the hands of another process
+    - WriteLostError              a write is over, or belongs to another process
   + WriteError                    see `windrow.commits.errors`: what stops a write to a table
   + ReadError                     see `windrow.spark.errors`: what a task finds while it reads
 """
@@ -67,7 +67,7 @@ class UnsupportedAnswerError(WindrowError):
 
 @dataclass(eq=False)
 class InvalidArgumentError(WindrowError, ValueError):
-    """What was passed cannot be; nothing was sent.
+    """An argument is not valid; nothing was sent.
 
     Attributes:
         argument: The parameter; below it, fields and positions after dots.
@@ -79,7 +79,7 @@ class InvalidArgumentError(WindrowError, ValueError):
 
 
 class CacheSqlError(WindrowError):
-    """SQL text about caches is not one of the statements that are supported, or finds no rule."""
+    """SQL text about caches is not a supported statement, or names no rule."""
 
 
 @dataclass(eq=False)
@@ -141,7 +141,7 @@ class WriteInProgressError(ProblemError):
 
 
 class WriteLostError(ProblemError):
-    """A write is over, or in the hands of another process; nothing more may come of it here."""
+    """A write is over, or belongs to another process; it cannot go on here."""
 
 
 class RefreshFailedError(ProblemError):

@@ -3,7 +3,7 @@
 * JobError
   + UnfitTableError        the job cannot take the inventory of such a table
   + UnfitFilesError        files or folders are in the way; nothing was published
-  + TableMovedError        somebody changed the table meanwhile; nothing was published
+  + TableMovedError        the table was changed meanwhile; nothing was published
   + ColdFilesError         cacheable files are in no cache
   + RowsDifferError        rows were not the same once they were rewritten
   + PartitionsLeftError    partitions could not be rewritten
@@ -72,13 +72,13 @@ class ColdFilesError(JobError):
 
     def __str__(self) -> str:
         counts = {
-            "were looked at by other hosts alone": self.elsewhere_files,
+            "were seen by other hosts only": self.elsewhere_files,
             "could not be fetched or kept": self.failed_files,
         }
         said = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         return (
             f"of the cacheable files of {self.table!r}, {said}: {'; '.join(self.reasons)}; what "
-            "was fetched stays, and the same command again fetches the rest"
+            "was fetched stays, and the same command fetches the rest"
         )
 
 
@@ -92,7 +92,7 @@ class RowsDifferError(JobError):
     message = (
         "of table {table!r}, {read} were read and {written} written: nothing was changed; {remedy}"
     )
-    remedy = "run again, and if it says the same, report it"
+    remedy = "run it again, and report it if that says the same"
 
 
 @dataclass(eq=False)
@@ -106,5 +106,5 @@ class PartitionsLeftError(JobError):
         name, reason = next(iter(self.reasons.items()))
         return (
             f"partitions of table {self.table!r} that were left as they are: "
-            f"{len(self.reasons):,}, such as {name} ({reason}); the same command again tries them"
+            f"{len(self.reasons):,}, such as {name} ({reason}); the same command tries them again"
         )

@@ -101,7 +101,7 @@ def test_a_file_that_lost_its_start_is_named(tmp_path: Path) -> None:
     data = file.read_bytes()
     file.write_bytes(data[-2_000:])
 
-    with pytest.raises(UnreadableFileError, match="points behind its end"):
+    with pytest.raises(UnreadableFileError, match="points past its end"):
         take_inline(str(tmp_path))
 
 

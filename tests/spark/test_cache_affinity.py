@@ -277,7 +277,7 @@ def test_warming_says_so_when_no_task_runs_on_the_workers(table: Table) -> None:
     done = windrow_command(table.place, "cache", "warm", table.name, "--master", "local[1]")
 
     assert done.returncode == 1
-    assert "60 were looked at by other hosts alone" in done.stderr
+    assert "60 were seen by other hosts only" in done.stderr
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["elsewhere_files"] == 2 * FILES_PER_DAY
     assert not table.requested()

@@ -281,7 +281,7 @@ def test_staged_files_that_do_not_hold_the_rows_of_the_tasks_are_refused(
         return staged_files(folder)
 
     monkeypatch.setattr("windrow.spark.writing.write.staged_files", damaged)
-    with pytest.raises(NotReproducibleError, match="are not those of the data"):
+    with pytest.raises(NotReproducibleError, match="differ from those of the data"):
         client.write(events, "events", target_rows=300)
     assert list(location.iterdir()) == []
 

@@ -6,12 +6,12 @@
     - StagedFilesError            what was staged does not fit the table
     - PartitionChangedError       files that are to be replaced have changed
     - WriteConflictError          others have added files to what is to be replaced
-    - DefinitionChangedError      the table is defined otherwise by now
-    - CommitBlockedError          another write moves its files in for too long
-    - CommitInterruptedError      some partitions are moved in, and the rest is not yet
+    - DefinitionChangedError      the table has been redefined since
+    - CommitBlockedError          another write has been moving its files in for too long
+    - CommitInterruptedError      some partitions are moved in, the others not yet
     - UnpublishedError            all files are moved in, and the coordinator refuses them
-    - UnknownCommitError          a commit that the coordinator does not know was interrupted
-    - UnreadableIntentError       what an interrupted commit was to move cannot be told
+    - UnknownCommitError          the coordinator does not know a commit that was interrupted
+    - UnreadableIntentError       what an interrupted commit was to move is unknown
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StagedFilesError(WriteError):
 
 @dataclass(eq=False)
 class PartitionChangedError(WriteError):
-    """Files that a write takes the place of have changed since it began; nothing was moved."""
+    """Files that a write replaces have changed since it began; nothing was moved."""
 
     table: str
     partition: str
@@ -108,7 +108,7 @@ class CommitBlockedError(WriteError):
 
 @dataclass(eq=False)
 class CommitInterruptedError(WriteError):
-    """A commit came to a halt halfway; whoever comes next finishes it."""
+    """A commit stopped halfway; the next writer finishes it."""
 
     table: str
     write_id: str
@@ -116,10 +116,10 @@ class CommitInterruptedError(WriteError):
     total: int
     reason: str
     message = (
-        "the commit of write {write_id} to table {table!r} came to a halt with {done:,} of "
+        "the commit of write {write_id} to table {table!r} stopped with {done:,} of "
         "{total:,} partitions moved in ({reason}): no row is lost; {remedy}"
     )
-    remedy = "mend that, and `windrow write recover {table}` or the next write finishes it"
+    remedy = "fix that, and `windrow write recover {table}` or the next write finishes it"
 
 
 @dataclass(eq=False)
@@ -130,29 +130,28 @@ class UnpublishedError(WriteError):
     write_id: str
     reason: str
     message = (
-        "the files of write {write_id} lie in table {table!r}, and the coordinator refuses its "
+        "the files of write {write_id} are in table {table!r}, and the coordinator refuses its "
         "inventory ({reason}): {remedy}"
     )
-    remedy = "mend that, then `windrow table refresh {table}`"
+    remedy = "fix that, then `windrow table refresh {table}`"
 
 
 @dataclass(eq=False)
 class UnknownCommitError(WriteError):
-    """A commit was interrupted that the coordinator knows nothing of."""
+    """A commit was interrupted that the coordinator does not know."""
 
     table: str
     folder: str
     message = (
-        "a commit to table {table!r} was interrupted that this coordinator does not know "
-        "({folder!r}): it belongs to another coordinator, or this one's database was lost; "
-        "{remedy}"
+        "this coordinator does not know an interrupted commit to table {table!r} ({folder!r}): it "
+        "belongs to another coordinator, or this one's database was lost; {remedy}"
     )
     remedy = "recover it there, or here with `windrow write recover {table} --force`"
 
 
 @dataclass(eq=False)
 class UnreadableIntentError(WriteError):
-    """What an interrupted commit was to move cannot be told."""
+    """What an interrupted commit was to move is unknown."""
 
     folder: str
     reason: str

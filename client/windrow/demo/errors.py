@@ -23,7 +23,7 @@ class ForeignFolderError(DemoError):
     """A folder for generated data holds files that were not generated."""
 
     folder: Path
-    message = "{folder} holds something that was not written here and is left alone: {remedy}"
+    message = "{folder} holds files that the demo did not write, and is left alone: {remedy}"
     remedy = "choose another folder for the data, or move it away"
 
 

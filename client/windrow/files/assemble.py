@@ -1,4 +1,4 @@
-"""Inventories put together: listed files, and what their footers say or said."""
+"""Puts inventories together from listed files and what their footers say, read now or before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATS = ("min", "max", "null_count")
 
 
 class _Checked:
-    """Columns, between which somebody may stop the work; each pass over them is long."""
+    """Columns to go through; between them the caller may stop the work, as each takes long."""
 
     def __init__(self, fields: list[pa.Field], check: Callable[[], None]) -> None:
         self._fields = fields
@@ -47,8 +47,8 @@ def footer_columns(
 ) -> pa.Table:
     """Put together what footers say of the n files of a table.
 
-    A column that a file is known to lack is all null there. A file without a footer, as it is
-    empty, has no rows.
+    A column that a file is known to lack is all null there. An empty file has no footer, and so
+    no rows.
 
     Args:
         groups: Footers that were read.

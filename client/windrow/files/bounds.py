@@ -77,8 +77,8 @@ def writer_sees_nan(created_by: str | None) -> bool:
     """Tell whether bounds that this writer states prove that no NaN is among the values.
 
     parquet-mr 1.10 to 1.17 takes NaN for the largest value, so that it shows as a bound
-    (which then counts as unknown). Arrow and others pass over NaN. Later versions of
-    parquet-mr may count NaN apart, so they prove nothing until looked at.
+    (which then counts as unknown). Arrow and others ignore NaN. Later versions of parquet-mr
+    may count NaN separately, so their bounds prove nothing until that has been checked.
     """
     match = _PARQUET_MR.match(created_by or "")
     return match is not None and (1, 10) <= (int(match[1]), int(match[2])) <= (1, 17)
@@ -87,7 +87,7 @@ def writer_sees_nan(created_by: str | None) -> bool:
 def typed_bounds(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Array:
     """Turn raw bounds into values of the column's type, never narrower; null where unknown.
 
-    Bounds that are no values of the type, as a broken writer leaves them, are unknown.
+    Bounds that are not values of the type, as a broken writer may leave them, count as unknown.
 
     Args:
         column: Whose bounds they are.
@@ -107,7 +107,7 @@ def _typed(column: BoundedColumn, raw: Sequence[Any], *, upper: bool) -> pa.Arra
     if pt.is_timestamp(type_):
         return _timestamps(raw, column, upper=upper)
     if pt.is_floating(type_):
-        # from_pandas: a bound that is NaN says nothing of the other values.
+        # from_pandas: a bound that is NaN says nothing about the other values.
         return pa.array(raw, type_, from_pandas=True)
     if pt.is_string(type_):
         return _strings(raw, upper=upper)
@@ -152,12 +152,12 @@ def _strings(raw: Sequence[bytes | None], *, upper: bool) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        # A writer cut a bound amid a character.
+        # A writer cut a bound in the middle of a character.
         return pa.array([_text(value, upper=upper) for value in raw], pa.string())
 
 
 def _text(value: bytes | None, *, upper: bool) -> str | None:
-    """Return text that is no closer to the values than `value` is; None if there is none."""
+    """Return text that bounds values no more tightly than `value`; None if there is none."""
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError as error:
@@ -178,7 +178,7 @@ def merge_row_groups(
     """Merge the statistics of m row groups into those of n files.
 
     A bound that is unknown in one row group with values is unknown for the file; row groups
-    whose values are all null say nothing of bounds. A file without row groups has no nulls.
+    whose values are all null say nothing about bounds. A file without row groups has no nulls.
 
     Args:
         lower: m lower bounds, null where unknown.

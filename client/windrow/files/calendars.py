@@ -1,4 +1,4 @@
-"""Bounds of old dates and times, which Spark reads as of another calendar in some files."""
+"""Bounds of old dates and times, which Spark reads in another calendar in some files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 VERSION = b"org.apache.spark.version"
-# Spark marks files as of the old calendar since it writes the new one otherwise.
+# Since Spark writes the new calendar by default, it marks files that use the old one.
 DATETIME_MARK = b"org.apache.spark.legacyDateTime"
 DATETIMES_MARKED_SINCE = b"3.0.0"
 
@@ -19,7 +19,7 @@ _DAY_US = 86_400_000_000
 FIRST_GREGORIAN_DAY = -141_427  # 1582-10-15
 SETTLED_US = -2_208_988_800_000_000  # 1900-01-01: since then, all zones agree
 _JULIAN_YEAR_1_DAY = -719_164
-# How far a day of a year from 1 on moves at most, with its zone: eleven days.
+# From the year 1 on, days move by at most eleven days, their zone included.
 _MOVE_DAYS = 14
 _LAST_DAY = 2_932_896  # 9999-12-31
 
@@ -28,7 +28,7 @@ def is_certain(told: Mapping[bytes, bytes] | None) -> bool:
     """Tell whether Spark reads the dates and times of a file as they are, in any session.
 
     Args:
-        told: What the footer holds beside the schema.
+        told: What the footer holds besides the schema.
     """
     version = (told or {}).get(VERSION)
     return (
@@ -68,7 +68,7 @@ def widened(
 
 
 def is_settled(values: pa.ChunkedArray) -> bool:
-    """Tell whether all values of a type that `has_calendar` are of times which all agree on.
+    """Tell whether values of a type that `has_calendar` mean the same in all calendars and zones.
 
     INT96 beyond the year 9999 is not: Arrow may have decoded it wrongly.
     """

@@ -1,4 +1,4 @@
-"""What the footers of a few data files say; runs where a lost process does no harm."""
+"""Reads the footers of a few data files, in processes whose loss does no harm."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class _GroupBuilder:
             group = metadata.row_group(index)
             offsets.append(row_group_start(group))
             if offsets[-1] >= size_bytes:
-                raise ValueError("its footer points behind its end: a part of the file is missing")
+                raise ValueError("its footer points past its end: part of the file is missing")
             self.group_files.append(file)
             self.group_row_counts.append(group.num_rows)
             self.uncertain.append(uncertain)
@@ -174,7 +174,7 @@ def read_chunk(
 ) -> ChunkFooters:
     """Read the footers of n files; those of 0 bytes have none, and are in no group.
 
-    Arrow ends the process on some damaged footers: run it where that is no harm.
+    Arrow ends the process on some damaged footers: run it where that does no harm.
 
     Args:
         location: Absolute path of the table's folder, or its URI.
@@ -197,7 +197,7 @@ def read_tails(
 ) -> Iterator[Tail]:
     """Yield the ends of n files, with the footers in them; see `read_chunk`.
 
-    Long footers are read when it is their turn, so that no more than one is held.
+    Long footers are read one by one as they are asked for, so that only one is held.
     """
     remote = is_remote(location)
     read_tail = partial(_read_remote_tail if remote else _read_tail, home_of(location))
@@ -217,7 +217,7 @@ def parse_tails(
 ) -> ChunkFooters:
     """Say what the footers of n files say; see `read_chunk`.
 
-    Arrow ends the process on some damaged footers: run it where that is no harm.
+    Arrow ends the process on some damaged footers: run it where that does no harm.
     """
     chunk = ChunkFooters()
     builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
@@ -231,8 +231,8 @@ def parse_tails(
         else:
             try:
                 metadata = _parse(tail)
-                # Printed in full, unlike `ParquetSchema.equals`, which passes over the names
-                # of nested columns; the first line holds an address.
+                # Compared in print, as `ParquetSchema.equals` ignores the names of nested
+                # columns; the first line holds an address.
                 told = told_by_spark(metadata)
                 key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
                 builder = builders.get(key)
@@ -240,7 +240,7 @@ def parse_tails(
                     builder = builders[key] = _GroupBuilder(metadata.schema, told, path)
                 builder.add(first_row + index, metadata, sizes_bytes[index])
             except MemoryError:
-                # Arrow's is one of its own errors too. The files before may have taken the memory.
+                # Arrow's is an ArrowException too. The files before may have taken the memory.
                 raise
             except UnicodeDecodeError:
                 chunk.unreadable.append((path, "its footer is damaged: a name in it is not UTF-8"))
@@ -294,7 +294,7 @@ def _tail_of(
 ) -> bytes | int:
     """Return the end of a file, the footer in full if it is one of Parquet.
 
-    Of a longer footer than may be, return how long it is.
+    Of a footer over the limit, return the length instead.
     """
     tail = read(max(0, size_bytes - TAIL_BYTES), size_bytes)
     footer_bytes = footer_bytes_in(tail)

@@ -31,7 +31,7 @@ LISTING_SCHEMA = pa.schema(
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
-# Odd, from the golden ratio.
+# An odd number, from the golden ratio.
 _MULTIPLIER, _WORD = 0x9E3779B97F4A7C15, 2**64 - 1
 _SUMMARIES = ("_metadata", "_common_metadata")
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
@@ -44,8 +44,8 @@ class FolderEntries:
     Attributes:
         folders: Folders, relative to the location.
         paths: Files, relative to the location; `sizes_bytes` and `mtimes_ns` go with them.
-        stamps: Of the files of a local disk: hashes of what else changes with a file, its inode
-            number and the time of its last change of any kind. Empty where there are none.
+        stamps: For files on a local disk: hashes of what else changes when a file does, its inode
+            number and the time of its last change of any kind. Empty elsewhere.
         hold_links: Whether a symbolic link was among them.
     """
 
@@ -63,10 +63,10 @@ ScanFolder: TypeAlias = Callable[[str, str, FolderEntries], None]
 
 
 def is_hidden(name: str, *, is_folder: bool = False) -> bool:
-    """Tell whether Spark passes over a file or folder of this name.
+    """Tell whether Spark ignores a file or folder of this name.
 
-    A partition folder such as `_col=1` is not hidden, a file that is being copied is. Spark
-    looks for Parquet's summaries, and so into every folder that is called as they begin.
+    A partition folder such as `_col=1` is not hidden, a file that is being copied is. Spark looks
+    for Parquet's summary files, and so into every folder whose name begins like theirs.
     """
     if is_folder and name.startswith(_SUMMARIES):
         return False
@@ -184,7 +184,7 @@ def without_empty(files: pa.Table) -> tuple[pa.Table, pa.Table]:
 def in_folders(empty: pa.Table) -> pa.Table:
     """Return those files of 0 bytes whose folders Spark takes for partitions.
 
-    It passes over the files themselves, and wholly over those right in the location.
+    It ignores the files themselves, and those right in the location altogether.
     """
     return empty.filter(pc.match_substring(empty["path"], "/"))
 

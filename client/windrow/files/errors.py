@@ -79,8 +79,8 @@ class UnsupportedTypeError(ColumnTypeError):
                 f"{self.layout} to read its bare values"
             )
         return (
-            f"{held} cannot be read here; declare the table's columns without it, or write the "
-            "file anew"
+            f"{held} cannot be read here; declare the table's columns without it, or rewrite the "
+            "file"
         )
 
 
@@ -104,11 +104,11 @@ class SchemaConflictError(ColumnTypeError):
         if not self.other_path:
             return (
                 f"{held} but was declared as {self.other_type}, which such files cannot be read "
-                "as; declare a type that fits, or write the file anew"
+                "as; declare a type that fits, or rewrite the file"
             )
         return (
             f"{held} and {self.other_type} in file {self.other_path!r}, and no type fits both; "
-            "write one of the files anew, or declare the table's columns without it"
+            "rewrite one of the files, or declare the table's columns without it"
         )
 
 
@@ -128,7 +128,7 @@ class ColumnNameError(InventoryError):
         what = "an empty name" if not self.column else f"a name of {len(self.column):,} characters"
         return (
             f"file {self.path!r} holds a column with {what}, and it may have 1 to {self.most:,}: "
-            "declare the table's columns without it, or write the file anew"
+            "declare the table's columns without it, or rewrite the file"
         )
 
 
@@ -147,8 +147,8 @@ class DuplicateColumnError(InventoryError):
     def __str__(self) -> str:
         where = f"of file {self.path!r}" if self.path else "of the table"
         return (
-            f"columns {self.column!r} and {self.other_column!r} {where} have the same name, as "
-            "upper and lower case are not told apart; rename one of them"
+            f"columns {self.column!r} and {self.other_column!r} {where} differ only by "
+            "case, which is ignored; rename one of them"
         )
 
 

@@ -13,7 +13,7 @@ _FIRST_OFFSET = len(_MAGIC)
 
 
 def footer_bytes_in(tail: bytes) -> int:
-    """Return how long a footer is, with the eight bytes behind it, as a file's end says; 0 if it is not Parquet's."""
+    """Return the length of the footer in a file's last bytes; 0 if they are not Parquet's."""
     if not tail.endswith(_MAGIC):
         return 0
     return int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
@@ -31,7 +31,7 @@ def rows_in(metadata: Any) -> int:
 
 
 def row_group_start(row_group: Any) -> int:
-    """Return the offset of a row group's first page, by which splits are told apart.
+    """Return the offset of a row group's first page, which decides the split it belongs to.
 
     Plans cut files at these offsets and tasks read the row groups that start in their split: both
     must agree on them.

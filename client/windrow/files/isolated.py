@@ -1,4 +1,4 @@
-"""What a process runs that reads files of strangers, and may be lost by it."""
+"""What a process runs that reads untrusted files, and may die of it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def serve() -> None:
     """Answer requests on standard input until it ends.
 
     A request is a function and its arguments, pickled; the answer is whether it gave a result,
-    and that result or its error. A task that needs too much memory ends the process, as what is
-    left of it is not told.
+    and that result or its error. A task that needs too much memory ends the process, because
+    nobody knows in what state it would be left.
     """
     sys.meta_path.insert(0, _NoPandas())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     bound_memory()
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
-        # What a library prints must not get among the answers.
+        # What a library prints must not end up among the answers.
         os.dup2(2, 1)
         answers.write(STARTED)
         answers.flush()
@@ -44,7 +44,7 @@ def serve() -> None:
 
 
 class _NoPandas:
-    """Keeps pyarrow from importing pandas: it only asks whether values are of pandas.
+    """Keeps pyarrow from importing pandas, only to ask whether values come from there.
 
     The import takes longer than most tables take to read.
     """

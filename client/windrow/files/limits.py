@@ -1,6 +1,6 @@
-"""What reading the files of strangers may take: bytes of a footer, and memory of a process.
+"""Limits on reading untrusted files: bytes of a footer, and memory of a process.
 
-Settings take it from here, so it needs neither NumPy nor pyarrow.
+Settings import it, so it needs neither NumPy nor pyarrow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DATA_PAGES = 5  # where statm has the pages of heap and stack
 
 
 def bound_memory(gained_bytes: int = MAX_GAINED_BYTES) -> None:
-    """Let this process allocate so much more than it has by now; on Linux alone.
+    """Let this process allocate this much more than it holds by now; on Linux only.
 
     Address space that is only reserved does not count: allocators reserve much more than they use.
     """

@@ -1,6 +1,6 @@
-"""What columns are beyond their layout: a variant is bytes to Arrow, an interval a number.
+"""What columns mean beyond their layout: a variant is bytes to Arrow, an interval a number.
 
-Shown as those, they would compare and print otherwise than in Spark.
+Read as those, they would compare and print differently from Spark.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-# Where Spark writes the schema of a DataFrame, and takes it from first of all.
+# Where Spark writes the schema of a DataFrame, and where it looks for one first.
 _SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 VARIANT = "variant"
-# In a column's metadata: the type that it has in a catalog, where that has CHAR or VARCHAR in it.
+# In a column's metadata: its type in a catalog, where that contains CHAR or VARCHAR.
 CHARS_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
-# Files of one writer say the same. Not `lru_cache`, which does not travel by value.
+# Files of one writer repeat the same schema. Not `lru_cache`, which does not travel by value.
 _remembered: dict[bytes, Mapping[str, str]] = {}
 _MAX_REMEMBERED = 256
 
@@ -39,7 +39,7 @@ _COLUMN = re.compile(r"  (?:required|optional|repeated) \w")
 
 
 def told_by_spark(metadata: Any) -> Mapping[str, str]:
-    """Return what Spark's own schema in a footer says of top-level columns; nothing if it has none.
+    """Return what Spark's own schema in a footer says about columns; nothing if there is none.
 
     Args:
         metadata: A `pyarrow.parquet.FileMetaData`.
@@ -55,7 +55,7 @@ def told_by_spark(metadata: Any) -> Mapping[str, str]:
 
 
 def beyond_layout(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Return the top-level columns of Spark's schema that mean more than their layout, and what.
+    """Return what top-level columns of Spark's schema mean, where that is more than their layout.
 
     Args:
         schema: As Spark writes it in JSON.
@@ -65,7 +65,7 @@ def beyond_layout(schema: Mapping[str, Any]) -> dict[str, str]:
 
 
 def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
-    """Return what Parquet's annotations say of top-level columns, where Arrow passes over them.
+    """Return what Parquet's annotations say about top-level columns, where Arrow ignores them.
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
@@ -88,8 +88,8 @@ def annotated(parquet: Any, columns: Sequence[int]) -> dict[int, str]:
 
 def _annotation(leaf: Any) -> str | None:
     type_ = leaf.logical_type.type
-    # Writers lack a new annotation for intervals and say that it is unknown, so that Arrow takes
-    # the values for nulls.
+    # There is no newer annotation for intervals: writers call them unknown, and so Arrow takes the
+    # values for nulls.
     if type_ == "UNKNOWN" and leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
         return "interval"
     return _ANNOTATED.get(type_)
@@ -99,7 +99,7 @@ def _told(text: bytes) -> Mapping[str, str]:
     try:
         return beyond_layout(json.loads(text))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        # Spark passes over what it cannot read here, too.
+        # Spark ignores what it cannot read here, too.
         return {}
 
 

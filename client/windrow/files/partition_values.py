@@ -119,7 +119,7 @@ def convert(texts: pa.Array, type_: pa.DataType) -> pa.Array:
         type_: One for which `is_partition_type` holds.
 
     Raises:
-        InvalidValueError: A text is no value of the type; it holds the index.
+        InvalidValueError: A text is not a value of the type; the error holds its index.
     """
     if pt.is_string(type_) and not pc.any(pc.match_substring(texts, "%")).as_py():
         return texts
@@ -283,7 +283,7 @@ def _is_valid(parse: Callable[[str], Any], text: str) -> bool:
 
 
 def describe_type(type_: pa.DataType) -> str:
-    """Return the type's name for an error, with what its texts must hold where that is not plain."""
+    """Return the type's name for an error, and what its texts must hold if that is not obvious."""
     if type_ == TIMESTAMP:
         return "timestamp with an offset (such as 2024-01-01T00:00:00Z)"
     return spark_type(type_)

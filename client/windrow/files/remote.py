@@ -29,8 +29,8 @@ from windrow.files.signs import (
 _CONNECT_TIMEOUT_S = 5.0
 _REQUEST_TIMEOUT_S = 30.0
 _ATTEMPTS = 4
-# Up to so many folders under the location are listed side by side; with more, one listing of
-# everything takes fewer requests: a request tells of 1,000 files or folders.
+# Up to this many folders under the location are listed side by side; beyond that, one listing of
+# everything takes fewer requests, as each returns 1,000 files or folders.
 _MAX_LISTED_APART = 256
 _NS_PER_S = 10**9
 
@@ -155,7 +155,7 @@ def _add_files(
 
 
 def _is_shown(uri: str, name: str, *, is_location: bool) -> bool:
-    """Tell whether files in a folder of this name count, which lies in another."""
+    """Tell whether files in a subfolder of this name count."""
     if is_hidden(name, is_folder=True):
         refuse_hidden(uri, name, is_location=is_location)
         return False
@@ -164,7 +164,7 @@ def _is_shown(uri: str, name: str, *, is_location: bool) -> bool:
 
 
 def names_in(uri: str) -> list[str] | None:
-    """Return the names of what lies right in a folder; None if there is no such folder.
+    """Return the names of what is right in a folder; None if there is no such folder.
 
     Args:
         uri: Absolute path or URI of the folder.
@@ -191,14 +191,14 @@ def read_whole_file(uri: str, max_bytes: int) -> bytes:
 
     Args:
         uri: Absolute path or URI.
-        max_bytes: Most bytes to read; what is beyond is left out.
+        max_bytes: Most bytes to read; the rest is left out.
 
     Raises:
         FileNotFoundError: It is not there.
         OSError: It cannot be read.
     """
     if not is_remote(uri):
-        # A pipe in a file's place would keep whoever opens it waiting.
+        # A pipe in a file's place would block whoever opens it.
         descriptor = os.open(uri, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb") as local:
             return local.read(max_bytes)

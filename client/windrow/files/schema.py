@@ -50,8 +50,8 @@ def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schem
     """Return the columns of a Parquet footer in the types that a table has for them.
 
     Unsigned integers widen, INT96 and every UTC-adjusted timestamp become Spark's
-    `timestamp`, others `timestamp_ntz`, all in microseconds; dictionaries and large or
-    viewed strings become plain ones, as do enums, durations bigint.
+    `timestamp`, others `timestamp_ntz`, all in microseconds. Dictionaries become what they
+    hold, enums and large or viewed strings plain strings, and durations bigint.
 
     Args:
         parquet: A `pyarrow.parquet.ParquetSchema`.
@@ -140,7 +140,7 @@ def _scalar_type(type_: pa.DataType) -> pa.DataType:
 
 
 def widen(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return the narrowest type as which Spark's Parquet reader reads both; None if none.
+    """Return the narrowest type that Spark's Parquet reader reads both as; None if there is none.
 
     The order of the two does not matter. Structs are united field by field.
     """
@@ -173,7 +173,7 @@ def _widen_decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def _digits(type_: pa.DataType) -> tuple[int, int] | None:
-    """Return the digits before and behind the point that Spark asks of a decimal."""
+    """Return the digits before and after the point that Spark requires of a decimal."""
     if pt.is_decimal(type_):
         return type_.precision - type_.scale, type_.scale
     if type_ in _INTEGERS:
@@ -237,7 +237,7 @@ def merge_schemas(sources: Iterable[FileSchema], partition_names: Collection[str
         ColumnNameError: The name of a column is empty, or too long.
         DuplicateColumnError: One file holds two columns, or fields of one struct, that differ by
             case only.
-        SchemaConflictError: Two files hold one column with types that nothing fits.
+        SchemaConflictError: Two files hold one column with types that no type fits both of.
         UnsupportedTypeError: A column has a type that Spark lacks, or one that is not read here.
     """
     partitions = {name.lower() for name in partition_names}

@@ -20,7 +20,7 @@ from windrow.files.signs import SINK_LOG
 
 COMMITTED_SCHEMA = pa.schema([("path", pa.string()), ("size_bytes", pa.int64())])
 
-# What Spark writes, of which these count.
+# The fields of Spark's log that matter here.
 _ENTRY = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("isDir", pa.bool_()), ("action", pa.string())]
 )
@@ -93,7 +93,7 @@ def _read(log: str, batches: list[str]) -> pa.Table:
     tables = [_ENTRY.empty_table()]
     left = _MAX_LOG_BYTES
     with ThreadPoolExecutor(_READING_THREADS) as threads:
-        # Alone, as it may be as large as all others together.
+        # By itself, as it may be as large as all others together.
         head = [name for name in batches if name.endswith(_COMPACT)]
         tail = batches[len(head) :]
         for some in (head, *_cut(tail)):
@@ -166,7 +166,7 @@ def _entries(log: str, name: str, body: bytes) -> pa.Table:
 def _committed(location: str, log: str, entries: pa.Table) -> pa.Table:
     """Return the files of a log relative to the location."""
     files = entries.filter(pc.invert(entries["isDir"]))
-    # A file's name has no character that URIs escape, but folders have; and there are few.
+    # File names need no escapes in URIs, but folders may; and there are few folders.
     folders = pc.replace_substring_regex(files["path"], "/[^/]*$", "").combine_chunks()
     encoded = folders.dictionary_encode()
     relative = pa.array(
@@ -196,14 +196,14 @@ def _below(location: str, log: str, folder: str) -> str:
         parts = urlsplit(folder)
     except ValueError as error:
         raise LocationError(
-            log, f"names files in {folder!r}, which is no URI: {_RESTORE}"
+            log, f"names files in {folder!r}, which is not a URI: {_RESTORE}"
         ) from error
     path = unquote(parts.path)
     if is_remote(location):
         scheme = {"s3a": "s3", "s3n": "s3"}.get(parts.scheme, parts.scheme)
         path = f"{scheme}://{parts.netloc}{path}"
     elif parts.scheme in ("", "file") and not lies_below(location, path):
-        # The query may know the folder by a link.
+        # The query may reach the folder through a link.
         path = os.path.realpath(path)
     if not lies_below(location, path):
         raise LocationError(

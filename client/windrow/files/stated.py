@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 class StatedError(Exception):
     """An error that is its fields, and says what is wrong and what to do about it.
 
-    A subclass with fields is a `@dataclass(eq=False)`: each error stays a thing of its own that can
-    be hashed, as tracebacks need. It may come back from another process: `args`, by which exceptions
-    are pickled, hold the constructor's arguments. Nothing here asks `dataclasses.fields`, which finds
+    A subclass with fields is a `@dataclass(eq=False)`: it equals itself alone and can be hashed, as
+    tracebacks need. Errors come back from other processes, so `args`, by which exceptions are
+    pickled, holds the constructor's arguments. Nothing here asks `dataclasses.fields`, which finds
     none in a class that Spark has pickled by value.
 
     Attributes:

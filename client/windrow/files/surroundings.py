@@ -9,14 +9,14 @@ from windrow.files.errors import LocationError
 from windrow.files.remote import is_remote, names_in
 from windrow.files.signs import refuse_below, refuse_location, signs_beside
 
-# There, to look is to wait for an answer.
+# On object stores each look is one request.
 _THREADS = 16
 
 
 def refuse_part_of_table(location: str, topmost: str = "") -> None:
-    """Refuse a location that lies in a table of another format, or is named as a part of one.
+    """Refuse a location that lies in a table of another format, or is named like a part of one.
 
-    A folder above that cannot be listed says nothing.
+    A folder above that cannot be listed is ignored.
 
     Args:
         location: Absolute path, or URI.

@@ -2,7 +2,7 @@
 
 * WindrowError
   + ReadError
-    - SparkConnectError         the session has no JVM within reach
+    - SparkConnectError         the session has no JVM that can be reached
     - CaseSensitiveNamesError   the session tells names apart by case
     - UnsupportedFormatError    the table's files are not Parquet
     - UnsupportedDeletesError   rows of the files were deleted since
@@ -32,11 +32,11 @@ class SparkConnectError(ReadError):
 
 
 class CaseSensitiveNamesError(ReadError):
-    """The session tells `id` from `ID`, and a table's files were united without regard to case."""
+    """The session tells `id` from `ID`, but a table's files were united without regard to case."""
 
     message = (
         "spark.sql.caseSensitive is true, and a table's columns are united without regard to "
-        "case, so that rows could be others than Spark's: {remedy}"
+        "case, so that rows could differ from Spark's: {remedy}"
     )
     remedy = "set it to false to read them"
 

@@ -162,7 +162,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], Sequence[str]]] = {
     ),
     "no URI": (
         first_line(lambda entry: entry | {"path": "file://[x/y"}),
-        ["'file://[x'", "is no URI"],
+        ["'file://[x'", "is not a URI"],
     ),
     "the first batch missing": (
         lambda sink: (sink / "_spark_metadata/0").unlink(),

@@ -15,7 +15,7 @@ ERRORS = [
     executor.UnreadableFileError("/t/a", "no footer"),
     executor.AmbiguousColumnError("/t/a", "id", ("ID", "Id")),
     executor.ColumnTypeError("/t/a", "id", "string", "int64"),
-    executor.OldTimeError("/t/a", "t", "holds old times; write the file anew"),
+    executor.OldTimeError("/t/a", "t", "holds old times; rewrite the file"),
     executor.UnsortedFileError("/t/a", ("id", "ts")),
     executor.ResidualFilterError("operator 'like' is not known"),
     driver.SparkConnectError(),
@@ -35,7 +35,6 @@ REMEDIES = (
     "use a client",
     "read its",
     "compact",
-    "write the file anew",
 )
 
 

@@ -1,4 +1,4 @@
-"""Where a task takes its files from: their own place, or through the cache of its host."""
+"""Where a task reads its files: in place, or through the cache of its host."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Files:
         self._home = home_of(spec.location)
 
     def close(self) -> None:
-        """Be done with them."""
+        """Release what is held."""
 
     def at_hand(self, split: Split) -> bytes | None:
         """Return the content of a file if that takes no request."""
@@ -88,7 +88,7 @@ class CachedFiles(Files):
         return self._use.fetch(self._key(split), lambda: super(CachedFiles, self).whole(split))
 
     def footer(self, split: Split) -> bytes:
-        """See `Files.footer`. The cache gives a file that it has, and takes none in for that."""
+        """See `Files.footer`. The cache serves files that it holds, and takes in none for that."""
         is_small = split.size_bytes <= self._max_buffered_bytes
         content = self._use.at_hand(self._key(split)) if is_small else None
         return super().footer(split) if content is None else content
@@ -122,13 +122,13 @@ def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:
     Args:
         spec: What is read.
         cached_on: The host whose cache the group's files belong in; None for no host.
-        file_count: How many they are.
+        file_count: How many files it has.
     """
     if cached_on is None:
         return Files(spec)
     path = os.environ.get(FOLDER_VARIABLE)
     if not path:
-        _say_once(f"files are read past the cache of {cached_on}: {FOLDER_VARIABLE} is not set")
+        _say_once(f"files are read past the cache of {cached_on}, as {FOLDER_VARIABLE} is not set")
         return Files(spec)
     try:
         cache = open_cache(os.path.abspath(path))
@@ -137,7 +137,7 @@ def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:
         return Files(spec)
     if cache.folder.host == cached_on:
         return CachedFiles(spec, CacheUse(cache))
-    # They stay out of this cache: plans look for them in the other.
+    # They stay out of this cache: plans expect them in the other host's.
     try:
         cache.note((), {"elsewhere": file_count})
     except CacheTroubleError as error:
@@ -146,7 +146,7 @@ def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:
 
 
 def _say_once(message: str) -> None:
-    """Warn in the executor's log, where each task would say the same."""
+    """Warn in the executor's log, which each task would otherwise fill with the same."""
     home = sys.modules.setdefault("_windrow_warnings", types.ModuleType("_windrow_warnings"))
     said: set[str] = home.__dict__.setdefault("said", set())
     if message not in said:

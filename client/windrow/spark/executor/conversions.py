@@ -36,10 +36,10 @@ def child_index(struct: pa.StructType, name: str) -> int:
 
 
 def stored_type(type_: pa.DataType) -> pa.DataType:
-    """Return what Parquet itself says of a column that Arrow has given a type of its own.
+    """Return Parquet's own type of a column that Arrow has given a type of its own.
 
-    Arrow's schema in a footer brings durations, dictionaries and extension types back, which
-    Spark knows nothing of.
+    Arrow's schema in a footer restores durations, dictionaries and extension types, which Spark
+    does not know.
     """
     if isinstance(type_, pa.BaseExtensionType):
         return stored_type(type_.storage_type)

@@ -1,7 +1,7 @@
 """Decoding the splits of a group: from files to tables of the columns wanted, bounded in memory.
 
-Files of at most a megabyte, of which a group may hold thousands, take the short way: one read,
-one open, one decode, and no work per file beyond. What is costly per call (casts, filters,
+Files of at most a megabyte, of which a group may hold thousands, take the short path: one read,
+one open, one decode, and no other work per file. What is costly per call (casts, filters,
 partition columns) is done for many files at once.
 """
 
@@ -35,7 +35,7 @@ _PROBE_ROWS = 1 * KIB
 _MIN_BATCH_ROWS = 16
 # Most files whose decoded tables wait to be joined, should they hold next to no rows.
 _MAX_JOINED_FILES = 16 * KIB
-# Where each read waits for a request, others wait beside it.
+# Where each read is a request, several are made at once.
 _FETCHING_THREADS = 16
 _MAX_FILES_AHEAD = 64
 _MAX_BYTES_AHEAD = 16 * MIB
@@ -71,7 +71,7 @@ def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
     ]
 
 
-# What is to be decoded of a small file, or whoever reads it; None if nobody does yet.
+# The bytes of a small file to decode, or the future that reads them; None before either.
 Content = bytes | Future[bytes] | None
 
 
@@ -164,14 +164,14 @@ class Decoder:
                         content.cancel()
 
     def _ahead(self, split: Split, threads: ThreadPoolExecutor) -> Content:
-        # A thread costs more than a file that is at hand.
+        # Handing work to a thread costs more than taking a file that is at hand.
         content = self._files.at_hand(split)
         return threads.submit(self._fetch, split) if content is None else content
 
     def _fetch(self, split: Split) -> bytes:
         """Return what is to be decoded of a small file."""
-        # Where nothing is, the footer is asked for its rows: what the plan says of them may be
-        # what somebody published.
+        # Where nothing is decoded, rows are counted by the footer: the plan's count may be one
+        # that somebody published.
         return self._files.whole(split) if self._wanted.names else self._files.footer(split)
 
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:

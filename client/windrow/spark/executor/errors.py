@@ -121,7 +121,7 @@ class ColumnTypeError(TaskReadError):
 
 @dataclass(eq=False)
 class OldTimeError(TaskReadError):
-    """A column holds old dates or times that cannot be told.
+    """A column holds old dates or times of an uncertain calendar.
 
     Attributes:
         path: The file.

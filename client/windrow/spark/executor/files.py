@@ -94,7 +94,7 @@ def _end_of(file: Any, size_bytes: int, length: int) -> bytes:
 def copy_whole(
     home: str, path: str, size_bytes: int, mtime_ns: int, write: Callable[[bytes], None]
 ) -> None:
-    """Copy a large file, piece after piece; see `read_whole`.
+    """Copy a large file, piece by piece; see `read_whole`.
 
     Raises:
         StaleFileError: The file is not the one of the plan, before or after.

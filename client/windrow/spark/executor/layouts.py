@@ -69,8 +69,8 @@ class Layout:
             row_count: Their rows in total; a table without columns does not know it.
 
         Raises:
-            OldTimeError: A column holds dates or times that cannot be told; the path is empty.
-            pyarrow.ArrowInvalid: Values are none of the wanted type.
+            OldTimeError: A column holds dates or times of an uncertain calendar; the path is empty.
+            pyarrow.ArrowInvalid: Values do not fit the wanted type.
         """
         if not self.leaf_indices:
             columns = [pa.nulls(row_count, field.type) for field in self.wanted]

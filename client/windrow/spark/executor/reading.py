@@ -196,7 +196,7 @@ class _Group:
         return table, origin
 
     def _require_sorted(self, keys: Keys, origin: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-        # From one file to the next the order may well fall: merging is there for that.
+        # From one file to the next the order may break: merging restores it.
         wrong = keys.falls() & (origin[1:] == origin[:-1])
         if wrong.any():
             raise self._unsorted(self._splits[int(origin[int(wrong.argmax())])])

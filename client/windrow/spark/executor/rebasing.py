@@ -1,4 +1,4 @@
-"""Old dates and times, of which a file says, or does not say, in which calendar they are.
+"""Old dates and times, and the calendar they were written in, which not every file states.
 
 Spark 2 and Hive count days before 1582-10-15 in the Julian calendar, and times before 1900 by
 today's offset of their zone. Spark 3 reads such files as they were meant, and so does this.
@@ -31,7 +31,7 @@ LEGACY = "LEGACY"
 EXCEPTION = "EXCEPTION"
 
 _ZONE = b"org.apache.spark.timeZone"
-# What marks a file as legacy, and the version of Spark since which that is needed.
+# What marks a file as legacy, and the version of Spark that began to need that.
 _DATETIME = (DATETIME_MARK, DATETIMES_MARKED_SINCE)
 _INT96 = (b"org.apache.spark.legacyINT96", b"3.1.0")
 
@@ -48,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class OldValueError(ValueError):
-    """A column holds a date or time that cannot be told; the text says why, and the remedy."""
+    """A column holds a date or time of an uncertain calendar; the text says why, and the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Calendars:
     zones: str = "{}"
 
     def of(self, metadata: Mapping[bytes, bytes] | None) -> FileCalendar:
-        """Return the calendar of a file by what its footer holds beside the schema."""
+        """Return the calendar of a file by what its footer holds besides the schema."""
         told = metadata or {}
         version = told.get(VERSION)
 
@@ -100,7 +100,7 @@ class Zone:
 
     Attributes:
         offset: What the old calendar adds to UTC.
-        shift: What the new one adds before 1582-10-15, beside the days of the calendar.
+        shift: What the new one adds before 1582-10-15, besides the days of the calendar.
         switches: When, since then, what is added changes; ascending.
         shifts: What is added from each switch on.
     """
@@ -184,7 +184,7 @@ def _checked_int96(values: pa.Array) -> pa.Array:
     if least < _INT96_RANGE_US[0] or greatest > _INT96_RANGE_US[1]:
         raise OldValueError(
             "holds INT96 times beyond the years 1 to 9999, which cannot be told from broken ones; "
-            "write the file anew with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
+            "rewrite the file with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
         )
     return values
 
@@ -202,7 +202,7 @@ def _dates(values: pa.Array, mode: str) -> pa.Array:
 
 def _gregorian_shift(julian_days: Ints) -> Ints:
     """Return how many days later the day of that name is in the Gregorian calendar."""
-    # Years begin in March, so that the day which only one calendar may have is the last.
+    # Years begin in March, so that the day that only one calendar may have comes last.
     years = (4 * (julian_days - _JULIAN_MARCH_0000) + 3) // 1461
     return 2 - years // 100 + years // 400
 
@@ -238,8 +238,8 @@ def _zone(calendar: FileCalendar) -> Zone:
         offset *= -1 if match[1] == "-" else 1
     elif not _UTC_ZONE.fullmatch(name):
         raise OldValueError(
-            f"holds times before 1900 that were written in the time zone {name!r}, of which this "
-            "Spark does not know what it was like then; write the file anew with Spark"
+            f"holds times before 1900 that were written in the time zone {name!r}, whose "
+            "offset at that time this Spark does not know; rewrite the file with Spark"
         )
     return Zone(offset, 0, (_FIRST_GREGORIAN_S - offset,), (0,))
 

@@ -26,11 +26,11 @@ def shipped(packed: bytes, digest: str) -> Task:
 
     Args:
         packed: The function for `mapInArrow`, pickled by value and compressed by zlib.
-        digest: What tells it from other packed functions.
+        digest: Tells it apart from other packed functions.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # What is pickled by value has no module of its own whose globals would last.
+        # Code pickled by value has no module whose globals would outlive the task.
         home = sys.modules.setdefault("_windrow_readers", types.ModuleType("_windrow_readers"))
         readers: dict[str, Task] = home.__dict__.setdefault("readers", {})
         if digest not in readers:

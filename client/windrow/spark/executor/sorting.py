@@ -50,7 +50,7 @@ class Keys:
         return KeyAt(tuple(column[row].as_py() for column in self.columns), self.descending)
 
     def falls(self) -> Bools:
-        """Tell of each row but the first whether it belongs before the row above it.
+        """Tell for each row but the first whether it belongs before the row above it.
 
         Returns:
             n - 1 booleans.
@@ -69,7 +69,7 @@ class Keys:
         columns: dict[str, pa.Array] = {}
         sort_keys = []
         for column, descending in zip(self.columns, self.descending, strict=True):
-            # As a rule the columns that set nulls apart say the same for every row.
+            # The columns that set nulls apart usually hold the same value in every row.
             if not pt.is_boolean(column.type) or 0 < column.true_count < len(column):
                 sort_keys.append((str(len(columns)), "descending" if descending else "ascending"))
                 columns[str(len(columns))] = column
@@ -164,11 +164,12 @@ def merge(sources: Sequence[Iterable[pa.Table]], sort: Sequence[SortKey]) -> Ite
         sort: What they are sorted by; at least one key.
 
     Yields:
-        Tables which one after the other are sorted. Memory holds about two blocks a source.
+        Tables that are sorted when put one after the other. Memory holds about two blocks of
+        each source.
     """
     cursors = [cursor for source in sources if (cursor := _Cursor(source, sort)).advance()]
     while len(cursors) > 1:
-        # Every row up to the least last key is there: what comes later in a source is not less.
+        # Every row up to the least of the last keys is here: what a source has left is not less.
         bound = min(cursor.last for cursor in cursors)
         taken = [part for cursor in cursors if len((part := cursor.take(bound))[1])]
         yield sorted_table([table for table, _ in taken], [keys for _, keys in taken])

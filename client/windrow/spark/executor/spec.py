@@ -67,7 +67,7 @@ class ReadSpec:
         hidden: Further columns of the files, which only the filter or the order needs.
         partition: The table's partition columns.
         output: Names of the columns to return, in order; each from `data` or `partition`. Where
-            there are none, rows are returned as a column that says nothing.
+            there are none, rows are returned as a column without meaning.
         sort: What to merge the files by; empty to read them one after the other.
         limits: Bounds on memory.
         calendars: How old dates and times are read.
@@ -85,7 +85,7 @@ class ReadSpec:
 
     @property
     def prefix(self) -> str:
-        """What stands before the path of a split."""
+        """What comes before the path of a split."""
         return self.location.rstrip(os.sep) + os.sep
 
     @property

@@ -2,10 +2,10 @@
 
 * WriteError                    see `windrow.commits.errors`
   + UnfitRowsError              columns or partition values do not fit the table
-  + UnstableColumnError         a column that places rows may have another value at a second attempt
+  + UnstableColumnError         a column that places rows may change at a task's second attempt
   + NoSaltError                 no column can divide the rows of a key
   + TooManyKeysError            the rows have more keys than a plan may have
-  + NotReproducibleError        the rows written are not those that were counted
+  + NotReproducibleError        the rows written differ from those that were counted
   + StagingFailedError          a Spark task could not write its files
 """
 
@@ -33,21 +33,21 @@ class UnfitRowsError(WriteError):
 
 @dataclass(eq=False)
 class UnstableColumnError(WriteError):
-    """A column that decides where rows go may have another value at a task's second attempt."""
+    """A column that decides where rows go may change at a task's second attempt."""
 
     column: str
     use: str
     reason: str
     message = (
         "column {column!r} cannot be {use}: {reason}. If a task ran again, rows would be lost or "
-        "there twice; {remedy}"
+        "appear twice; {remedy}"
     )
     remedy = f"take another column, or {_MATERIALISE}"
 
 
 @dataclass(eq=False)
 class NoSaltError(WriteError):
-    """The rows of a key are to be divided, and no column can do it."""
+    """The rows of a key must be divided, and no column can do it."""
 
     reasons: tuple[tuple[str, str], ...]
 
@@ -75,13 +75,13 @@ class TooManyKeysError(WriteError):
 
 @dataclass(eq=False)
 class NotReproducibleError(WriteError):
-    """The rows written are not those that were counted; nothing was moved into the table."""
+    """The rows written differ from those that were counted; nothing was moved into the table."""
 
     table: str
     counted: str
     written: str
     message = (
-        "the rows staged for table {table!r} are not those of the data: {counted} there, "
+        "the rows staged for table {table!r} differ from those of the data: {counted} there, "
         "{written} in files. The data is not the same each time it is computed, or rows were "
         "lost; nothing was changed. To make it so, {remedy}"
     )
