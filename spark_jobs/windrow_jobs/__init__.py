@@ -1,1 +1,1 @@
-"""Spark jobs that keep tables and caches in order."""
+"""Spark jobs that maintain tables and caches."""

@@ -1,4 +1,4 @@
-"""One batch of a compaction: what it reads, what it makes of it, and whether that is the same."""
+"""One batch of a compaction: reading its files, rewriting them, and comparing the rows."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from windrow.spark.writing.counting import RowSums, is_hashable, row_sums, sum_r
 from windrow_jobs.errors import RowsDifferError
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-# What files took is that much more or less than was expected: their number is worked out again.
+# If the actual size differs from the expected one by more than this, files are planned again.
 _MUCH = 1.1
-# So often at most: fewer files are smaller together, as each holds more to compress.
+# Limits the attempts: a new number of files changes the size again, as large files compress better.
 _ATTEMPTS = 3
 
-# A folder, and the bucket where the table has buckets.
+# A folder, and one of its buckets if the table has any.
 Partition: TypeAlias = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Partitions to rewrite at once; columns lie side by side.
+    """Partitions to rewrite together, as parallel columns.
 
     Attributes:
-        columns: The partition columns, all as text: so they come to lie in the very folders that
-            they come from, also where Spark would write a value in another way.
-        partitions: Folders, with their buckets.
-        rows: Of each.
-        size_bytes: What the rows of each are expected to take in fewer files.
-        files: Small files of each.
-        paths: Of the small files of all.
-        old_bytes: Bytes of those.
-        is_bucketed: Whether the table is.
+        columns: The partition columns, all as text, so that rows return to exactly the folders
+            that they come from, even if Spark would write a value differently.
+        partitions: Folders with their buckets.
+        rows: Number of rows of each partition.
+        size_bytes: Expected size of the rows of each partition after rewriting.
+        files: Number of small files of each partition.
+        paths: Paths of the small files of all partitions.
+        old_bytes: Size of these files.
+        is_bucketed: Whether the table is bucketed.
     """
 
     columns: list[Column]
@@ -78,7 +78,7 @@ class Batch:
     def of(
         cls, page: CompactionPlan, without: Collection[Partition], *, is_bucketed: bool
     ) -> Batch | None:
-        """Take a page of a compaction plan, less some partitions; None if nothing is left."""
+        """Return the batch of a plan's page without some partitions; None if nothing is left."""
         found = page.partitions
         partitions = list(zip(found.folders, found.buckets, strict=True))
         kept = np.array([one not in without for one in partitions], np.bool_)
@@ -98,7 +98,7 @@ class Batch:
         )
 
     def keys(self, scale: float) -> KeyCounts:
-        """Return the keys of the write plan; bytes are what is expected times `scale`."""
+        """Return the keys for the write plan, with the expected bytes multiplied by `scale`."""
         values = [_values(folder, len(self.columns)) for folder, _ in self.partitions]
         return KeyCounts.model_validate(
             {
@@ -111,18 +111,18 @@ class Batch:
         )
 
     def replaced(self, plan: SplitPlan) -> pa.Table:
-        """Return the files that are rewritten, as they were planned: path, size, time of change."""
+        """Return path, size and time of change of the files to rewrite, as planned."""
         splits = plan.groups["splits"].combine_chunks().flatten()
         files = pa.Table.from_batches([pa.RecordBatch.from_struct_array(splits)])
         first = pc.and_(pc.equal(files["start"], 0), pc.is_in(files["path"], self.paths))
         return files.filter(first).select(["path", "size_bytes", "mtime_ns"])
 
     def read(self, spark: SparkSession, plan: SplitPlan) -> DataFrame:
-        """Return the rows of the batch's files, with partition values as folders name them.
+        """Return the rows of the batch's files, with partition values as in folder names.
 
         Args:
             spark: A classic session.
-            plan: Of the snapshot that the batch is of.
+            plan: A plan of the batch's snapshot.
         """
         info = plan.info.model_copy(
             update={
@@ -131,16 +131,16 @@ class Batch:
                     for column in plan.info.columns
                 ],
                 "partition_columns": self.columns,
-                # They are sorted when they are written.
+                # Rows are sorted when they are written.
                 "sort_columns": [],
-                # Those apply to files of other partitions, which are left alone.
+                # Delete files belong to other partitions, which are left alone.
                 "summary": plan.summary.model_copy(update={"delete_files": 0}),
             }
         )
         return read_plan(spark, info, self._groups(plan.groups))
 
     def _groups(self, groups: pa.Table) -> pa.Table:
-        """Return the groups with the splits of the batch alone."""
+        """Return the groups with only the batch's splits."""
         lists = groups["splits"].combine_chunks()
         splits = lists.flatten()
         kept = pc.is_in(splits.field("path"), self.paths)
@@ -153,7 +153,7 @@ class Batch:
         splits = pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
         at = groups.schema.get_field_index("splits")
         of_batch = groups.set_column(at, "splits", pa.ListArray.from_arrays(ends, splits))
-        # They are gone soon: no cache need keep them.
+        # These files will be gone soon, so they should not be cached.
         return of_batch.filter(pa.array(counts > 0)).drop_columns(["cached_on"])
 
     def _texts(self, paths: pa.Array) -> pa.StructArray:
@@ -170,11 +170,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What a batch became, before it is moved in.
+    """A rewritten batch before it is moved into the table.
 
     Attributes:
-        report: Of the write.
-        scale: Bytes that its rows take, for each byte that was expected.
+        report: Report of the write.
+        scale: Actual size of the rows, as a multiple of the expected size.
     """
 
     report: WriteReport
@@ -190,19 +190,19 @@ def rewrite(
     target_bytes: int,
     scale: float,
 ) -> Made:
-    """Write the rows of a batch anew, into the staging folder, and check that they are the same.
+    """Rewrite the rows of a batch into the staging folder, and check that they are the same.
 
     Args:
         spark: A classic session.
-        client: Of the coordinator that plans the write.
-        batch: What to rewrite.
-        read: A plan of the snapshot that the batch is of.
-        write: Whose folder the files go into.
-        target_bytes: Of a file.
-        scale: As batches before have taught.
+        client: Client of the coordinator that plans the write.
+        batch: The batch to rewrite.
+        read: A plan of the batch's snapshot.
+        write: The write, which owns the staging folder.
+        target_bytes: Target size of a file.
+        scale: Scale of earlier batches.
 
     Raises:
-        RowsDifferError: What was written is not what was read.
+        RowsDifferError: The written rows differ from the read ones.
         ProblemError: The coordinator refuses.
         PySparkException: A task failed.
     """
@@ -221,18 +221,18 @@ def rewrite(
         _empty(write.folder)
     written_s = time.monotonic()
     found = staged_sums(rows, batch.names, write.folder)
-    # A map task that ran twice is observed twice, so that only a pass of its own can tell.
+    # Rows of a map task that ran twice are observed twice; a separate pass tells.
     if found != staged.expected and found != (expected := sum_rows(rows, batch.names)):
         raise RowsDifferError(write.table.name, str(expected), str(found))
     seconds = Seconds(0.0, written_s - began_s, time.monotonic() - written_s)
     report = write_report(rows, planned, batch.columns, staged.files, found, seconds)
-    # What a part of each partition holds says nothing of the next write.
+    # The keys are left out: parts of partitions say nothing about the next write.
     return Made(report=report.model_copy(update={"keys": None}), scale=scale)
 
 
 @dataclass(frozen=True, slots=True)
 class _Staged:
-    """Files in the staging folder, and what their rows should come to."""
+    """Files in the staging folder, and the expected sums of their rows."""
 
     files: pa.Table
     expected: RowSums
@@ -257,7 +257,7 @@ def _planned(
     scale: float,
     rows: DataFrame,
 ) -> WritePlan:
-    # What lies in files is the same whenever it is read, numbers with fractions too.
+    # Values in files are the same at every read, including floating-point numbers.
     salts = [
         field.name
         for field in rows.schema
@@ -292,7 +292,7 @@ def _empty(folder: str) -> None:
 
 
 def _values(folder: str, levels: int) -> tuple[str | None, ...]:
-    """Return the partition values that a folder names, as text; null for Hive's default."""
+    """Return the partition values in a folder's name as text; null for Hive's default."""
     parts = folder.split("/") if levels else []
     texts = [unescape(part.partition("=")[2]) for part in parts]
     return tuple(None if text == _NULL else text for text in texts)

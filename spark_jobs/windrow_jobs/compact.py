@@ -1,4 +1,4 @@
-"""Spark job: rewrite the small files of a table as few, partition by partition.
+"""Spark job: merge the small files of a table, partition by partition.
 
 windrow compact sales.events --master spark://spark:7077 --url URL
 spark-submit spark_jobs/windrow_jobs/compact.py sales.events --coordinator URL
@@ -47,19 +47,19 @@ StartSpark = Callable[[], SparkSession]
 
 @dataclass(slots=True, kw_only=True)
 class Compaction:
-    """What the job did.
+    """The outcome of the job.
 
     Attributes:
-        table: Its name.
-        batches: That were committed.
-        partitions: That were rewritten; a bucket is one of its own.
-        files_before: Small files of those.
-        files_after: What they became.
-        bytes_before: Of the small files.
-        bytes_after: Of the files that they became.
-        rows: In those, before and after.
+        table: Name of the table.
+        batches: Number of committed batches.
+        partitions: Number of rewritten partitions; each bucket counts separately.
+        files_before: Number of small files before.
+        files_after: Number of files that replace them.
+        bytes_before: Size of the small files.
+        bytes_after: Size of the files that replace them.
+        rows: Number of rows in them, the same before and after.
         left: Partitions that could not be rewritten, and why.
-        seconds: How long it took.
+        seconds: Duration of the job.
     """
 
     table: str
@@ -84,28 +84,27 @@ def compact(
     on_progress: Tell = lambda _: None,
     **options: Any,
 ) -> Compaction:
-    """Rewrite what is worth it, a batch at a time, until nothing is; run again, it has no work.
+    """Rewrite all partitions that are worth it, batch by batch; a second run has no work.
 
-    Each batch is committed by itself: what a job that is stopped has not come to is done by the
-    next one.
+    Each batch is committed separately, so that the next run continues where a stopped one ended.
 
     Args:
-        start_spark: Gives a classic session; not called if there is no work.
-        client: Of the coordinator that knows the table.
-        table: Its name.
-        target_file_size: Bytes that a file should have.
-        filter: On partition columns alone: which partitions to look at.
-        on_progress: Told what begins, and what came of it.
+        start_spark: Returns a classic session; not called if there is no work.
+        client: Client of the coordinator that knows the table.
+        table: Name of the table.
+        target_file_size: Target size of a file in bytes.
+        filter: Filter on partition columns only, which selects the partitions to consider.
+        on_progress: Called with each step and its outcome.
         **options: See `windrow.models.CompactionRequest`, for example `max_batch_bytes="1GB"`.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
-        RowsDifferError: What was written is not what was read; nothing of it was moved in.
+        RowsDifferError: The written rows differ from the read ones; none were moved in.
         WriteError: Nothing can be committed to the table.
         ProblemError: The coordinator refuses.
     """
     began_s = time.monotonic()
-    # What another job has left half done is not yet in the snapshot.
+    # Commits that another job left unfinished are not yet in the snapshot.
     recover(client, table)
     work = _Work(
         start_spark,
@@ -127,16 +126,16 @@ class _Work:
     """One run of the job.
 
     Attributes:
-        start_spark: Gives a session.
-        client: Of the coordinator.
-        table: As it was at the beginning.
-        filter: Which partitions to look at.
-        options: Of the compaction plans.
-        tell: Told of progress.
-        done: What came of it.
+        start_spark: Returns a session.
+        client: The coordinator's client.
+        table: The table as it was at the start.
+        filter: Filter that selects the partitions to consider.
+        options: Options of the compaction plans.
+        tell: Called with progress.
+        done: The outcome so far.
         left: Partitions that are not tried again.
-        scale: Bytes that rows take once they are rewritten, for each byte that was expected.
-        refreshed: Whether the table was, since files were not as the snapshot has them.
+        scale: Actual size of rewritten rows, as a multiple of the expected size.
+        refreshed: Whether the table was refreshed because files differed from the snapshot.
     """
 
     start_spark: StartSpark
@@ -151,14 +150,14 @@ class _Work:
     refreshed: bool = False
 
     def once_through(self) -> bool:
-        """Rewrite what is worth it of the current snapshot; tell whether there may be more."""
+        """Rewrite what is worth it in the current snapshot; return whether there may be more."""
         before = self.done.batches, len(self.left)
         read: SplitPlan | None = None
         for batch, snapshot_id in self._batches():
             spark = self.start_spark()
             require_classic(spark)
             if read is None:
-                # All batches are of one snapshot, and so is the plan to read them by.
+                # All batches belong to one snapshot, so one plan serves to read them.
                 read = self.client.plan(
                     self.table.name,
                     filter=self.filter,
@@ -168,7 +167,7 @@ class _Work:
             try:
                 self._rewrite(spark, batch, read)
             except PartitionChangedError as error:
-                # The others of the batch are tried once more, without it.
+                # The other partitions of the batch are tried again without it.
                 changed = [one for one in batch.partitions if one[0] == error.partition]
                 self._leave(changed, str(error))
             except (PySparkException, Py4JError) as error:
@@ -176,8 +175,8 @@ class _Work:
                 if failure is None or self.refreshed:
                     self._leave(batch.partitions, str(failure or cause_of(error)))
                     continue
-                # Most likely a file is another by now, or gone: the rest goes on with it.
-                self.tell(f"{failure}; refreshing the table, and once more")
+                # Most likely a file has changed or is gone, so continue on a new snapshot.
+                self.tell(f"{failure}; refreshing the table and trying again")
                 self.client.refresh(self.table.name)
                 self.refreshed = True
                 return True
@@ -212,14 +211,14 @@ class _Work:
         done.bytes_after += report.bytes
         done.rows += report.rows
         noun = "file" if report.files == 1 else "files"
-        self.tell(f"they became {report.files:,} {noun}, {size_text(report.bytes)}")
+        self.tell(f"rewritten as {report.files:,} {noun}, {size_text(report.bytes)}")
 
     def _leave(self, partitions: list[Partition], reason: str) -> None:
         self.left.update(partitions)
         for folder, bucket in partitions:
             name = folder or self.table.name
             self.done.left[name if bucket is None else f"{name}, bucket {bucket}"] = reason
-        self.tell(f"partitions left as they are: {len(partitions):,}, since {reason}")
+        self.tell(f"left {len(partitions):,} partitions unchanged: {reason}")
 
 
 def run(
@@ -230,21 +229,21 @@ def run(
     as_json: bool = False,
     **options: Any,
 ) -> None:
-    """Run the job, with a Spark of its own if there is work, and print what it did.
+    """Run the job, starting Spark only if there is work, and print the outcome.
 
     Args:
-        table: The table.
-        client: Of the coordinator that knows it.
-        master: Where Spark runs; what its configuration says by default.
-        as_json: Print JSON, and nothing else, on stdout.
-        **options: As of `compact`.
+        table: Name of the table.
+        client: Client of the coordinator that knows the table.
+        master: Spark master; taken from Spark's configuration by default.
+        as_json: Print only JSON on stdout.
+        **options: See `compact`.
 
     Raises:
-        PartitionsLeftError: Partitions could not be rewritten.
-        WindrowError: As `compact` does.
+        PartitionsLeftError: Some partitions could not be rewritten.
+        WindrowError: See `compact`.
     """
     tell = telling(table, quiet=as_json)
-    # Their statistics are of use, those of Spark 3's default are not.
+    # The statistics of this type are usable; those of Spark 3's default (INT96) are not.
     conf = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
     with SparkWhenNeeded(f"windrow compact {table}", master, conf) as start_spark:
 
@@ -269,12 +268,12 @@ def _facts(done: Compaction) -> Table:
     else:
         before, after = size_text(done.bytes_before), size_text(done.bytes_after)
         facts.add_row("rewritten", f"{done.files_before:,} files ({before})")
-        facts.add_row("they became", f"{done.files_after:,} ({after})")
-        facts.add_row("partitions", f"{done.partitions:,}, in batches: {done.batches:,}")
+        facts.add_row("rewritten as", f"{done.files_after:,} ({after})")
+        facts.add_row("partitions", f"{done.partitions:,}, batches: {done.batches:,}")
         facts.add_row("rows", f"{done.rows:,}, the same before and after")
     if done.left:
         facts.add_row("partitions left", f"{len(done.left):,}")
-    facts.add_row("took", seconds_text(done.seconds))
+    facts.add_row("duration", seconds_text(done.seconds))
     return facts
 
 
@@ -288,7 +287,7 @@ def _main(
     max_batch_bytes: MaxBatchBytes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rewrite the small files of a table as few, where that is worth it."""
+    """Merge the small files of a table where it pays."""
     options: dict[str, Any] = {
         "target_file_size": target_size,
         "filter": filter_,

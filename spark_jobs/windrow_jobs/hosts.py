@@ -1,4 +1,4 @@
-"""Which hosts hold a table's files, as Hadoop's file systems say."""
+"""The hosts that hold a table's files, from Hadoop's file systems."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 _THREADS = 8
 _HOSTS = pa.list_(pa.string())
 
-# Calls from Python to the JVM for each file would take longer than reading its footer. So one
-# call tells of a whole folder: each file's name, and its hosts with a blank behind each. Spark
-# has this compiler for the code that it makes itself; it knows no generics.
+# A call from Python to the JVM for each file would take longer than reading its footer, so one
+# call returns a whole folder: the name of each file, and its hosts with a blank after each. Spark
+# includes this compiler for its generated code; it does not support generics.
 _SOURCE = r"""
 import java.util.*;
 import org.apache.hadoop.fs.*;
@@ -46,11 +46,11 @@ public class WindrowHosts {
       String[] hosts = blocks[b].getHosts();
       String[] places = blocks[b].getTopologyPaths();
       for (int h = 0; h < hosts.length; h++) {
-        // File systems without hosts, as those of local disks and object stores, say this.
+        // Local disks and object stores, which have no hosts, return these names.
         if (hosts[h].equals("localhost") || hosts[h].equals("127.0.0.1")) continue;
         String rack = "";
         if (places != null && places.length == hosts.length) {
-          // Behind the rack stands an address; the host is known by its name.
+          // The rack is followed by an address, but hosts are known by name.
           rack = places[h].substring(0, places[h].lastIndexOf('/') + 1);
         }
         String host = rack.equals("/default-rack/") ? hosts[h] : rack + hosts[h];
@@ -73,7 +73,7 @@ public class WindrowHosts {
 
 
 def compiled(spark: SparkSession) -> Any:
-    """Return the JVM's object that tells hosts, with `inFolder` and `ofBlocks`."""
+    """Return a JVM object with the methods `inFolder` and `ofBlocks`."""
     jvm: Any = spark.sparkContext._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
@@ -85,15 +85,15 @@ def compiled(spark: SparkSession) -> Any:
 
 
 def hosts_of(spark: SparkSession, location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return for each of n files the hosts that hold at least half of its bytes.
+    """Return for each file the hosts that hold at least half of its bytes.
 
     Args:
-        spark: A classic session; its Hadoop configuration says how file systems are reached.
-        location: Absolute path of the table's folder, or its URI.
-        paths: Relative to the location; a file that is gone has no hosts.
+        spark: A classic session, whose Hadoop configuration gives access to the file system.
+        location: Absolute path or URI of the table's folder.
+        paths: Paths relative to the location; a file that is gone has no hosts.
 
     Returns:
-        n lists of names, `/rack/name` where the rack is known.
+        A list of host names per file; `/rack/name` if the rack is known.
     """
     jvm: Any = spark.sparkContext._jvm
     files = jvm.org.apache.hadoop.fs.Path(location).getFileSystem(
@@ -113,7 +113,7 @@ def hosts_of(spark: SparkSession, location: str, paths: pa.ChunkedArray) -> pa.C
 
 
 def read_told(folder: str, told: str) -> pa.Table:
-    """Return as columns what was told of a folder: `path` and `hosts` of each file."""
+    """Parse the answer for a folder into the columns `path` and `hosts`."""
     fields = pc.split_pattern(pa.array([told.removesuffix("\0")], pa.string()), "\0").flatten()
     if not told:
         fields = fields[:0]

@@ -1,4 +1,4 @@
-"""Spark job: take a table's inventory over the executors, and publish it.
+"""Spark job: take a table's inventory on the executors, and publish it.
 
 For tables too large for one machine:
 
@@ -61,15 +61,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedInventory:
-    """What the job did.
+    """The outcome of the job.
 
     Attributes:
-        table: Its name.
-        snapshot: What was published.
-        folder_count: Folders that were listed.
-        empty_count: Files of 0 bytes, which were passed over.
-        uncommitted_count: Files that the log of a streaming query does not name.
-        seconds: How long it took, publishing included.
+        table: Name of the table.
+        snapshot: The published snapshot.
+        folder_count: Number of listed folders.
+        empty_count: Number of files of 0 bytes, which were skipped.
+        uncommitted_count: Number of files missing from the log of a streaming query.
+        seconds: Duration of the job, including publishing.
     """
 
     table: str
@@ -83,23 +83,23 @@ class PublishedInventory:
 def publish_inventory(
     spark: SparkSession, client: Coordinator, name: str, on_progress: Tell = lambda _: None
 ) -> PublishedInventory:
-    """Take a table's inventory over the executors and make it the current snapshot.
+    """Take a table's inventory on the executors and make it the current snapshot.
 
     Args:
-        spark: A classic session; its executors must reach the table's location.
-        client: Of the coordinator that knows the table.
-        name: The table.
-        on_progress: Told what begins now.
+        spark: A classic session, whose executors must have access to the table's location.
+        client: Client of the coordinator that knows the table.
+        name: Name of the table.
+        on_progress: Called with each step.
 
     Raises:
         UnfitTableError: The job cannot take the inventory of such a table.
         UnfitFilesError: The files are not a table, or one of them cannot be read.
-        TableMovedError: The table was changed meanwhile.
+        TableMovedError: The table has changed in the meantime.
         SparkConnectError: The session is one of Spark Connect.
         ProblemError: The coordinator refuses.
     """
     began_s = time.monotonic()
-    # First, so that a change after it shows.
+    # Read first, so that any later change is noticed.
     version = client.table_version(name)
     max_footer_bytes = client.config().limits.max_footer_bytes
     taken = take_inventory(spark, client.table(name), on_progress, max_footer_bytes)
@@ -288,18 +288,18 @@ def _schema(content: bytes) -> pa.Schema:
 def run(
     name: str, client: Coordinator, *, master: str | None = None, as_json: bool = False
 ) -> None:
-    """Start Spark, run the job and print what it did.
+    """Start Spark, run the job and print the outcome.
 
     Args:
-        name: The table.
-        client: Of the coordinator that knows it.
-        master: Where Spark runs; what its configuration says by default.
-        as_json: Print JSON, and nothing else, on stdout.
+        name: Name of the table.
+        client: Client of the coordinator that knows the table.
+        master: Spark master; taken from Spark's configuration by default.
+        as_json: Print only JSON on stdout.
 
     Raises:
-        WindrowError: As `publish_inventory` does.
+        WindrowError: See `publish_inventory`.
     """
-    # Before Spark starts, which takes seconds.
+    # Fails early if the table is unknown: starting Spark takes seconds.
     client.table(name)
     with SparkWhenNeeded(f"windrow inventory {name}", master) as start_spark:
         spark = start_spark()
@@ -328,10 +328,10 @@ def run(
     facts.add_row("size", size_text(snapshot.size_bytes))
     facts.add_row("folders listed", f"{published.folder_count:,}")
     if published.empty_count:
-        facts.add_row("of 0 bytes", f"{published.empty_count:,}, passed over")
+        facts.add_row("files of 0 bytes", f"{published.empty_count:,}, skipped")
     if published.uncommitted_count:
-        facts.add_row("not committed", f"{published.uncommitted_count:,}, passed over")
-    facts.add_row("took", seconds_text(published.seconds))
+        facts.add_row("uncommitted files", f"{published.uncommitted_count:,}, skipped")
+    facts.add_row("duration", seconds_text(published.seconds))
     show(facts)
 
 
@@ -340,7 +340,7 @@ def _main(
     coordinator: CoordinatorUrl,
     as_json: AsJson = False,
 ) -> None:
-    """List a table's files and read their footers over Spark's executors; publish them."""
+    """List a table's files, read their footers on Spark's executors, and publish them."""
     with client_of_command(coordinator) as client:
         run(name, client, as_json=as_json)
 

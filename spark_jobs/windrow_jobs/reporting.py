@@ -1,4 +1,4 @@
-"""What a job tells of itself on stderr while it runs."""
+"""Progress of a running job, on stderr."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _INTERVAL_S = 3.0
 
 
 def telling(name: str, *, quiet: bool) -> Tell:
-    """Return what prints progress on a table; nothing if `quiet`.
+    """Return a function that prints progress for a table, or nothing if `quiet`.
 
-    For spark-submit writes a job's stderr to stdout.
+    `quiet` is for output as JSON, since spark-submit sends a job's stderr to stdout.
     """
     console = error_console()
 
@@ -32,7 +32,7 @@ def telling(name: str, *, quiet: bool) -> Tell:
 
 @contextmanager
 def now_and_then(act: Callable[[], None]) -> Iterator[None]:
-    """Do something every few seconds, in a thread, until the body ends."""
+    """Call a function every few seconds in a thread until the block ends."""
     ended = threading.Event()
 
     def watch() -> None:
@@ -49,7 +49,7 @@ def now_and_then(act: Callable[[], None]) -> Iterator[None]:
 
 
 def tell_tasks(spark: SparkSession, tell: Tell) -> None:
-    """Tell how far the stages are that run now."""
+    """Report the progress of the running stages."""
     tracker = spark.sparkContext.statusTracker()
     for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
         if stage is not None:

@@ -1,4 +1,4 @@
-"""How a job gets its Spark session and its client, and how its command ends."""
+"""A job's Spark session and client, and the exit of its command."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from windrow.errors import WindrowError
 from windrow.spark.placement import require_classic
 
 CoordinatorUrl: TypeAlias = Annotated[
-    str, typer.Option(envvar="WINDROW_URL", help="Where the coordinator is.", metavar="URL")
+    str, typer.Option(envvar="WINDROW_URL", help="URL of the coordinator.", metavar="URL")
 ]
 
 
 class SparkWhenNeeded:
-    """Starts a session when it is first called, and stops it at the end of its block.
+    """Starts a session at its first call, and stops it at the end of its block.
 
     Attributes:
-        started: The session; None before.
+        started: The session; None before it is started.
     """
 
     def __init__(
         self, name: str, master: str | None = None, conf: Mapping[str, str] | None = None
     ) -> None:
-        """Take the application's name, where Spark runs (by its configuration), and settings."""
+        """Take the application's name, the master (default: Spark's configuration) and settings."""
         self.started: SparkSession | None = None
         self._name = name
         self._master = master
@@ -42,7 +42,7 @@ class SparkWhenNeeded:
         """Return the session."""
         if self.started is None:
             builder = SparkSession.builder.appName(self._name)
-            # What jobs tell says more.
+            # The jobs' own progress says more.
             builder = builder.config("spark.ui.showConsoleProgress", "false")
             for key, value in self._conf.items():
                 builder = builder.config(key, value)
@@ -66,7 +66,7 @@ class SparkWhenNeeded:
 
 
 def _work_in_this_python(spark: SparkSession) -> None:
-    """Keep a local Spark from running the `python3` of PATH, which may lack what tasks need.
+    """Keep local Spark from running the `python3` on the PATH, which may lack packages.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
@@ -79,7 +79,7 @@ def _work_in_this_python(spark: SparkSession) -> None:
 
 @contextmanager
 def client_of_command(url: str) -> Iterator[Client]:
-    """Yield a client; what fails in the body becomes one line and exit code 1."""
+    """Yield a client; errors in the block are shown as one line, with exit code 1."""
     try:
         with connect(url) as client:
             yield client

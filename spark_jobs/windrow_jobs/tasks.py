@@ -1,7 +1,7 @@
-"""What the tasks of the inventory job do: list folders, and read footers.
+"""The tasks of the inventory job: they list folders and read footers.
 
-It travels by value, and so does `windrow.files`: executors need NumPy and pyarrow alone. Answers
-are plain tuples, as classes that travel by value are others on the way back.
+This module and `windrow.files` are pickled by value, so executors need only NumPy and pyarrow.
+Results are plain tuples, since classes pickled by value do not come back as the same classes.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from windrow.files.remote import is_remote, scan_remote_folder
 from windrow.files.sinks import read_sink_log
 from windrow.files.surroundings import refuse_part_of_table
 
-# Files and folders right in some folders; and folder and reason, where one cannot be listed.
-# Files that a streaming query has committed, if one writes the table; and as for `Listed`.
+# Surroundings: files committed by a streaming query, if one writes the table; refused folders with
+# reasons. Listed: files and folders directly in some folders; folders that cannot be listed, with
+# reasons.
 Surroundings: TypeAlias = tuple[bytes | None, list[tuple[str, str]]]
 Listed: TypeAlias = tuple[bytes, list[str], list[tuple[str, str]]]
 # `FooterGroup`s as (schema, first path, bounded columns, table); unreadable and changed files.
 Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str, str]], list[str]]
 
 _REMOTE_LISTING_THREADS = 16
-# As many as are read before they are parsed: their footers are held together.
+# Number of files whose footers are read, and held in memory, before they are parsed.
 _FILES_AT_A_TIME = 16
 _SHOWN_STDERR_BYTES = 1_000
 
 
 def look_around(location: str, _: None) -> Surroundings:
-    """Make sure that a table is no part of another, and read the log of a streaming query."""
+    """Make sure that a table is not part of another, and read the log of a streaming query."""
     try:
         refuse_part_of_table(location)
         committed = read_sink_log(location)
@@ -52,8 +53,8 @@ def list_folders(location: str, folders: Sequence[str]) -> Listed:
     """List some folders of a table.
 
     Args:
-        location: Absolute path of the table's folder, or its URI.
-        folders: Relative to the location.
+        location: Absolute path or URI of the table's folder.
+        folders: Folders relative to the location.
     """
     remote = is_remote(location)
     scan = scan_remote_folder if remote else scan_local_folder
@@ -76,9 +77,9 @@ def read_footers(location: str, max_footer_bytes: int, listed: tuple[int, bytes]
     """Read the footers of a few files.
 
     Args:
-        location: Absolute path of the table's folder, or its URI.
-        max_footer_bytes: Of a file.
-        listed: Number of the first file; and the files, as `encoded` has them.
+        location: Absolute path or URI of the table's folder.
+        max_footer_bytes: Maximum size of a file's footer.
+        listed: Number of the first file, and the files as `encoded` returns them.
     """
     first_row, files = listed[0], decoded(listed[1])
     found = []
@@ -101,7 +102,7 @@ def encoded(table: pa.Table) -> bytes:
 
 
 def decoded(content: bytes) -> pa.Table:
-    """Return what `encoded` was given."""
+    """Return the table that `encoded` was given."""
     with pa.ipc.open_stream(content) as stream:
         return stream.read_all()
 
@@ -114,7 +115,7 @@ def _parsed(
         return answer
     if len(paths) == 1:
         return [], [(paths[0], f"its footer is damaged ({last_words})")], []
-    # One of the files did that: halve until it is found.
+    # Halve until the damaged file is found.
     half = len(paths) // 2
     one = _parsed(first_row, paths[:half], sizes_bytes[:half], tails[:half])
     other = _parsed(first_row + half, paths[half:], sizes_bytes[half:], tails[half:])
@@ -124,12 +125,12 @@ def _parsed(
 def _in_child(
     first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Sequence[Tail]
 ) -> tuple[Footers | None, str]:
-    """Parse in a forked process, as Arrow ends the whole process on some damaged footers.
+    """Parse in a forked process, since Arrow aborts the process on some damaged footers.
 
-    The tails are read before: connections to object stores do not survive a fork.
+    The tails are read before, since connections to object stores do not survive a fork.
 
     Returns:
-        What was found, or None and the last words of the process.
+        The footers, or None and the last output of the process.
     """
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as stderr:
@@ -147,7 +148,7 @@ def _in_child(
             except BaseException as error:
                 os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
             finally:
-                # Not sys.exit: what the parent wants done at its end is not this process's.
+                # Not sys.exit, which would run the parent's exit handlers.
                 os._exit(status)
         os.close(writing)
         with os.fdopen(reading, "rb") as answers:

@@ -1,4 +1,4 @@
-"""Spark job: fetch a table's cacheable files into the caches of the workers that are to hold them.
+"""Spark job: fetch a table's cacheable files into the caches of the workers chosen for them.
 
 windrow cache warm sales.events --master spark://spark:7077 --url URL
 spark-submit spark_jobs/windrow_jobs/warm.py sales.events --coordinator URL
@@ -36,11 +36,11 @@ from windrow_jobs.reporting import Tell, now_and_then, telling
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
 from windrow_jobs.warming import Warmed, Warming
 
-# What runs in tasks travels with them.
+# Code that runs in tasks is sent along with them.
 for module in (executor, files, warming, host_cache):
     cloudpickle.register_pickle_by_value(module)
 
-# A task that ran elsewhere may find its worker free the next time.
+# If Spark runs a task on another host, its worker may be free at the next attempt.
 _ATTEMPTS = 3
 _MAX_SHOWN_REASONS = 10
 _LOCALITY_WAIT = "60s"
@@ -50,19 +50,19 @@ StartSpark = Callable[[], SparkSession]
 
 @dataclass(slots=True, kw_only=True)
 class Warmth:
-    """What the job did, in files; bytes of those fetched and of those there already.
+    """The outcome of the job, in files, and in bytes of fetched and already cached files.
 
     Attributes:
-        table: Its name.
-        rule: The rule whose files were asked for; None is all rules.
-        cacheable_files: Files that they mark.
-        fetched_files: Fetched by the worker that is to hold them.
-        present_files: That it held before.
-        unplaced_files: That no worker is to hold, as none lives or has room.
-        elsewhere_files: Whose tasks Spark ran on other hosts, each time.
-        failed_files: That could not be fetched or kept.
-        reasons: Why, of a few of them.
-        seconds: How long it took.
+        table: Name of the table.
+        rule: The requested rule; None means all rules.
+        cacheable_files: Files that the rules mark.
+        fetched_files: Files that the worker chosen for them has fetched.
+        present_files: Files that this worker already held.
+        unplaced_files: Files without a worker, since none is running or has room.
+        elsewhere_files: Files whose tasks Spark ran on other hosts at every attempt.
+        failed_files: Files that could not be fetched or stored.
+        reasons: Reasons for a few of the failures.
+        seconds: Duration of the job.
     """
 
     table: str
@@ -86,15 +86,15 @@ def warm(
     rule: str | None = None,
     on_progress: Tell = lambda _: None,
 ) -> Warmth:
-    """Fetch the cacheable files that the workers do not hold yet; run again, it has no work.
+    """Fetch the cacheable files that the workers do not hold yet; a second run has no work.
 
     Args:
-        start_spark: Gives a classic session with executors on the workers' hosts; not called
+        start_spark: Returns a classic session with executors on the workers' hosts; not called
             if the workers hold all files.
-        client: Of the coordinator that knows the table.
-        table: The table.
-        rule: One of its rules; all of them by default.
-        on_progress: Told what begins, and now and then how far it is.
+        client: Client of the coordinator that knows the table.
+        table: Name of the table.
+        rule: One of the table's rules; all by default.
+        on_progress: Called with each step, and regularly with its progress.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
@@ -121,7 +121,7 @@ def warm(
 
 
 def fetchable(plan: SplitPlan) -> pa.Table:
-    """Return the groups that workers are to hold, with each of their files once."""
+    """Return the groups that have a worker, with each of their files once."""
     groups = plan.groups.filter(pc.is_valid(plan.groups["cached_on"])).combine_chunks()
     lists = groups["splits"].combine_chunks()
     files = lists.flatten()
@@ -145,7 +145,7 @@ def _fetch(
     warmth: Warmth,
     on_progress: Tell,
 ) -> None:
-    """Run tasks where the groups' workers are, and note what they did."""
+    """Run tasks on the hosts of the groups' workers, and add up their outcomes."""
     require_classic(spark)
     context = spark.sparkContext
     file_count, size_bytes = context.accumulator(0), context.accumulator(0)
@@ -158,7 +158,7 @@ def _fetch(
 
     def tell() -> None:
         done = f"{file_count.value:,} of {total}"
-        on_progress(f"{done} looked at, {size_text(size_bytes.value)} fetched")
+        on_progress(f"{done} checked, {size_text(size_bytes.value)} fetched")
 
     work = Warming(plan.info.table, plan.info.location, on_file)
     left: list[Descriptor] = descriptors_of(groups)
@@ -166,7 +166,7 @@ def _fetch(
     on_progress(f"{total}, workers: {len(pc.unique(groups['cached_on']))}")
     for attempt in range(_ATTEMPTS):
         if attempt:
-            on_progress(f"again {len(left):,} tasks that ran on other hosts")
+            on_progress(f"repeating {len(left):,} tasks that ran on other hosts")
         with now_and_then(tell):
             rows = placed(spark, left).rdd.mapPartitionsWithIndex(work).collect()
         done = [Warmed(*row) for row in rows]
@@ -194,20 +194,20 @@ def run(
     master: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Run the job, with a Spark of its own if there is work, and print what it did.
+    """Run the job, starting Spark only if there is work, and print the outcome.
 
     Args:
-        table: The table.
-        client: Of the coordinator that knows it.
-        rule: One of its rules; all of them by default.
-        master: Where Spark runs; what its configuration says by default.
-        as_json: Print JSON, and nothing else, on stdout.
+        table: Name of the table.
+        client: Client of the coordinator that knows the table.
+        rule: One of the table's rules; all by default.
+        master: Spark master; taken from Spark's configuration by default.
+        as_json: Print only JSON on stdout.
 
     Raises:
-        ColdFilesError: Files are in no cache at the end that should be.
-        WindrowError: As `warm` does.
+        ColdFilesError: Some files could not be cached.
+        WindrowError: See `warm`.
     """
-    # Only there is a file kept; the default gives up after three seconds.
+    # Files are cached only on the preferred host; by default Spark waits three seconds for it.
     conf = {"spark.locality.wait": _LOCALITY_WAIT}
     with SparkWhenNeeded(f"windrow cache warm {table}", master, conf) as start_spark:
         warmth = warm(start_spark, client, table, rule, telling(table, quiet=as_json))
@@ -224,11 +224,11 @@ def _facts(warmth: Warmth) -> Table:
     facts.add_row("cacheable files", f"{warmth.cacheable_files:,}")
     fetched, present = size_text(warmth.fetched_bytes), size_text(warmth.present_bytes)
     facts.add_row("fetched", f"{warmth.fetched_files:,} ({fetched})")
-    facts.add_row("there already", f"{warmth.present_files:,} ({present})")
+    facts.add_row("already cached", f"{warmth.present_files:,} ({present})")
     if warmth.unplaced_files:
-        why = "no worker has room, or none lives (`windrow worker list`)"
-        facts.add_row("not to be cached", f"{warmth.unplaced_files:,}: {why}")
-    facts.add_row("took", seconds_text(warmth.seconds))
+        why = "no worker has room, or none is running (`windrow worker list`)"
+        facts.add_row("not cached", f"{warmth.unplaced_files:,}: {why}")
+    facts.add_row("duration", seconds_text(warmth.seconds))
     return facts
 
 
@@ -236,11 +236,11 @@ def _main(
     table: TableName,
     coordinator: CoordinatorUrl,
     rule: Annotated[
-        str | None, typer.Argument(help="One of its rules; all of them by default.")
+        str | None, typer.Argument(help="One of the table's rules; all by default.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch a table's cacheable files into the caches of the workers that are to hold them."""
+    """Fetch a table's cacheable files into the caches of the workers chosen for them."""
     with client_of_command(coordinator) as client:
         run(table, client, rule, as_json=as_json)
 

@@ -1,7 +1,7 @@
-"""What the tasks of the warm-up do: fetch files into the cache of their host, undecoded.
+"""The tasks of the warm-up: they fetch undecoded files into the cache of their host.
 
-It travels by value, as the reader does; answers are plain tuples, as classes that travel by value
-are others on the way back.
+This module is pickled by value, like the reader. Results are plain tuples, since classes pickled
+by value do not come back as the same classes.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _BUFFERED_BYTES = ReadLimits().max_buffered_file_bytes
 
 
 class Warmed(NamedTuple):
-    """What one task did.
+    """The outcome of one task.
 
     Attributes:
-        task: Its number.
-        file_count: Files that it was to look at.
-        away: Why it looked at none; None if it did.
-        fetched_files: Files that are in the cache now, and were not before.
-        fetched_bytes: Their bytes.
-        present_files: Files that were there.
-        present_bytes: Their bytes.
-        failures: Why other files are not there, of a few.
+        task: Number of the task.
+        file_count: Number of files that it should cache.
+        away: Why it could not use the cache at all; None if it could.
+        fetched_files: Files that it added to the cache.
+        fetched_bytes: Their size.
+        present_files: Files that were already cached.
+        present_bytes: Their size.
+        failures: Reasons for a few of the other files.
     """
 
     task: int
@@ -56,7 +56,7 @@ class Warmed(NamedTuple):
 
     @property
     def failed_files(self) -> int:
-        """Files that are not in the cache, though the task ran where they should be."""
+        """Files that are not in the cache although the task ran on the right host."""
         if self.away is not None:
             return 0
         return self.file_count - self.fetched_files - self.present_files
@@ -64,12 +64,12 @@ class Warmed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Warming:
-    """What the tasks have in common; called with a task's number and its descriptor.
+    """The function of all tasks; called with a task's number and its descriptor.
 
     Attributes:
-        table: The table's name.
-        location: Its folder.
-        on_file: Told the bytes fetched for each file that was looked at.
+        table: Name of the table.
+        location: Folder of the table.
+        on_file: Called for each file with the number of fetched bytes.
     """
 
     table: str
@@ -77,7 +77,7 @@ class Warming:
     on_file: Callable[[int], None]
 
     def __call__(self, task: int, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Yield a `Warmed` as a tuple."""
+        """Yield the outcome, a `Warmed` as a tuple."""
         for row in rows:
             with pa.ipc.open_stream(pa.py_buffer(row[0])) as stream:
                 host = stream.schema.metadata[CACHED_ON_KEY].decode()
@@ -121,7 +121,7 @@ class Warming:
         size_bytes: int,
         mtime_ns: int,
     ) -> tuple[bool, str | None]:
-        """Return whether a file was there already, and why it is not there now."""
+        """Return whether a file was already cached, and why it is not cached now, if so."""
         key = FileKey(self.table, self.location, size_bytes, mtime_ns, path).text()
         uri = f"{self.location.rstrip('/')}/{path}"
         try:
@@ -136,14 +136,14 @@ class Warming:
             kept = cache.holds(key)
         except (TaskReadError, CacheTroubleError) as error:
             return False, str(error)
-        return False, None if kept else f"the cache of {cache.folder.host} does not keep {path!r}"
+        return False, None if kept else f"the cache of {cache.folder.host} did not keep {path!r}"
 
 
 def _cache_of(host: str) -> FileCache:
     """Return the cache of this host.
 
     Raises:
-        UnusableFolderError: It has none, or is another host.
+        UnusableFolderError: There is no cache, or this is another host.
     """
     path = os.environ.get(FOLDER_VARIABLE)
     if not path:
@@ -154,6 +154,6 @@ def _cache_of(host: str) -> FileCache:
     if cache.folder.host != host:
         raise UnusableFolderError(
             f"Spark ran tasks for {host} on {cache.folder.host}: raise spark.locality.wait, and "
-            "see that executors run there"
+            "make sure that executors run there"
         )
     return cache

@@ -297,7 +297,7 @@ def test_rows_that_the_coordinator_refuses_are_told_of_and_hold_nobody_up(
     ("type_", "value", "reason"),
     [
         ("timestamp", "2026-11-01 01%3A30%3A00", "'2026-11-01 01:30:00' .* timestamp with an off"),
-        ("date", "yesterday", "'yesterday' is no value of partition column 'p', which is date"),
+        ("date", "yesterday", "'yesterday' is not a value of partition column 'p', which is date"),
         ("decimal(3,1)", "100.5", "which is decimal"),
     ],
 )

@@ -204,7 +204,7 @@ def test_columns_that_do_not_fit_are_all_named_before_any_work(
         client.write(events.select("id"), "events")
     with pytest.raises(UnfitRowsError, match="has no columns 'more', 'other'"):
         client.write(events.selectExpr("*", "1 AS more", "2 AS other"), "events")
-    with pytest.raises(UnfitRowsError, match="'id' is string, in the table bigint"):
+    with pytest.raises(UnfitRowsError, match="'id' is string, but bigint in the table"):
         client.write(events.withColumn("id", F.col("id").cast("string")), "events")
     for again in ("id", "ID"):
         with pytest.raises(UnfitRowsError, match=r"they have column '(id|ID)' twice"):
@@ -234,7 +234,7 @@ def test_a_partition_value_that_the_table_cannot_hold_is_named(
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
 
-    with pytest.raises(UnfitRowsError, match="'tomorrow' is no value of partition column 'ds'"):
+    with pytest.raises(UnfitRowsError, match="'tomorrow' is not a value of partition column 'ds'"):
         client.write(events.withColumn("ds", F.lit("tomorrow")), "events", target_rows=100)
     assert list(location.iterdir()) == []
 

@@ -31,7 +31,7 @@ _BY_KEY = "OVER (PARTITION BY key ORDER BY id)"
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (lambda df: df.withColumn("x", F.rand(7)), "`rand` differs at each attempt"),
+        (lambda df: df.withColumn("x", F.rand(7)), "`rand` differs between attempts"),
         (lambda df: df.withColumn("x", F.floor(F.rand() * 5)), "`rand` differs"),
         (lambda df: df.withColumn("x", F.expr("uuid()")), "`uuid` differs"),
         (lambda df: df.withColumn("x", F.monotonically_increasing_id()), "monotonically_increas"),
@@ -67,11 +67,11 @@ _BY_KEY = "OVER (PARTITION BY key ORDER BY id)"
         ),
         (
             lambda df: df.dropDuplicates(["key"]).withColumnRenamed("id", "x"),
-            "duplicate came first",
+            "whichever duplicate is first",
         ),
         (
             lambda df: df.mapInPandas(lambda batches: batches, df.schema).selectExpr("id AS x"),
-            "of which Spark does not tell how",
+            "and Spark does not show how",
         ),
         (
             lambda df: df.select("id", F.explode(F.array(F.rand(), F.rand())).alias("x")),

@@ -81,7 +81,7 @@ def check_values(table: TableInfo, paths: Sequence[str], partitions: Sequence[st
             raise StagedFilesError(
                 table.name,
                 list(first.values())[error.index],
-                f"{unescape(texts[error.index])!r} is no value of partition column {name!r}, "
+                f"{unescape(texts[error.index])!r} is not a value of partition column {name!r}, "
                 f"which is {describe_type(type_)}",
             ) from error
 

@@ -106,10 +106,10 @@ def _remarks(outcome: WritesOutcome) -> Text:
         f"into nearly every day's folder; {TEXTBOOK_TASKS:,} tasks would make up to "
         f"{TEXTBOOK_TASKS * TEXTBOOK_DAYS:,} files for a year. Windrow counted the rows of each "
         f"day ({seconds_text(report.count_seconds)}), planned {report.planned_files or 0:,} files "
-        f"in {report.tasks:,} tasks, wrote them ({seconds_text(report.write_seconds)}), read them "
-        f"back to compare every row ({seconds_text(report.check_seconds)}), and moved them into "
-        f"the table ({seconds_text(report.commit_seconds)}). Days with too few rows for a whole "
-        "file get one small file.",
+        f"in {report.tasks:,} tasks, wrote them ({seconds_text(report.write_seconds)}), "
+        f"checked them against the input ({seconds_text(report.check_seconds)}), and moved them "
+        f"into the table ({seconds_text(report.commit_seconds)}). Days with too few rows for a "
+        "whole file get one small file.",
         "dim",
     )
 

@@ -1,5 +1,5 @@
-"""What a host that runs executors has of Windrow: a cache of files, and the agent that tends it.
+"""The cache of files on a host that runs executors, and the agent that manages it.
 
-All but the agent and `contents` travel to executors by value, with the reader: they need the
-standard library alone, and diskcache where they run.
+All modules except `agent` and `contents` are pickled by value and sent to executors with the
+reader: they need only the standard library, and diskcache on the executor.
 """

@@ -1,4 +1,4 @@
-"""The agent of a host: says that the host lives, and which files its cache holds."""
+"""The agent of a host: sends heartbeats, and reports which files its cache holds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from windrow.host_cache.folders import CacheFolder, UnusableFolderError, make_fo
 from windrow.models import CacheCounters, CachedFile, CachedFilesReport, Heartbeat
 
 _POLL_S = 1.0
-# Most files of one report.
+# Maximum number of files in one report.
 _PAGE = 10_000
-# A table that was registered since, or anew, finds its files again.
+# How often to report everything, so that tables registered since then learn of their files.
 _REPORT_ALL_S = 600.0
 _TABLE_NOT_FOUND = "urn:windrow:problem:table-not-found"
 _CACHE_FULL = "urn:windrow:problem:cache-full"
@@ -40,22 +40,22 @@ class AgentError(WindrowError):
 
 
 class _SessionOverError(Exception):
-    """The coordinator has forgotten this worker: all is to be said again."""
+    """The coordinator has forgotten this worker, which must report everything again."""
 
 
 class Agent:
-    """Tends one folder, and speaks for one host.
+    """Manages one cache folder, and reports for one host.
 
     Args:
-        coordinator: Its calls. They should not be retried by the transport: the agent tries again.
-        folder: Of the cache; made if it is not there.
-        host: Where its executors run, by the name that Spark knows it by.
-        capacity_bytes: Most bytes that the cache may take.
-        worker_id: A lasting name.
-        ttl_seconds: The coordinator forgets the worker when it has not heard of it for so long.
+        coordinator: The coordinator's calls. Their transport should not retry, as the agent does.
+        folder: Folder of the cache; created if needed.
+        host: The host of its executors, by the name that Spark uses.
+        capacity_bytes: Maximum size of the cache.
+        worker_id: A permanent id.
+        ttl_seconds: The coordinator forgets the worker after this time without a heartbeat.
 
     Raises:
-        AgentError: Another agent tends the folder, or it cannot be used.
+        AgentError: Another agent manages the folder, or it cannot be used.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Agent:
             self._cache = _open(self._folder)
         except (UnusableFolderError, CacheTroubleError) as error:
             raise AgentError(str(error)) from error
-        # What an agent before this one has said may not be true any more.
+        # The reports of an earlier agent may be out of date.
         self._known_as_before = True
         self._session: str | None = None
         self._beat_due = self._all_due = 0.0
@@ -86,11 +86,11 @@ class Agent:
         self._failures = 0
 
     def run(self, stopped: threading.Event) -> None:
-        """Work until `stopped` is set, whatever becomes of the coordinator meanwhile.
+        """Work until `stopped` is set, even while the coordinator does not answer.
 
         Raises:
-            NotAuthenticatedError: The token is not valid, from the start.
-            NotAllowedError: The token lacks the scope, from the start.
+            NotAuthenticatedError: The token was not valid at the start.
+            NotAllowedError: The token lacked the scope at the start.
         """
         wait_s = 0.0
         while not stopped.wait(wait_s):
@@ -99,10 +99,10 @@ class Agent:
             if self._session is not None:
                 self._coordinator.forget_worker(self._worker_id)
         except WindrowError as error:
-            _log.warning("the coordinator was not told that this worker stops: %s", error)
+            _log.warning("could not tell the coordinator that this worker stops: %s", error)
 
     def _attempt(self) -> float:
-        """Do what is due, and return in how many seconds to go on."""
+        """Do what is due, and return the seconds to wait until the next attempt."""
         try:
             more = self._work()
         except _SessionOverError:
@@ -117,14 +117,14 @@ class Agent:
                 _log.warning("trying again: %s", error)
             return min(_POLL_S * 2.0 ** (self._failures - 1), self._ttl_seconds / 3)
         if self._failures:
-            _log.info("all is well again")
+            _log.info("recovered after failed attempts: %d", self._failures)
             self._failures = 0
         return 0.0 if more else _POLL_S
 
     def _work(self) -> bool:
-        """Do what is due; tell whether there is more."""
+        """Do what is due, and return whether there is more to do at once."""
         if os.path.exists(self._folder.damaged):
-            _log.warning("the cache in %s was damaged: it is made anew", self._folder.path)
+            _log.warning("replacing the damaged cache in %s with an empty one", self._folder.path)
             self._cache = contents.make_anew(self._folder)
             self._known_as_before = True
         if self._known_as_before:
@@ -136,7 +136,7 @@ class Agent:
         return self._report_changes()
 
     def _forget(self) -> None:
-        """Begin a session of the coordinator, so that it takes nothing for held."""
+        """Start a new session, so that the coordinator assumes that no files are held."""
         with suppress(NotFoundError):
             self._coordinator.forget_worker(self._worker_id)
         self._known_as_before = False
@@ -178,7 +178,7 @@ class Agent:
         return len(changes.held) == _PAGE
 
     def _report(self, added: Iterable[str], removed: Iterable[str]) -> None:
-        """Say what came and went, of each table that the coordinator knows."""
+        """Report added and removed files of each table that the coordinator knows."""
         tables: dict[str, tuple[list[CachedFile], list[CachedFile]]]
         tables = defaultdict(lambda: ([], []))
         for files, keys in enumerate((() if self._is_full else added, removed)):
@@ -191,7 +191,7 @@ class Agent:
 
     def _send(self, table: str, added: list[CachedFile], removed: list[CachedFile]) -> None:
         session = self._session
-        # A report of all may take longer than the worker lives.
+        # Reporting everything may take longer than the time to live.
         self._beat_if_due()
         if session is None or session != self._session:
             raise _SessionOverError
@@ -201,10 +201,10 @@ class Agent:
         except ProblemError as error:
             if error.problem.type == _TABLE_NOT_FOUND:
                 self._unknown_tables.add(table)
-                _log.info("the coordinator has no table %s: its files are not reported", table)
+                _log.info("not reporting files of table %s: the coordinator lacks it", table)
             elif error.problem.type == _CACHE_FULL:
                 self._is_full = True
-                _log.warning("files are cached that the coordinator does not take: %s", error)
+                _log.warning("the coordinator does not accept more cached files: %s", error)
             elif isinstance(error, NotFoundError):
                 raise _SessionOverError from error
             else:
@@ -212,7 +212,7 @@ class Agent:
 
 
 def _hold(folder: CacheFolder) -> int:
-    """Take the lock that one agent of a folder may hold, for as long as this process lives."""
+    """Take the lock of the folder's agent, for as long as this process runs."""
     descriptor = os.open(folder.agent_lock, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -230,5 +230,5 @@ def _open(folder: CacheFolder) -> FileCache:
     except (UnusableFolderError, CacheTroubleError):
         if not os.path.exists(folder.damaged):
             raise
-        _log.warning("the cache in %s was damaged: it is made anew", folder.path)
+        _log.warning("replacing the damaged cache in %s with an empty one", folder.path)
         return contents.make_anew(folder)

@@ -1,11 +1,11 @@
 """The files that a host keeps on its local disk, shared by all tasks that run there.
 
-An entry is a row of diskcache's database: the content itself, if it is small, else the name of
-a file beside. What was written half has no row. Each content is read with a checksum, which is
-seeded with the key, so that neither damage nor a mixed-up entry is ever taken for the file.
+An entry is a row of diskcache's database, with the content itself if it is small, and otherwise
+the name of a separate file. Partly written files have no row. Content is verified with a checksum
+that is seeded with the key, so that neither damaged nor swapped entries pass for the file.
 
-Reading writes nothing: a task says at its end what it has read, all at once. With diskcache's own
-bookkeeping a read takes 110 us, and up to 460 us when two tasks read; without, 15 us.
+Reading writes nothing: each task records all its reads at once when it ends. With diskcache's own
+bookkeeping a read takes 110 us, and up to 460 us if two tasks read; without, 15 us.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from windrow.host_cache.folders import CacheFolder
 if TYPE_CHECKING:
     import sqlite3
 
-# Beyond, content is a file of its own.
+# Larger content is kept in a separate file.
 MAX_ROW_BYTES = 32 * 2**10
 _PIECE_BYTES = 4 * 2**20
 _MAX_CHECKED = 100_000
-# Reads so near to each other count as one. To write one down takes longer than to read a file.
+# Reads within this time count as one: recording a read takes longer than reading a file.
 _SAME_TIME_S = 60.0
 
 Write = Callable[[bytes], None]
 
 
 class FileKey(NamedTuple):
-    """A data file as it was when a plan was made; another once it changes.
+    """A data file as it was when a plan was made; a changed file has another key.
 
     Attributes:
-        table: The table's name.
-        location: The table's folder.
-        size_bytes: Length of the file.
-        mtime_ns: Its last change, nanoseconds since 1970.
-        path: Relative to `location`.
+        table: Name of the table.
+        location: Folder of the table.
+        size_bytes: Size of the file.
+        mtime_ns: Time of its last change, in nanoseconds since 1970.
+        path: Path relative to `location`.
     """
 
     table: str
@@ -52,12 +52,12 @@ class FileKey(NamedTuple):
     path: str
 
     def text(self) -> str:
-        """Return the name of the entry; those of one table sort together."""
+        """Return the name of the entry; names of one table sort together."""
         return json.dumps(self)
 
     @classmethod
     def of(cls, text: str) -> FileKey:
-        """Return the key of an entry's name."""
+        """Return the key for the name of an entry."""
         return cls(*json.loads(text))
 
 
@@ -66,12 +66,12 @@ class CacheTroubleError(Exception):
 
 
 class FileCache:
-    """Entries by the text of their `FileKey`. Safe between threads and processes.
+    """Entries by the text of their `FileKey`; safe for use by several threads and processes.
 
     Args:
-        folder: Where they are.
+        folder: Folder of the cache.
         store: diskcache's `Cache` in `folder.files`.
-        errors: What it raises when something is wrong.
+        errors: Exceptions that the store raises.
     """
 
     def __init__(self, folder: CacheFolder, store: Any, errors: tuple[type[Exception], ...]):
@@ -82,12 +82,12 @@ class FileCache:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """This thread's connection to the database, for what diskcache has no call for."""
+        """This thread's connection to the database, for operations that diskcache lacks."""
         connection: sqlite3.Connection = self._store._con
         return connection
 
     def fits(self, size_bytes: int) -> bool:
-        """Tell whether a file may be kept: one of over half the cache would be alone in it."""
+        """Tell whether a file may be kept; one over half the capacity would evict most others."""
         return size_bytes <= self.folder.capacity_bytes // 2
 
     def holds(self, key: str) -> bool:
@@ -100,7 +100,7 @@ class FileCache:
             return key in self._store
 
     def get(self, key: str) -> bytes | None:
-        """Return an entry's content, or None if there is none, or a damaged one, which goes.
+        """Return an entry's content, or None if there is none; a damaged entry is removed.
 
         Raises:
             CacheTroubleError: The cache does not tell.
@@ -115,9 +115,9 @@ class FileCache:
         return None
 
     def open(self, key: str) -> BinaryIO | None:
-        """Return an open file of an entry's content; None if there is none, or a damaged one.
+        """Return an open file of an entry's content, or None if there is none or it is damaged.
 
-        The content is checked when this process opens an entry for the first time.
+        The content is verified when this process opens an entry for the first time.
 
         Raises:
             CacheTroubleError: The cache does not tell.
@@ -127,7 +127,7 @@ class FileCache:
             if file is None:
                 return None
             if isinstance(file, bytes):
-                # A small one, which is a row.
+                # Small content is in the row itself.
                 content, file = file, io.BytesIO(file)
                 is_right = zlib.crc32(content, _seed(key)) == checksum
             else:
@@ -140,10 +140,10 @@ class FileCache:
         return None
 
     def keep(self, key: str, content: bytes) -> int:
-        """Make an entry; return how many others made room for it.
+        """Make an entry, and return how many others were removed to make room.
 
         Raises:
-            CacheTroubleError: There is none now.
+            CacheTroubleError: The entry could not be made.
         """
         if len(content) < MAX_ROW_BYTES:
             self._require_room(len(content))
@@ -151,21 +151,21 @@ class FileCache:
         return self.keep_copy(key, len(content), lambda write: write(content))
 
     def keep_copy(self, key: str, size_bytes: int, copy: Callable[[Write], object]) -> int:
-        """Make an entry of what `copy` writes; return how many others made room for it.
+        """Make an entry of what `copy` writes, and return how many others were removed.
 
         Args:
-            key: Its name.
-            size_bytes: How much that is.
-            copy: Given what writes a piece, writes all of them.
+            key: Name of the entry.
+            size_bytes: Size of the content.
+            copy: Called with a function that writes one piece; writes all pieces with it.
 
         Raises:
-            CacheTroubleError: There is no entry now.
+            CacheTroubleError: The entry could not be made.
         """
         self._require_room(size_bytes)
         incoming = os.path.join(self.folder.incoming, uuid.uuid4().hex)
         try:
             with self.translated():
-                # Unbuffered, as copies come in large pieces.
+                # Unbuffered, since copies come in large pieces.
                 file = open(incoming, "xb", buffering=0)  # noqa: SIM115 - closed below
             with file:
                 writer = _Writer(file, key, self.translated())
@@ -176,23 +176,23 @@ class FileCache:
                 os.unlink(incoming)
 
     def drop(self, key: str) -> None:
-        """Remove an entry, if it is there.
+        """Remove an entry if it exists.
 
         Raises:
-            CacheTroubleError: It may still be there.
+            CacheTroubleError: The entry may still exist.
         """
         with self.translated():
             self._store.delete(key)
 
     def note(self, reads: Iterable[tuple[float, str]], counts: Mapping[str, int]) -> None:
-        """Remember what was read, and count what happened.
+        """Record reads, and add to the statistics.
 
         Args:
-            reads: When, in seconds since 1970, and the entry.
-            counts: By the names of `windrow.models.CacheCounters`.
+            reads: Time in seconds since 1970, and name of the entry.
+            counts: Counts by the names in `windrow.models.CacheCounters`.
 
         Raises:
-            CacheTroubleError: It is not remembered.
+            CacheTroubleError: They could not be recorded.
         """
         with self.writing():
             self.connection.executemany(
@@ -207,7 +207,7 @@ class FileCache:
             )
 
     def counts(self) -> dict[str, int]:
-        """Return what happened since the cache was made, by the names given to `note`.
+        """Return the statistics since the cache was made, by the names given to `note`.
 
         Raises:
             CacheTroubleError: The cache does not tell.
@@ -216,7 +216,7 @@ class FileCache:
             return dict(self.connection.execute("SELECT name, value FROM Counts").fetchall())
 
     def volume(self) -> int:
-        """Return the bytes that it takes on disk, without what is being fetched.
+        """Return the bytes that the cache takes on disk, without files being fetched.
 
         Raises:
             CacheTroubleError: The cache does not tell.
@@ -225,13 +225,13 @@ class FileCache:
             return self._volume()
 
     def shrink(self) -> int:
-        """Remove what was not read for longest, until the cache is within its capacity.
+        """Remove the least recently read entries until the cache is within its capacity.
 
         Returns:
-            How many entries are gone.
+            The number of removed entries.
 
         Raises:
-            CacheTroubleError: It may still be too large.
+            CacheTroubleError: The cache may still be too large.
         """
         with self.writing():
             return self._shrink()
@@ -242,10 +242,10 @@ class FileCache:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Let no one else write.
+        """Keep others from writing during the block.
 
         Raises:
-            CacheTroubleError: Others write for too long, or the disk is full.
+            CacheTroubleError: Another writer took too long, or the disk is full.
         """
         with self.translated(), self._store.transact():
             yield
@@ -288,7 +288,7 @@ class FileCache:
         return gone
 
     def _volume(self) -> int:
-        # Pages that a transaction frees leave the database at its end.
+        # Pages freed by a transaction leave the database only when it ends.
         pages, free, page_bytes, files_bytes = (
             int(self.connection.execute(question).fetchone()[0])
             for question in (
@@ -302,9 +302,9 @@ class FileCache:
 
 
 class _Translated:
-    """Turns what diskcache raises into `CacheTroubleError`.
+    """Turns exceptions of diskcache into `CacheTroubleError`.
 
-    Not a generator: it is entered for every file.
+    A class, since a generator would be too slow: it is entered for every file.
     """
 
     def __init__(self, folder: CacheFolder, errors: tuple[type[Exception], ...]) -> None:
@@ -322,7 +322,7 @@ class _Translated:
 
 
 class _Writer:
-    """Writes a file, and knows its checksum."""
+    """Writes a file and computes its checksum."""
 
     def __init__(self, file: io.FileIO, key: str, translated: _Translated) -> None:
         self._file = file
@@ -330,20 +330,20 @@ class _Writer:
         self.checksum = _seed(key)
 
     def write(self, piece: bytes) -> None:
-        """Write all of some bytes."""
+        """Write a piece completely."""
         self.checksum = zlib.crc32(piece, self.checksum)
         left = memoryview(piece)
-        # What `copy` raises for another reason is not the cache's trouble.
+        # Only errors of writing are the cache's; `copy` may raise others.
         with self._translated:
             while left:
                 left = left[self._file.write(left) :]
 
 
 def mark_if_damaged(folder: CacheFolder, error: BaseException | None) -> None:
-    """Ask the agent to make the cache anew, if its database is broken."""
-    # That of sqlite3. Classes under it stand for what passes: a lock, or a full disk.
+    """Ask the agent to replace the cache if its database is damaged."""
+    # Exactly sqlite3's class: its subclasses are temporary faults, such as a lock or a full disk.
     if type(error).__name__ == "DatabaseError":
-        # Without a mark, whoever meets the damage next sets it.
+        # If this fails, whoever finds the damage next will set the mark.
         with suppress(OSError):
             os.close(os.open(folder.damaged, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 

@@ -1,7 +1,7 @@
-"""What a cache holds, as its agent follows it: all of it, and then what changes.
+"""The contents of a cache and its changes, for the agent's reports.
 
-Triggers of the database write down each entry that comes or goes, whichever process does it, so
-that following a cache takes work for what changes alone.
+Database triggers record every added or removed entry, whichever process makes the change, so that
+the agent's work depends only on the number of changes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windrow.host_cache.cache import FileCache
 from windrow.host_cache.folders import CacheFolder, UnusableFolderError, announce
 from windrow.host_cache.opening import attach
 
-# A cache that is less full does not tell yet how long its files are.
+# Below 1/16 of the capacity, the cache holds too little to estimate its overhead.
 _TELLING_PART = 16
 _PAGE_BYTES = 16 * 2**10
 _BYTES = "({0}.size + coalesce(length({0}.value), 0))"
@@ -40,11 +40,11 @@ _PREPARATIONS = (
 
 
 class Changes(NamedTuple):
-    """What came or went since the last time.
+    """Entries added or removed since the last report.
 
     Attributes:
-        held: Whether the cache holds an entry now, by its key.
-        upto: The last change among them.
+        held: Whether the cache now holds each entry, by key.
+        upto: Number of the last of these changes.
     """
 
     held: dict[str, bool]
@@ -52,13 +52,13 @@ class Changes(NamedTuple):
 
 
 def open_contents(folder: CacheFolder) -> FileCache:
-    """Return the cache in a folder, ready to be used by executors; only its agent may.
+    """Prepare the cache in a folder for executors and return it; only for its agent.
 
-    What an interrupted process left is removed, and what is beyond the capacity.
+    Removes leftovers of interrupted processes and entries beyond the capacity.
 
     Raises:
         UnusableFolderError: The cache cannot be opened.
-        CacheTroubleError: It is broken, or the disk is full.
+        CacheTroubleError: The cache is damaged, or the disk is full.
     """
     _make_database(folder)
     cache = attach(folder)
@@ -72,7 +72,7 @@ def open_contents(folder: CacheFolder) -> FileCache:
 
 
 def _make_database(folder: CacheFolder) -> None:
-    """Begin the database with large pages, which halve the time that a small file takes."""
+    """Create the database with large pages, which halve the time for small files."""
     database = os.path.join(folder.files, "cache.db")
     if os.path.exists(database):
         return
@@ -80,7 +80,7 @@ def _make_database(folder: CacheFolder) -> None:
         os.makedirs(folder.files, 0o700, exist_ok=True)
         with closing(sqlite3.connect(database)) as connection:
             connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            # So that room on the disk is given back.
+            # Returns freed pages to the disk.
             connection.execute("PRAGMA auto_vacuum = FULL")
             connection.execute("VACUUM")
     except (OSError, sqlite3.Error) as error:
@@ -88,13 +88,13 @@ def _make_database(folder: CacheFolder) -> None:
 
 
 def make_anew(folder: CacheFolder) -> FileCache:
-    """Throw a cache away, and return an empty one.
+    """Discard a cache, and return an empty one.
 
-    Tasks that have the old one open go on with it until they end; what they add to it is lost.
+    Tasks that have the old one open use it until they end; entries that they add are lost.
 
     Raises:
-        UnusableFolderError: It cannot be made.
-        CacheTroubleError: It cannot be made.
+        UnusableFolderError: The folder cannot be used.
+        CacheTroubleError: The new cache cannot be made.
     """
     shutil.rmtree(folder.files, ignore_errors=True)
     with suppress(FileNotFoundError):
@@ -103,7 +103,7 @@ def make_anew(folder: CacheFolder) -> FileCache:
 
 
 def held_bytes(cache: FileCache) -> int:
-    """Return the bytes of the files that a cache holds, without what it takes to keep them.
+    """Return the bytes of the files that a cache holds, without its overhead.
 
     Raises:
         CacheTroubleError: The cache does not tell.
@@ -114,11 +114,11 @@ def held_bytes(cache: FileCache) -> int:
 
 
 def room_bytes(cache: FileCache) -> int:
-    """Return how many bytes of files a cache holds when it is full, from those that it holds now.
+    """Estimate how many bytes of files a full cache can hold, from its current contents.
 
-    Small files take up to half as much again as they are long. Whoever fills a cache by the length
-    of files must know, since one that is filled a little beyond its capacity, over and over in one
-    order, never holds what is read next.
+    Small files take up to 50 % more than their length. Whoever assigns files to a cache by length
+    must account for that: reading slightly more than a cache can hold in the same order again and
+    again would evict each file before its next read.
 
     Raises:
         CacheTroubleError: The cache does not tell.
@@ -130,7 +130,7 @@ def room_bytes(cache: FileCache) -> int:
 
 
 def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
-    """Yield the keys of all entries, a page at a time, those of one table together.
+    """Yield the keys of all entries in pages, sorted so that those of a table are adjacent.
 
     Raises:
         CacheTroubleError: The cache does not tell.
@@ -148,7 +148,7 @@ def all_keys(cache: FileCache, page: int) -> Iterator[list[str]]:
 
 
 def changes(cache: FileCache, limit: int) -> Changes:
-    """Return what changed first since `settle` was called.
+    """Return the first changes that have not been settled.
 
     Raises:
         CacheTroubleError: The cache does not tell.
@@ -172,10 +172,10 @@ def last_change(cache: FileCache) -> int:
 
 
 def settle(cache: FileCache, upto: int) -> None:
-    """Forget changes up to one: they are reported.
+    """Delete the changes up to `upto`, since they have been reported.
 
     Raises:
-        CacheTroubleError: They may come again.
+        CacheTroubleError: The changes may be returned again.
     """
     with cache.translated():
         cache.connection.execute("DELETE FROM Changes WHERE id <= ?", (upto,))
@@ -191,7 +191,7 @@ def _remove_orphans(cache: FileCache) -> None:
         for name in names
         if name.endswith(".val")
     }
-    # Whoever puts a file into its place adds its row before others can write.
+    # Files are moved into place and get their rows in one write transaction.
     with cache.writing():
         known = cache.connection.execute("SELECT filename FROM Cache WHERE filename IS NOT NULL")
         found.difference_update(name for (name,) in known)

@@ -1,4 +1,4 @@
-"""The folder of a host's cache: whose it is, and that nobody else can write to it."""
+"""The folder of a host's cache: its host, its layout and its permissions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from typing import NamedTuple
 
-# Another once what is below the folder means something else.
+# Changes whenever the meaning of the folder's contents changes.
 _LAYOUT = 1
 _ABOUT = "worker.json"
 _AGENT_LOCK = "agent.lock"
@@ -18,13 +18,13 @@ class UnusableFolderError(Exception):
 
 
 class CacheFolder(NamedTuple):
-    """A folder that an agent tends.
+    """A folder that an agent manages.
 
     Attributes:
-        path: Absolute.
-        host: Whose cache it is, by the name that Spark knows the host by.
-        capacity_bytes: Most bytes that it may take.
-        made: Another when an agent has made it anew.
+        path: Absolute path.
+        host: Host of the cache, by the name that Spark uses.
+        capacity_bytes: Maximum size of the cache.
+        made: Differs after an agent has made the cache again.
     """
 
     path: str
@@ -34,36 +34,36 @@ class CacheFolder(NamedTuple):
 
     @property
     def files(self) -> str:
-        """Where diskcache keeps entries."""
+        """Folder of diskcache's entries."""
         return os.path.join(self.path, "files")
 
     @property
     def incoming(self) -> str:
-        """Where files lie that are being fetched."""
+        """Folder of files that are being fetched."""
         return os.path.join(self.path, "incoming")
 
     @property
     def locks(self) -> str:
-        """Where lock files lie."""
+        """Folder of lock files."""
         return os.path.join(self.path, "locks")
 
     @property
     def agent_lock(self) -> str:
-        """A file that the agent holds the lock of."""
+        """File that the agent keeps locked."""
         return os.path.join(self.path, _AGENT_LOCK)
 
     @property
     def damaged(self) -> str:
-        """A file that is there once somebody found the database broken."""
+        """File that exists once the database was found to be damaged."""
         return os.path.join(self.path, "damaged")
 
 
 def require_private(path: str) -> None:
-    """Make sure that this user alone can write to a folder.
+    """Make sure that only this user can write to a folder.
 
     Raises:
-        UnusableFolderError: Others can, or it is another user's.
-        OSError: It cannot be looked at.
+        UnusableFolderError: Others can write to it, or it belongs to another user.
+        OSError: The folder cannot be examined.
     """
     found = os.stat(path)
     if found.st_uid != os.geteuid():
@@ -78,10 +78,10 @@ def require_private(path: str) -> None:
 
 
 def find_folder(path: str) -> CacheFolder:
-    """Return what a folder says of itself.
+    """Return a folder as its agent has announced it.
 
     Raises:
-        UnusableFolderError: It is not a folder that an agent has made, or not safe to use.
+        UnusableFolderError: The folder was not made by an agent, or is not safe to use.
     """
     about = os.path.join(path, _ABOUT)
     try:
@@ -105,12 +105,12 @@ def find_folder(path: str) -> CacheFolder:
 
 
 def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
-    """Make what is below a folder, and nothing of it anew; only its agent may.
+    """Create what is missing in a cache folder; only for its agent.
 
-    `announce` is what lets executors use it.
+    Executors use the folder only after `announce`.
 
     Raises:
-        UnusableFolderError: It holds something else, or is not safe to use.
+        UnusableFolderError: The folder holds something else, or is not safe to use.
     """
     path = os.path.abspath(path)
     try:
@@ -121,7 +121,7 @@ def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
                 f"folder {path!r} holds something else than a cache: name an empty one"
             )
         folder = CacheFolder(path, host, capacity_bytes, (0, 0))
-        # First of all, as it tells a cache from other folders.
+        # Made first, since it distinguishes a cache from other folders.
         os.close(os.open(folder.agent_lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         for below in (folder.incoming, folder.locks):
             os.makedirs(below, 0o700, exist_ok=True)
@@ -133,7 +133,7 @@ def make_folder(path: str, host: str, capacity_bytes: int) -> CacheFolder:
 
 
 def announce(folder: CacheFolder) -> None:
-    """Say whose a folder is, from when on executors use it."""
+    """Publish the folder's host and capacity; executors use the folder from then on."""
     about = os.path.join(folder.path, _ABOUT)
     said = {"layout": _LAYOUT, "host": folder.host, "capacity_bytes": folder.capacity_bytes}
     with open(f"{about}.new", "w") as file:

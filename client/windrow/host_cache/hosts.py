@@ -7,15 +7,15 @@ import os
 import re
 import socket
 
-# Of a network for documentation. Nothing is sent there.
+# An address reserved for documentation. Nothing is sent there.
 _ANYWHERE = ("192.0.2.1", 9)
 
 
 def this_host() -> str:
-    """Return the host that executors here register under, unless the cluster says otherwise.
+    """Return the host name that executors here register with, unless the cluster overrides it.
 
     As in Spark (`Utils.localHostName`): SPARK_LOCAL_HOSTNAME, else SPARK_LOCAL_IP, else the address
-    of this machine's name, or of its network if that is a loopback address.
+    of this machine's name, or its network address if that is a loopback address.
     """
     for variable in ("SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"):
         if told := os.environ.get(variable):
@@ -35,5 +35,5 @@ def this_host() -> str:
 
 
 def worker_id_of(host: str) -> str:
-    """Return the id that a host's worker has if it is given none."""
+    """Return the default id of a host's worker."""
     return re.sub("[^A-Za-z0-9_.-]", "_", host)

@@ -1,4 +1,4 @@
-"""Locks that threads and processes of one host share, and that end with whoever holds them."""
+"""Locks between threads and processes of one host, released when their holder ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Two files of one lock are not fetched at the same time, though they could be.
+# Files that share a lock by chance wait for each other needlessly.
 _LOCKS = 1024
 _FIRST_WAIT_S = 0.001
 _LONGEST_WAIT_S = 0.02
@@ -18,19 +18,19 @@ _LONGEST_WAIT_S = 0.02
 def locked(folder: str, name: str, patience_s: float) -> Iterator[bool]:
     """Hold the lock of a name.
 
-    `flock` belongs to the open file, so that it holds between threads too, and the kernel
-    releases it when a process dies.
+    `flock` belongs to the open file, so it also works between threads, and the kernel releases it
+    when a process dies.
 
     Args:
-        folder: Where lock files lie.
+        folder: Folder of lock files.
         name: Any text.
-        patience_s: How long to wait for it.
+        patience_s: Maximum seconds to wait.
 
     Yields:
-        Whether the lock is held; it is not if someone else held it all the time.
+        Whether the lock is held; False if someone else held it all the time.
 
     Raises:
-        OSError: There can be no lock.
+        OSError: The lock file cannot be used.
     """
     file = os.path.join(folder, f"{zlib.crc32(name.encode()) % _LOCKS:03x}")
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -41,7 +41,7 @@ def locked(folder: str, name: str, patience_s: float) -> Iterator[bool]:
 
 
 def _acquired(descriptor: int, patience_s: float) -> bool:
-    # Windows has none, and executors there read past caches.
+    # Missing on Windows, where executors do not use caches.
     import fcntl
 
     wait_s, deadline = _FIRST_WAIT_S, time.monotonic() + patience_s

@@ -1,4 +1,4 @@
-"""Opening the cache of a host: diskcache in the folder that its agent tends."""
+"""Opening the cache of a host: diskcache in the folder that its agent manages."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from windrow.host_cache.folders import CacheFolder, UnusableFolderError, find_fo
 
 FOLDER_VARIABLE = "WINDROW_CACHE_DIR"
 
-# How long a writer waits for others.
+# Maximum time that a writer waits for others.
 _WRITE_PATIENCE_S = 10.0
 _CACHED_KIB = 4096
 
 
 def open_cache(path: str) -> FileCache:
-    """Return the cache in a folder, which an agent must have made; one for all of this process.
+    """Return the cache in a folder that an agent has made; shared by this whole process.
 
     Raises:
-        UnusableFolderError: There is none that can be used; the text says why.
+        UnusableFolderError: There is no usable cache; the text says why.
     """
-    # What travels by value has no module of its own whose globals would last.
+    # Code pickled by value has no module whose globals would last between tasks.
     home = sys.modules.setdefault("_windrow_caches", types.ModuleType("_windrow_caches"))
     caches: dict[str, FileCache] = home.__dict__.setdefault("caches", {})
     folder = find_folder(path)
@@ -34,13 +34,13 @@ def open_cache(path: str) -> FileCache:
 
 
 def attach(folder: CacheFolder) -> FileCache:
-    """Return the cache in a folder; an empty one if there is nothing.
+    """Return the cache in a folder; an empty one if the folder is empty.
 
     Raises:
-        UnusableFolderError: diskcache is not installed, or what is there cannot be opened.
+        UnusableFolderError: diskcache is not installed, or the cache cannot be opened.
     """
     try:
-        # Executors may not have them.
+        # May be missing on executors.
         import sqlite3
 
         import diskcache
@@ -56,12 +56,12 @@ def attach(folder: CacheFolder) -> FileCache:
             timeout=_WRITE_PATIENCE_S,
             disk=plain_disk(diskcache),
             disk_min_file_size=MAX_ROW_BYTES,
-            # Room is made here, before it is taken.
+            # `FileCache` itself removes entries to make room.
             cull_limit=0,
             eviction_policy="none",
-            # A map of a file that is cut while it is read kills the process.
+            # If a memory-mapped file is truncated while it is read, the process is killed.
             sqlite_mmap_size=0,
-            # In KiB. What is read is in the page cache of the system, if it is read again.
+            # In KiB; small, since the system's page cache holds what was read.
             sqlite_cache_size=-_CACHED_KIB,
         )
     except errors as error:

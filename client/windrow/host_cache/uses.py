@@ -1,4 +1,4 @@
-"""One task's use of its host's cache: whatever is wrong with the cache, the task gets its bytes."""
+"""One task's use of its host's cache; faults of the cache never keep the task from its data."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import BinaryIO
 from windrow.host_cache.cache import CacheTroubleError, FileCache, Write
 from windrow.host_cache.locks import locked
 
-# Longer than a store takes for one file; then whoever waits fetches it too.
+# Longer than fetching one file takes; after that, a waiting task fetches the file itself.
 _FETCH_PATIENCE_S = 60.0
 
 _log = logging.getLogger("windrow.host_cache")
 
 
 class CacheUse:
-    """Reads through a cache, and notes at its end what was read. Threads may share it.
+    """Reads files through a cache, and records the reads when closed. Threads may share it.
 
     Args:
-        cache: The host's.
+        cache: The host's cache.
     """
 
     def __init__(self, cache: FileCache) -> None:
@@ -46,17 +46,17 @@ class CacheUse:
         self.close()
 
     def close(self) -> None:
-        """Note what was read, and count what happened."""
+        """Record reads and statistics in the cache."""
         reads, counts = self._reads, self._counts
         self._reads, self._counts = {}, Counter()
         if reads or counts:
             try:
                 self._cache.note(((at, key) for key, at in reads.items()), counts)
             except CacheTroubleError as error:
-                _log.warning("what was read from the cache is not noted: %s", error)
+                _log.warning("reads from the cache could not be recorded: %s", error)
 
     def at_hand(self, key: str) -> bytes | None:
-        """Return a file's content if the cache has it."""
+        """Return a file's content if it is cached."""
         content = None
         try:
             if self._gives:
@@ -68,17 +68,17 @@ class CacheUse:
         return content
 
     def fetch(self, key: str, read: Callable[[], bytes]) -> bytes:
-        """Return a file's content, which is then in the cache if that can be.
+        """Return a file's content, and add it to the cache if possible.
 
         Args:
             key: The file.
-            read: Reads it past the cache, and makes sure that it is the one that the key names.
-                What it raises is raised here.
+            read: Reads the file from its source, and makes sure that it matches the key. Its
+                exceptions are passed on.
         """
         if (content := self.at_hand(key)) is not None:
             return content
         with self._alone(key):
-            # Whoever held the lock may have fetched it.
+            # The previous holder of the lock may have fetched it.
             content = self.at_hand(key)
             if content is None:
                 content = fetched = read()
@@ -86,13 +86,13 @@ class CacheUse:
             return content
 
     def open(self, key: str, size_bytes: int, copy: Callable[[Write], object]) -> BinaryIO | None:
-        """Return an open file of a large file's content, or None to read past the cache.
+        """Return an open file of a large file's content, or None if it cannot be cached.
 
         Args:
             key: The file.
-            size_bytes: Its length.
-            copy: Given what writes a piece, writes the file piece after piece, and makes sure that
-                it is the one that the key names. What it raises is raised here.
+            size_bytes: Size of the file.
+            copy: Called with a function that writes one piece; writes the whole file with it, and
+                makes sure that it matches the key. Its exceptions are passed on.
         """
         with self._alone(key):
             file = self._opened(key)
@@ -110,7 +110,7 @@ class CacheUse:
             return None
 
     def _keep(self, size_bytes: int, keep: Callable[[], int]) -> bool:
-        """Put a file that was not there into the cache, if that can be."""
+        """Add a missing file to the cache if possible; return whether it was added."""
         kept, evicted = False, 0
         if self._takes and self._cache.fits(size_bytes):
             try:
@@ -132,7 +132,7 @@ class CacheUse:
 
     @contextmanager
     def _alone(self, key: str) -> Iterator[None]:
-        """Wait for others who fetch a file, and let others wait."""
+        """Keep others from fetching the same file during the block."""
         with ExitStack() as stack:
             if self._takes:
                 try:
@@ -142,12 +142,12 @@ class CacheUse:
             yield
 
     def _give_up(self, error: Exception) -> bool:
-        # Not for one file: whoever is asked thousands of times may fail slowly each time.
+        # For the whole task, since a failing cache may be slow to fail for each of many files.
         self._gives = self._takes = False
-        _log.warning("the rest of this task reads past the cache: %s", error)
+        _log.warning("this task no longer uses the cache: %s", error)
         return False
 
     def _take_no_more(self, error: Exception) -> None:
         if self._takes:
             self._takes = False
-            _log.warning("the rest of this task caches no more files: %s", error)
+            _log.warning("this task no longer adds files to the cache: %s", error)

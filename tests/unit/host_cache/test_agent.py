@@ -86,7 +86,7 @@ def test_a_coordinator_that_is_full_learns_what_fits_and_what_goes(
             until(lambda: cached() == 4)
 
             cache.keep(keys[4], b"content")
-            until(lambda: "does not take" in caplog.text)
+            until(lambda: "does not accept more cached files" in caplog.text)
             assert cached() == 4
 
             # Others are not taken any more, but what goes is.

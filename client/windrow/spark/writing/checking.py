@@ -1,4 +1,4 @@
-"""What a write has staged, against its input and its plan."""
+"""Comparing the staged files of a write with its input and its plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SMALL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """How long the steps of a write took."""
+    """Durations of the steps of a write."""
 
     count: float
     write: float
@@ -35,10 +35,10 @@ class Seconds:
 
 
 def staged_files(folder: str) -> pa.Table:
-    """Return the files below a folder, with `path`, `size_bytes` and `row_count` of their footers.
+    """Return the files below a folder with `path`, `size_bytes` and, from footers, `row_count`.
 
     Raises:
-        LocationError: Something in it cannot be read.
+        LocationError: The folder or a file in it cannot be read.
     """
     listed = list_local(folder)
 
@@ -54,8 +54,8 @@ def staged_sums(df: DataFrame, partition_columns: Sequence[str], folder: str) ->
     """Read staged files back, and return their `RowSums`.
 
     Args:
-        df: What was written, for its session and schema.
-        partition_columns: Names of the folders' columns.
+        df: The written DataFrame, for its session and schema.
+        partition_columns: Names of the partition columns.
         folder: Absolute path of the files.
     """
     reader = df.sparkSession.read.schema(df.schema).option("recursiveFileLookup", "false")
@@ -72,14 +72,14 @@ def check_files(
     """Make sure that the files hold the rows that the writing tasks were given.
 
     Args:
-        table: What is written to, for errors.
-        files: What `staged_files` found.
-        sums: Of the rows as the tasks saw them.
-        made: Rows of each key, as the folders and footers tell.
-        counted: Rows of each key, as the data tells, if they were counted.
+        table: Name of the table, for errors.
+        files: The files that `staged_files` found.
+        sums: Sums of the rows as the tasks saw them.
+        made: Rows of each key according to folders and footers.
+        counted: Rows of each key according to the data, if they were counted.
 
     Raises:
-        NotReproducibleError: Rows are missing, or there are more of them.
+        NotReproducibleError: Rows are missing, or there are too many.
     """
     rows = int(pc.sum(files["row_count"]).as_py() or 0)
     if rows != sums.rows:
@@ -114,20 +114,20 @@ def write_report(
     sums: RowSums,
     seconds: Seconds,
 ) -> WriteReport:
-    """Say what a write was to make, and what it made.
+    """Return a report of the planned and actual figures of a write.
 
     Args:
-        df: What was written.
-        plan: As which it was written.
-        partition_columns: Of the table.
-        files: What `staged_files` found.
-        sums: Of the rows in them.
-        seconds: How long the steps took.
+        df: The written DataFrame.
+        plan: The plan of the write.
+        partition_columns: The table's partition columns.
+        files: The files that `staged_files` found.
+        sums: Sums of the rows in them.
+        seconds: Durations of the steps.
     """
     sizes = files["size_bytes"].to_numpy()
     counts = files["row_count"].to_numpy()
     target = plan.target_file_bytes or 0
-    # Where bytes per row are not known, rows are what the target is in.
+    # If the bytes per row are unknown, the target is a number of rows.
     small = sizes < target * _SMALL if target else counts < (plan.target_file_rows or 0) * _SMALL
     return WriteReport(
         scheme=plan.scheme,
@@ -180,7 +180,7 @@ def _key_report(plan: WritePlan, columns: Sequence[Column], files: pa.Table) -> 
 
 
 def _planned_files(plan: WritePlan) -> dict[tuple[Scalar, ...], int] | None:
-    """Return the planned files of each key, those of its buckets together."""
+    """Return the planned files of each key, with all its buckets together."""
     if plan.keys is None:
         return None
     planned: dict[tuple[Scalar, ...], int] = {}

@@ -1,4 +1,4 @@
-"""Rows by key, and an order-independent sum of the hashes of all rows, in one pass."""
+"""Counting rows by key and summing the hashes of all rows in one pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windrow.spark.writing.errors import TooManyKeysError
 from windrow.spark.writing.expressions import bucket_of, keys_of, named
 from windrow.spark.writing.folder_names import UnfitValueError, wire_values
 
-# A hash is summed in three parts, none of which overflows a long before 2^41 rows.
+# Hashes are summed in three parts; none of the sums overflows a long below 2^41 rows.
 _PART_BITS = 22
 _PARTS = ("windrow_hash_0", "windrow_hash_1", "windrow_hash_2")
 _ROWS = "windrow_rows"
@@ -26,10 +26,10 @@ _HASHLESS = ("calendarinterval", "variant", "geometry", "geography")
 
 @dataclass(frozen=True, slots=True)
 class RowSums:
-    """What is the same of two sets of rows that are equal, in whatever order.
+    """A count and checksum that equal sets of rows share, in any order.
 
     Attributes:
-        rows: How many.
+        rows: Number of rows.
         hash: Sum of the 64-bit hashes of the rows, modulo 2^64.
     """
 
@@ -42,12 +42,12 @@ class RowSums:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one pass over the rows has found.
+    """The result of one pass over the rows.
 
     Attributes:
         keys: Rows by key; None if there are no rows.
-        rows: How many there are.
-        sums: Of all rows; None if they were not hashed.
+        rows: Number of rows.
+        sums: Sums of all rows; None if they were not hashed.
     """
 
     keys: KeyCounts | None
@@ -62,18 +62,17 @@ def count_rows(
     *,
     hashed: bool,
 ) -> Counted:
-    """Count the rows of each key, and sum the hashes of all rows if need be.
+    """Count the rows of each key, and sum the hashes of all rows if asked to.
 
     Args:
         df: The rows.
-        partition_columns: Of the table, in its types; `df` has columns of these names.
-        buckets: Of the table.
-        hashed: Whether to sum the hashes. If not, a source need give no other columns than those
-            of the keys.
+        partition_columns: The table's partition columns; `df` has columns of the same names.
+        buckets: The table's buckets.
+        hashed: Whether to sum the hashes. If not, Spark reads only the key columns.
 
     Raises:
         TooManyKeysError: There are more keys than a plan may have.
-        UnfitValueError: A value cannot be read back from a folder of the table.
+        UnfitValueError: A value could not be read back from a folder of the table.
     """
     names = [column.name for column in partition_columns]
     keys = [key.cast("string").alias(f"k{at}") for at, key in enumerate(keys_of(df, names))]
@@ -117,8 +116,8 @@ def _texts(column: WireColumn, found: pa.ChunkedArray) -> list[str | None]:
         return list(found.to_pylist())
     except UnicodeDecodeError as error:
         raise UnfitValueError(
-            f"partition column {column.name!r} holds bytes that are no text in UTF-8, and folders "
-            "are named by text: write `hex` of it"
+            f"partition column {column.name!r} holds bytes that are not UTF-8 text, which cannot "
+            "name folders: write `hex` of it"
         ) from error
 
 
@@ -128,12 +127,12 @@ def sum_rows(df: DataFrame, partition_columns: Iterable[str]) -> RowSums:
 
 
 def sums_of(df: DataFrame, partition_columns: Iterable[str]) -> list[Column]:
-    """Return what is aggregated for `row_sums`, also fit for `df.observe`."""
+    """Return the aggregates for `row_sums`, which `df.observe` also accepts."""
     hashed = [column for column in _hashed(df, partition_columns) if column is not None]
     if not hashed:
         parts = [F.lit(0).cast("bigint")] * len(_PARTS)
     else:
-        # xxhash64 passes over nulls, so that (null, 1) and (1, null) would look alike.
+        # xxhash64 skips nulls: without their positions, (null, 1) and (1, null) would be equal.
         whole = F.xxhash64(*hashed, *(column.isNull() for column in hashed))
         mask = F.lit((1 << _PART_BITS) - 1)
         parts = [
@@ -146,14 +145,14 @@ def sums_of(df: DataFrame, partition_columns: Iterable[str]) -> list[Column]:
 
 
 def row_sums(totals: Mapping[str, Any]) -> RowSums:
-    """Put the parts together again."""
+    """Combine the parts of the sums."""
     parts = [int(totals[part] or 0) for part in _PARTS]
     whole = sum(part << (_PART_BITS * at) for at, part in enumerate(parts))
     return RowSums(int(totals[_ROWS] or 0), whole % (1 << 64))
 
 
 def unhashed_columns(df: DataFrame) -> list[str]:
-    """Return the columns that Spark has no hash of, so that only their rows are counted."""
+    """Return the columns that Spark cannot hash; only their rows are counted."""
     names = df.columns
     return [name for name, column in zip(names, _hashed(df, ()), strict=True) if column is None]
 
@@ -170,10 +169,10 @@ def is_hashable(type_: DataType) -> bool:
 
 
 def collected(df: DataFrame) -> pa.Table:
-    """Return few rows as Arrow."""
+    """Return a few rows as an Arrow table."""
     if hasattr(df, "toArrow"):
         return df.toArrow()
-    # Before Spark 4.0 the same is there, as what `toPandas` builds on.
+    # Spark 3.5 has only this private method, which `toPandas` uses.
     batches = df._collect_as_arrow()
     if batches:
         return pa.Table.from_batches(batches)
@@ -181,7 +180,10 @@ def collected(df: DataFrame) -> pa.Table:
 
 
 def _hashed(df: DataFrame, partition_columns: Iterable[str]) -> list[Column | None]:
-    """Return what is hashed of each column; what folder names tell is hashed as they tell it."""
+    """Return the expression to hash for each column; partition columns as folder names hold them.
+
+    None stands for a column that cannot be hashed.
+    """
     partition = set(partition_columns)
     columns: list[Column | None] = []
     for field in df.schema.fields:

@@ -20,8 +20,8 @@ from pyspark.sql.types import (
 
 from windrow.models import BucketSpec
 
-# Whose equal values, and no others, lie in one folder; what is not among them is compared by the
-# text that names the folder.
+# Types whose values are in the same folder exactly if they are equal. Values of other types are
+# compared by the text in the folder's name.
 _COMPARED_AS_THEY_ARE = (
     BooleanType,
     ByteType,
@@ -34,19 +34,19 @@ _COMPARED_AS_THEY_ARE = (
 
 
 def named(name: str) -> Column:
-    """Return the column of this very name, whatever characters it has."""
+    """Return the column with exactly this name, whatever characters it contains."""
     return F.col(quoted(name))
 
 
 def quoted(name: str) -> str:
-    """Return a name as Spark SQL takes it."""
+    """Return a name quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def key_of(column: Column, type_: DataType) -> Column:
-    """Return the value of a partition column such that rows of one folder have the same.
+    """Return the value of a partition column in a form that is equal for all rows of a folder.
 
-    The empty string and null lie in one folder, `__HIVE_DEFAULT_PARTITION__`: both are null here.
+    The empty string and null share the folder `__HIVE_DEFAULT_PARTITION__`: both become null.
     """
     if isinstance(type_, _COMPARED_AS_THEY_ARE):
         return column
@@ -55,7 +55,7 @@ def key_of(column: Column, type_: DataType) -> Column:
 
 
 def keys_of(df: DataFrame, names: Iterable[str]) -> list[Column]:
-    """Return `key_of` columns of a DataFrame."""
+    """Return `key_of` for columns of a DataFrame."""
     return [key_of(named(name), df.schema[name].dataType) for name in names]
 
 
@@ -65,7 +65,7 @@ def bucket_of(spec: BucketSpec) -> Column:
 
 
 def new_names(df: DataFrame, *wanted: str) -> Sequence[str]:
-    """Return names like those wanted that the DataFrame does not have yet."""
+    """Return names like the wanted ones that are not yet columns of the DataFrame."""
     taken = {name.lower() for name in df.columns}
     names = []
     for name in wanted:

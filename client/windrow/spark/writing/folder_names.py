@@ -1,4 +1,4 @@
-"""Partition values as folder names hold them, and as they travel in JSON."""
+"""Partition values in folder names, and in JSON."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class UnfitValueError(ValueError):
 
 
 def wire_values(column: Column, texts: Sequence[str | None]) -> list[Scalar]:
-    """Return the values of a partition column as they travel.
+    """Return the values of a partition column for JSON.
 
     Args:
-        column: As the table has it.
-        texts: What Spark names folders by, not escaped; None for null.
+        column: The table's column.
+        texts: Spark's unescaped text of each value; None for null.
 
     Raises:
-        UnfitValueError: One is no value of the column's type, or no folder can be named by it; it
-            is named.
+        UnfitValueError: A value does not have the column's type, or cannot be the name of a
+            folder; the error names it.
     """
     type_ = partition_type(column.type)
     if type_ is None:
@@ -56,11 +56,11 @@ def wire_values(column: Column, texts: Sequence[str | None]) -> list[Scalar]:
         values = convert(pa.array(names, pa.string()), type_)
     except InvalidValueError as error:
         raise UnfitValueError(
-            f"{texts[error.index]!r} is no value of partition column {column.name!r}, which is "
+            f"{texts[error.index]!r} is not a value of partition column {column.name!r}, which is "
             f"{describe_type(type_)}"
         ) from error
     if pt.is_floating(type_):
-        # JSON has no number for those that are not finite.
+        # JSON has no infinite numbers and no NaN.
         numbers = zip(values.to_pylist(), texts, strict=True)
         return [one if one is None or math.isfinite(one) else text for one, text in numbers]
     plain = pt.is_boolean(type_) or pt.is_integer(type_)
@@ -73,19 +73,19 @@ def is_instant(column: Column) -> bool:
 
 
 def folder_texts(folder: str) -> list[str | None]:
-    """Return the partition values that a path such as `ds=2026-11-01/region=de` names."""
+    """Return the partition values in a path such as `ds=2026-11-01/region=de`."""
     texts = [unescape(part.partition("=")[2]) for part in folder.split("/")] if folder else []
     return [None if text == HIVE_DEFAULT_PARTITION else text for text in texts]
 
 
 def _refusal(text: str, name: str) -> str | None:
-    """Say why a folder of this name would be lost, or read as another value; None if it is not."""
+    """Return why a folder of this name would be ignored or misread; None if it is fine."""
     if text == HIVE_DEFAULT_PARTITION:
         return "a folder of this name means null"
     if is_hidden(name):
-        return f"Spark and Windrow pass over a folder named {name[:_SHOWN]!r}"
+        return f"Spark and Windrow ignore folders named like {name[:_SHOWN]!r}"
     if "\0" in text:
-        return "no folder's name can hold the character of code 0"
+        return "folder names cannot contain the character with code 0"
     if len(name.encode()) > _MAX_NAME_BYTES:
         return f"its folder's name would be longer than {_MAX_NAME_BYTES} bytes"
     return None

@@ -1,4 +1,4 @@
-"""Which columns of a DataFrame have the same value at every attempt, from its analysed plan."""
+"""Finding the columns of a DataFrame that may differ between attempts, from its analysed plan."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from windrow.spark.executor.shipping import READER_NAME
 
 @dataclass(frozen=True, slots=True)
 class Unstable:
-    """Why a column may have another value.
+    """Why the values of a column may change.
 
     Attributes:
-        reason: In words that follow the column's name.
-        per_query: Whether the value changes only from one query to the next, as the time does:
-            all attempts of one query see the same.
+        reason: The reason, worded to follow the column's name.
+        per_query: Whether the value changes only from one query to the next, like the current
+            time: all attempts of one query see the same value.
     """
 
     reason: str
@@ -28,31 +28,30 @@ class Unstable:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What the analysed plan of a DataFrame tells of its rows.
+    """What the analysed plan of a DataFrame tells about its rows.
 
     Attributes:
-        unstable: The columns that may have other values when a task runs again, and why.
-        is_repeatable: Whether it is known that the same rows come whenever it is computed, but
-            for the time: made from files or constants by nothing that may differ.
+        unstable: The columns whose values may change when a task runs again, and why.
+        is_repeatable: Whether every computation is known to give the same rows, except for values
+            of the current time: they come from files or constants through stable steps only.
     """
 
     unstable: dict[str, Unstable]
     is_repeatable: bool
 
 
-# By the number of Spark's expression id.
+# By the number in Spark's expression id.
 _Reasons = dict[int, Unstable]
 
-# Stands for the choice of rows among the numbers of columns, which begin at 0.
+# Stands for the choice of rows; the numbers of columns start at 0.
 _ROWS = -1
-_OTHER_ROWS = Unstable("other rows may be chosen at each attempt")
+_OTHER_ROWS = Unstable("each attempt may choose different rows")
 _CHOOSERS = {"GlobalLimit", "LocalLimit", "Offset", "Sample", "Tail"}
-# Sources that are the same at a second look; tables of other kinds may have changed by then.
+# Sources that never change; other kinds of tables may change between two reads.
 _FIXED = {"CTERelationRef", "LocalRelation", "OneRowRelation", "Range"}
 
-_OPAQUE = "makes it, of which Spark does not tell how"
-# What it comes to when a version of Spark has not the method that is asked of a node, or has
-# another answer than expected.
+_OPAQUE = "makes it, and Spark does not show how"
+# Errors if a version of Spark lacks a method of a plan node, or its result has another form.
 _UNANSWERED = (Py4JError, AttributeError, TypeError, ValueError)
 _TIMES = {
     "CurDateExpressionBuilder",
@@ -72,7 +71,7 @@ _CODE = {
     "HiveSimpleUDF",
 }
 _SUBQUERIES = {"Exists", "LateralSubquery", "ListQuery", "ScalarSubquery"}
-# The result of these depends on the rows alone, in whatever order they come, if sums are exact.
+# The results of these do not depend on the order of rows, provided that sums are exact.
 _ORDERLESS = {
     "Average",
     "BitAndAgg",
@@ -84,25 +83,25 @@ _ORDERLESS = {
     "CountIf",
     "Max",
     "Min",
-    # What a pivot makes of groups that have one row each by then.
+    # Used by pivots, whose groups have only one row each at that point.
     "PivotFirst",
     "Sum",
 }
 _SUMS = {"Average", "Sum"}
 _INEXACT = {"float", "double"}
-# Over a window sorted by values, these are the same for rows that are alike in them.
+# Over a sorted window, these give rows with equal sort values the same result.
 _TIELESS = {"CumeDist", "DenseRank", "PercentRank", "Rank"}
 
 
 def lineage_of(df: DataFrame) -> Lineage:
-    """Return what is known of a DataFrame's rows.
+    """Return what is known about a DataFrame's rows.
 
-    For single columns, a source is taken as read the same each time. What is made by code that Spark cannot look
-    into, by plan nodes that are not known here, and by those that another version of Spark
-    describes in another way, is unstable.
+    For single columns, sources are assumed to give the same values at every read. A column is
+    unstable if it is made by code that Spark cannot look into, by an unknown plan node, or by one
+    that another version of Spark describes differently.
 
     Args:
-        df: Of a classic session.
+        df: A DataFrame of a classic session.
     """
     try:
         plan = df._jdf.queryExecution().analyzed()
@@ -112,19 +111,19 @@ def lineage_of(df: DataFrame) -> Lineage:
             for attribute in _items(plan.output())
             if (number := _id(attribute)) in reasons
         }
-        # Also what columns were made of that are no longer there: rows may have been chosen by it.
+        # Includes columns that were dropped since: rows may have been chosen by them.
         same = all(reason.per_query for reason in reasons.values())
         return Lineage(unstable, is_repeatable=same and bool(plan.deterministic()))
     except _UNANSWERED:
-        reason = Unstable("Spark does not tell how it is made")
+        reason = Unstable("Spark does not show how it is computed")
         return Lineage(dict.fromkeys(df.columns, reason), is_repeatable=False)
 
 
 def _plan_reasons(root: Any) -> _Reasons:
-    """Walk a plan from its leaves up; without recursion, as plans of loops are deep."""
+    """Walk a plan from its leaves up, without recursion, as plans built in loops are deep."""
     by_node: dict[int, _Reasons] = {}
     definitions: dict[int, list[Unstable | None]] = {}
-    # In the order in which they are met, so that a node has a lower number than its children.
+    # In the order of the walk, so that each node has a lower number than its children.
     nodes: list[Any] = []
     parents: list[int] = []
     stack: list[tuple[Any, int]] = [(root, -1)]
@@ -133,7 +132,7 @@ def _plan_reasons(root: Any) -> _Reasons:
         number = len(nodes)
         nodes.append(node)
         parents.append(parent)
-        # Common table expressions are met last, and so are known first.
+        # Common table expressions come last in this walk, so they are known first afterwards.
         stack += [(child, number) for child in _items(node.children())]
     children: list[list[int]] = [[] for _ in nodes]
     for number, parent in enumerate(parents):
@@ -159,7 +158,7 @@ def _node_reasons(
             known[_ROWS] = _OTHER_ROWS
         _add_node(known, node, kind, children, definitions)
     except _UNANSWERED:
-        # Also what it passes on, as it may do anything to it.
+        # Includes columns that it passes on, as it may change them in any way.
         _add_all(known, node.output(), Unstable(f"{kind} {_OPAQUE}"))
     return known
 
@@ -171,7 +170,7 @@ def _add_node(
     children: Sequence[tuple[Any, _Reasons]],
     definitions: dict[int, list[Unstable | None]],
 ) -> None:
-    """Note what a node makes that may differ; what its children make is known."""
+    """Note the unstable columns that a node makes; those of its children are known."""
     if kind in ("Project", "Aggregate"):
         made = node.projectList() if kind == "Project" else node.aggregateExpressions()
         _add_named(known, made)
@@ -193,7 +192,7 @@ def _add_node(
         keys = {_id(key) for key in _items(node.keys())}
         for attribute in _items(node.output()):
             if _id(attribute) not in keys:
-                _add(known, attribute, Unstable("it is that of whichever duplicate came first"))
+                _add(known, attribute, Unstable("it comes from whichever duplicate is first"))
     elif kind == "CTERelationDef":
         definitions[int(node.id())] = [known.get(_id(one)) for one in _items(node.output())]
     elif kind == "CTERelationRef":
@@ -201,26 +200,26 @@ def _add_node(
         for attribute, reason in zip(_items(node.output()), defined, strict=False):
             _add(known, attribute, reason)
     elif _is_own_reader(node):
-        # What it is told to read is Windrow's own, whatever Spark makes of that.
+        # Windrow's reader is stable, whatever Spark says about its input.
         known.clear()
     elif children:
         _refuse_new(known, node, kind, [child for child, _ in children])
 
 
 def _chooses_rows(node: Any, kind: str, has_children: bool, known: _Reasons) -> bool:
-    """Tell whether the rows of a node may be others at a second look, whatever they hold."""
+    """Tell whether a node may choose other rows when it runs again, whatever their values."""
     if kind in ("Filter", "Join"):
         return any(_reason(one, known) is not None for one in _items(node.expressions()))
     if kind == "LogicalRelation":
         return _kind(node.relation()) != "HadoopFsRelation"
     if kind == "LogicalRDD":
-        # Of a checkpoint; any other may run code.
+        # Only checkpoints are fixed; any other RDD may run code.
         return not bool(node.rdd().isCheckpointed())
     return kind in _CHOOSERS or not (has_children or kind in _FIXED)
 
 
 def _refuse_new(known: _Reasons, node: Any, kind: str, children: Sequence[Any]) -> None:
-    """Note of columns that an unknown node makes that nothing is known of them."""
+    """Mark the columns that an unknown node makes as unstable."""
     passed = {_id(attribute) for child in children for attribute in _items(child.output())}
     for attribute in _items(node.output()):
         if _id(attribute) not in passed:
@@ -228,10 +227,10 @@ def _refuse_new(known: _Reasons, node: Any, kind: str, children: Sequence[Any]) 
 
 
 def _is_own_reader(node: Any) -> bool:
-    """Tell whether a node reads files as a split plan says, whose rows are always the same."""
+    """Tell whether a node is Windrow's reader of a split plan, whose rows are always the same."""
     if not _kind(node).startswith(("MapInArrow", "PythonMapInArrow")):
         return False
-    # What holds the function has another name on Spark 3.5 than on 4.
+    # The field that holds the function has different names in Spark 3.5 and 4.
     return any(
         _kind(expression) == "PythonUDF" and expression.name() == READER_NAME
         for expression in _items(node.expressions())
@@ -239,7 +238,7 @@ def _is_own_reader(node: Any) -> bool:
 
 
 def _add_named(known: _Reasons, expressions: Any) -> None:
-    # An alias may not see others of its own list.
+    # Computed first, as an alias does not see others of its own list.
     made = [(one, _reason(one, known)) for one in _items(expressions)]
     for expression, reason in made:
         _add(known, expression, reason)
@@ -257,9 +256,9 @@ def _add(known: _Reasons, attribute: Any, reason: Unstable | None) -> None:
 
 
 def _reason(root: Any, known: Mapping[int, Unstable]) -> Unstable | None:
-    """Return why an expression may have another value; None if it has always the same.
+    """Return why the value of an expression may change; None if it never does.
 
-    What changes within a query outweighs what changes from one to the next.
+    A reason that applies within a query takes precedence over one that applies between queries.
     """
     found: Unstable | None = None
     stack = [root]
@@ -277,7 +276,7 @@ def _reason(root: Any, known: Mapping[int, Unstable]) -> Unstable | None:
 def _own_reason(
     expression: Any, kind: str, known: Mapping[int, Unstable]
 ) -> tuple[Unstable | None, bool]:
-    """Return what is wrong with an expression itself, and whether that settles what is in it."""
+    """Return why an expression itself is unstable, and whether its children need no check."""
     if kind == "AttributeReference":
         return known.get(_id(expression)), True
     if kind == "WindowExpression":
@@ -290,11 +289,11 @@ def _own_reason(
         return Unstable("a user-defined function makes it, which may differ each time"), True
     if kind in _SUBQUERIES:
         return _subquery_reason(expression), False
-    # Only where the children are not what is to blame, so that the reason names the function.
+    # Only if no child is non-deterministic, so that the reason names the function at fault.
     if not expression.deterministic() and all(
         child.deterministic() for child in _items(expression.children())
     ):
-        return Unstable(f"{_name(expression)} differs at each attempt"), False
+        return Unstable(f"{_name(expression)} differs between attempts"), False
     return None, False
 
 
@@ -303,13 +302,13 @@ def _aggregate_reason(function: Any) -> Unstable | None:
     if kind in _CODE:
         return None
     if kind not in _ORDERLESS:
-        return Unstable(f"{_name(function)} may depend on the order in which rows come")
+        return Unstable(f"{_name(function)} may depend on the order of rows")
     if kind in _SUMS and any(
         child.dataType().typeName() in _INEXACT for child in _items(function.children())
     ):
         return Unstable(
             f"{_name(function)} of {_items(function.children())[0].dataType().typeName()} numbers "
-            "differs in its last digits with the order in which rows come"
+            "differs in its last digits depending on the order of rows"
         )
     return None
 
@@ -320,7 +319,7 @@ def _window_reason(expression: Any) -> Unstable | None:
     if kind in _TIELESS:
         return None
     if kind == "AggregateExpression":
-        # Over rows, not values: which of two equal rows comes first is not settled.
+        # A frame of rows, not values: the order of rows with equal sort values is undefined.
         frame = expression.windowSpec().frameSpecification()
         if _kind(frame) == "SpecifiedWindowFrame" and _kind(frame.frameType()) == "RowFrame$":
             bounds = {_kind(frame.lower()), _kind(frame.upper())}

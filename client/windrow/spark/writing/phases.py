@@ -1,4 +1,4 @@
-"""How far a write is, on stderr or in a notebook."""
+"""Progress of a write, on stderr or in a notebook."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _GROUP = "spark.jobGroup.id"
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """The phases of a write; each gets a bar while it lasts."""
+    """The phases of a write; each has a progress bar while it runs."""
 
     _table: str
     _context: SparkContext
-    # None where nothing is shown.
+    # None if nothing is shown.
     _progress: Progress | None
 
     @contextmanager
     def show(self, phase: Phase) -> Iterator[Callable[[int, int], None]]:
-        """Show a phase while the body runs; the body gets what says how much of it is done."""
+        """Show a phase while the block runs; yields a callback for the work done and in total."""
         progress = self._progress
         if progress is None:
             yield lambda done, total: None
@@ -48,7 +48,7 @@ class Phases:
 
     @contextmanager
     def of_spark(self, phase: Phase) -> Iterator[None]:
-        """Show a phase that Spark's tasks make up while the body runs."""
+        """Show a phase while the block runs; its progress is that of the block's Spark tasks."""
         if self._progress is None:
             yield
             return
@@ -81,15 +81,15 @@ class Phases:
 
 @contextmanager
 def shown_phases(context: SparkContext, table: str, shown: bool | None) -> Iterator[Phases]:
-    """Show the phases of a write, if asked to, or by default in a terminal and a notebook.
+    """Show the phases of a write.
 
     Args:
-        context: That runs the write's tasks.
-        table: The table's name.
-        shown: Whether to show them; None leaves it to where this runs.
+        context: Spark context that runs the write's tasks.
+        table: Name of the table.
+        shown: Whether to show them; by default only in a terminal or a notebook.
     """
     console = Console(stderr=True, highlight=False)
-    # Without it, Rich has nothing to draw with in a notebook, and says so again and again.
+    # Without ipywidgets, Rich cannot draw in a notebook, and keeps printing warnings.
     can_draw = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
     if not (can_draw if shown is None else shown):
         yield Phases(table, context, None)
@@ -112,7 +112,7 @@ def _end(progress: Progress, task: TaskID) -> None:
 
 @contextmanager
 def _job_group(context: SparkContext) -> Iterator[str]:
-    """Yield the group of this thread's jobs: the caller's, by which jobs may be cancelled, or one."""
+    """Yield the job group of this thread: the caller's, which may be used to cancel, or a new one."""
     group = context.getLocalProperty(_GROUP)
     if group is not None:
         yield group
@@ -122,5 +122,5 @@ def _job_group(context: SparkContext) -> Iterator[str]:
     try:
         yield group
     finally:
-        # The JVM takes null for "no longer set".
+        # Null unsets the property in the JVM.
         context._jsc.setLocalProperty(_GROUP, None)

@@ -1,4 +1,4 @@
-"""Where rows go before they are written: one Spark partition for each of the plan's tasks."""
+"""Repartitioning rows before they are written: one Spark partition for each planned task."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
 
 
 def place(df: DataFrame, plan: WritePlan, table: TableInfo | None = None) -> DataFrame:
-    """Return the rows as the plan places them, sorted within each task.
+    """Return the rows placed as planned, and sorted within each task.
 
-    All rows are kept, also those of keys that the plan does not know. A task that runs again
-    places its rows as it did before: nothing but `xxhash64` of the plan's salt columns and of the
-    keys decides, so that these must be stable.
+    All rows are kept, including those of keys that the plan does not know. A task that runs again
+    places its rows as before: placement depends only on `xxhash64` of the plan's salt columns and
+    of the keys, so these columns must be stable.
 
     Args:
         df: Rows of a classic session, with the plan's partition and salt columns.
-        plan: Any scheme of a write plan.
-        table: Whose buckets rows are placed by, and whose sort columns they are sorted by.
+        plan: A write plan of any scheme.
+        table: The table, for its buckets and sort columns.
 
     Returns:
         The columns of `df`, in `plan.tasks` Spark partitions (at most, for `coalesce`), sorted by
@@ -52,10 +52,10 @@ def place_with_bucket(
     table: TableInfo | None,
     arrived: Observation | None = None,
 ) -> tuple[DataFrame, str | None]:
-    """Return the rows as `place` does, with their bucket in one more column, and its name.
+    """Return the rows as `place` does, with a further column for the bucket, and its name.
 
-    The name is None where the table has no buckets. `arrived` observes the sums of the rows
-    behind the shuffle, in the tasks that write them.
+    The name is None if the table has no buckets. `arrived` observes the sums of the rows after
+    the shuffle, in the tasks that write them.
     """
     require_classic(df.sparkSession)
     names = [column.name for column in plan.partition_columns]
@@ -99,7 +99,7 @@ def _placed(
 
 
 def _sort_order(columns: Iterable[SortColumn], partition_columns: Sequence[str]) -> list[Column]:
-    """Return what rows of a file are sorted by; within a file, partition columns are all alike."""
+    """Return the sort order within a file, without partition columns, which are constant there."""
     known = {name.lower() for name in partition_columns}
     order = []
     for column in columns:
@@ -129,19 +129,19 @@ def _placed_exactly(
         task = _task_in(F.lit(planned.first_task[0]), F.lit(planned.files[0]), salts)
         return _repartitioned(df.withColumn(task_name, task), tasks, task_name)
     own = keys_of(df, (column.name for column in planned.columns))
-    # Of a plan that does not tell them apart, each key's tasks hold all of its buckets.
+    # If the plan does not distinguish buckets, each key's tasks hold all of its buckets.
     own += buckets if planned.buckets is not None else []
     lookup, own_keys = _key_table(df, planned, first_task, files)
     same = [key.eqNullSafe(named(name)) for key, name in zip(own, own_keys, strict=True)]
     condition = same[0]
     for each in same[1:]:
         condition &= each
-    # Never an inner join, which would lose the rows of keys that the plan has not seen.
+    # Not an inner join, which would lose the rows of keys that the plan does not know.
     found = df.join(F.broadcast(lookup), condition, "left")
     known = _task_in(named(first_task), named(files), salts)
     unseen = F.pmod(F.hash(*keys), F.lit(tasks)).cast("int")
     task = F.when(named(files).isNull(), unseen).otherwise(known)
-    # One int travels with each row, not what it was made from.
+    # Only one int is shuffled with each row, not the columns that it was computed from.
     rows = found.select(*map(named, df.columns), task.alias(task_name))
     return _repartitioned(rows, tasks, task_name)
 
@@ -159,7 +159,7 @@ def _task_in(first_task: Column, files: Column, salts: Sequence[Column]) -> Colu
 def _key_table(
     df: DataFrame, planned: KeyFiles, first_task: str, files: str
 ) -> tuple[DataFrame, list[str]]:
-    """Return a table of the keys, each there once, and the names of its key columns."""
+    """Return a table of the distinct keys, and the names of its key columns."""
     names = [f"{_KEY_TABLE}_{index}" for index in range(len(planned.values))]
     names = list(new_names(df, *names))
     fields = [f"{name} string" for name in names]
@@ -179,7 +179,7 @@ def _key_table(
     rows = list(zip(*values, planned.first_task, planned.files, strict=True))
     schema = ", ".join([*fields, f"{first_task} int", f"{files} int"])
     table = df.sparkSession.createDataFrame(rows, schema, verifySchema=False)
-    # A key that is there twice would double its rows. One Spark partition needs no shuffle.
+    # A duplicate key would duplicate its rows. With one Spark partition there is no shuffle.
     once = table.coalesce(1).select(*keys, named(first_task), named(files)).dropDuplicates(names)
     return once, names
 
@@ -193,8 +193,8 @@ def _text(value: bool | int | float | str | None) -> str | None:
 def _repartitioned(df: DataFrame, tasks: int, task_name: str) -> DataFrame:
     if hasattr(df, "repartitionById"):
         return df.repartitionById(tasks, named(task_name))
-    # Older Spark hashes what it is given; so it is given ints whose hashes are the tasks. A text
-    # becomes one constant, where as many literals as tasks would take a call to the JVM each.
+    # Older Spark can only repartition by hash, so rows get ints whose hashes are the task numbers.
+    # The ints travel as one string literal: one literal per task would take a JVM call each.
     ints = F.split(F.lit(",".join(str(int_with_hash(task)) for task in range(tasks))), ",")
     chosen = F.element_at(ints.cast("array<int>"), named(task_name) + F.lit(1))
     return df.repartition(tasks, chosen)

@@ -1,4 +1,4 @@
-"""Salt columns: those whose hash may divide the rows of a key."""
+"""Salt columns, whose hash may divide the rows of a key."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from windrow.spark.writing.lineage import Unstable
 
 
 def check_keys(names: Iterable[str], unstable: dict[str, Unstable]) -> None:
-    """Make sure that columns which place rows by their values are the same at every attempt.
+    """Make sure that partition and bucket columns have the same values at every attempt.
 
-    The time is: a query sees one.
+    The current time is allowed, since it is constant within a query.
 
     Args:
         names: Partition and bucket columns.
-        unstable: As `unstable_columns` finds them.
+        unstable: The unstable columns that `lineage_of` found.
 
     Raises:
-        UnstableColumnError: One is not.
+        UnstableColumnError: A column may differ between attempts.
     """
     for name in names:
         found = unstable.get(name)
@@ -36,11 +36,11 @@ def check_salts(df: DataFrame, asked: Iterable[str], unstable: dict[str, Unstabl
 
     Args:
         df: The rows.
-        asked: Names of some of its columns.
-        unstable: As `unstable_columns` finds them.
+        asked: Names of the columns.
+        unstable: The unstable columns that `lineage_of` found.
 
     Raises:
-        UnstableColumnError: One cannot.
+        UnstableColumnError: A column cannot be a salt.
     """
     for name in asked:
         reason = _refusal(name, df.schema[name].dataType, unstable)
@@ -51,10 +51,10 @@ def check_salts(df: DataFrame, asked: Iterable[str], unstable: dict[str, Unstabl
 def default_salts(
     df: DataFrame, partition_columns: Sequence[str], unstable: dict[str, Unstable]
 ) -> list[str]:
-    """Return the columns that can be salts and are no partition columns, at most 64.
+    """Return at most 64 columns that can be salts and are not partition columns.
 
     Raises:
-        NoSaltError: There is none.
+        NoSaltError: There is no such column.
     """
     refused: list[tuple[str, str]] = []
     fit: list[str] = []
@@ -77,7 +77,7 @@ def _refusal(name: str, type_: DataType, unstable: dict[str, Unstable]) -> str |
     if not is_hashable(type_):
         return f"Spark has no hash of {type_.simpleString()}"
     if _holds_floats(type_):
-        return "it holds float or double numbers, whose last digits may differ at each attempt"
+        return "it holds float or double numbers, whose last digits may differ between attempts"
     return None
 
 

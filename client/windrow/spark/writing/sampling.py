@@ -1,4 +1,4 @@
-"""Bytes per row of a table that has neither files nor history: a few rows are written to see."""
+"""Bytes per row of a table without files and history, measured by writing a few rows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _ROWS = 100_000
 def sampled_row_bytes(
     df: DataFrame, counted: KeyCounts | None, plan: WritePlan, table: TableInfo, folder: str
 ) -> float | None:
-    """Write some rows as they will be written, and return the bytes that one takes.
+    """Write a sample of the rows like the real ones, and return the bytes that a row takes.
 
     Args:
         df: The rows.
-        counted: Their keys, of which two are taken: the largest, and that of a typical row.
-        plan: One of a single task.
-        table: What the rows are for.
-        folder: Absolute path of a folder, which is made and removed; the driver and all executors
-            reach it.
+        counted: Their keys. The sample comes from two of them: the largest, and that of a typical
+            row.
+        plan: A plan with a single task.
+        table: The table that the rows are for.
+        folder: Absolute path of a folder that the driver and all executors can reach. It is
+            created and removed.
 
     Returns:
-        None if no rows were found.
+        None if there are no rows.
     """
     rows = df
     if counted is not None and counted.columns:

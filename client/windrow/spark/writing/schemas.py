@@ -1,4 +1,4 @@
-"""The columns of a DataFrame against those of the table that it is written to."""
+"""Fitting the columns of a DataFrame to those of the table that it is written to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from windrow.spark.writing.expressions import named
 from windrow.spark.writing.folder_names import is_instant
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
-# Whose text Spark makes folders of.
+# Types that Spark can partition by.
 _FOLDER_TYPES = (
     *_INTEGERS,
     BinaryType,
@@ -54,7 +54,7 @@ _FOLDER_TYPES = (
 
 
 def partition_columns_of(table: TableInfo) -> list[Column]:
-    """Return a table's partition columns; none if it neither declares any nor has files yet."""
+    """Return a table's partition columns; none if it has no files yet and declares none."""
     declared = table.definition.partition_columns
     if table.current_snapshot is not None:
         return table.current_snapshot.partition_columns
@@ -62,20 +62,20 @@ def partition_columns_of(table: TableInfo) -> list[Column]:
 
 
 def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
-    """Return rows with the table's columns: in its order, spelled and typed as it has them.
+    """Return the rows with the table's columns: in its order, with its spelling and types.
 
     Partition columns keep their types, as folders hold them as text. Only instants become text
-    here, in UTC and with a `Z`: in a session's time zone they would have no offset, and be others
-    for the next reader.
+    here, in UTC and with a `Z`. In the session's time zone they would have no offset, and the
+    next reader could take them for other instants.
 
     Args:
-        df: The rows; names are compared as Spark does, whatever their case.
-        table: What they are written to. One without files and declared columns takes any.
-        mode: `overwrite` takes any columns where the table declares none.
+        df: The rows; column names are compared without regard to case, as in Spark.
+        table: The table to write to. A table without files and declared columns takes any.
+        mode: `overwrite` takes any columns if the table declares none.
 
     Raises:
-        UnfitRowsError: Columns are unknown, missing, there twice, of another type or of
-            one that cannot be read; all are named.
+        UnfitRowsError: Columns are unknown, missing, duplicate, of a different type, or of a type
+            that cannot be read; the error names all of them.
     """
     partition = partition_columns_of(table)
     own = {name.lower(): name for name in df.columns}
@@ -136,19 +136,19 @@ def fitted(df: DataFrame, table: TableInfo, mode: WriteMode) -> DataFrame:
 
 
 def _bare(value: SparkColumn, field: StructField, name: str) -> SparkColumn:
-    """Return a value without the mark of CHAR or VARCHAR, for which readers would pad it anew."""
+    """Return a value without the CHAR or VARCHAR mark, which would make readers pad it again."""
     kept = {key: value for key, value in field.metadata.items() if key != CHARS_KEY}
     return value.alias(name, metadata=kept)
 
 
 def _check_readable(table: str, rows: StructType) -> None:
-    """Check that a refresh does not refuse files of these rows."""
+    """Check that a refresh will accept files of these rows."""
     faults = [
         f"{name!r} is of type {meaning}, which cannot be read here"
         for name, meaning in beyond_layout(rows.jsonValue()).items()
     ]
     faults += [
-        f"the name of column {name[:40]!r} has {len(name):,} characters, of 1 to {MAX_NAME:,}"
+        f"the name of column {name[:40]!r} has {len(name):,} characters, not 1 to {MAX_NAME:,}"
         for name in rows.names
         if not 0 < len(name) <= MAX_NAME
     ]
@@ -169,10 +169,10 @@ def _data_columns(
 
 
 def _names_folders(type_: DataType, column: Column) -> bool:
-    """Tell whether the text of a type's values can be that of a partition column."""
+    """Tell whether values of a type can name the folders of a partition column."""
     if not isinstance(type_, _FOLDER_TYPES):
         return False
-    # Their text never has an offset.
+    # The text of dates and local times never has an offset.
     return not (is_instant(column) and isinstance(type_, (DateType, TimestampNTZType)))
 
 
@@ -181,7 +181,7 @@ def _folder_value(value: SparkColumn, type_: DataType, column: Column) -> SparkC
         return value.cast("string")
     if not (is_instant(column) and isinstance(type_, TimestampType)):
         return value
-    # Not through local time, of which an hour is there twice each autumn.
+    # Without going through local time, in which an hour repeats each autumn.
     seconds = (F.unix_micros(value) / F.lit(1_000_000).cast("decimal(7,0)")).cast("decimal(18,6)")
     epoch = F.lit("1970-01-01").cast("timestamp_ntz")
     nothing = F.lit(0)
@@ -190,11 +190,11 @@ def _folder_value(value: SparkColumn, type_: DataType, column: Column) -> SparkC
 
 
 def _conflict(name: str, type_: DataType, column: Column) -> str:
-    return f"{name!r} is {type_.simpleString()}, in the table {column.type}"
+    return f"{name!r} is {type_.simpleString()}, but {column.type} in the table"
 
 
 def _goes_into(type_: DataType, wanted: DataType) -> bool:
-    """Tell whether every value of a type is one of the wanted type, and stays what it is."""
+    """Tell whether every value of a type also has the wanted type, without any change."""
     if type_.simpleString() == wanted.simpleString() or isinstance(type_, NullType):
         return True
     if isinstance(type_, _INTEGERS) and isinstance(wanted, _INTEGERS):

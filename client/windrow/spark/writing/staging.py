@@ -1,4 +1,4 @@
-"""The files of a write, made in a folder of their own before they are moved into the table."""
+"""Writing the files of a write to a staging folder, from which they are moved into the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windrow.spark.writing.expressions import named
 from windrow.spark.writing.placing import place_with_bucket
 
 _TASK_FILE = re.compile(r"(?P<task>part-\d+-[0-9a-f-]{36})(?:\.|-)(?P<rest>c\d+\..+)")
-# As Spark's `compression` option knows what a footer calls SNAPPY, and so on.
+# Codec names in footers, and the values of Spark's `compression` option for them.
 _CODECS = {
     "SNAPPY": "snappy",
     "GZIP": "gzip",
@@ -37,38 +37,38 @@ def stage(
 
     Args:
         df: Rows with the columns of the table.
-        plan: Made for the table.
-        table: Whose partition columns, buckets, sort columns and codec the files have.
-        folder: Absolute path, which the driver and all executors reach.
+        plan: A plan for the table.
+        table: The table, for its partition columns, buckets, sort columns and codec.
+        folder: Absolute path that the driver and all executors can reach.
         arrived: Observes `sums_of` the rows in the tasks that write them.
 
     Raises:
         SparkConnectError: The session is one of Spark Connect.
-        PySparkException: A task failed; files may lie in the folder, and it is to be removed.
+        PySparkException: A task failed; the caller must remove the folder, which may hold files.
     """
     placed, bucket = place_with_bucket(df, plan, table, arrived)
     columns = [column.name for column in plan.partition_columns]
-    # A folder for each bucket, so that no file holds two, whatever the scheme.
+    # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
     placed = placed.select(*map(named, [*df.columns, *folders[len(columns) :]]))
     writer = placed.write.mode("append")
     writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-    # A limit of the session would cut the planned files.
+    # Otherwise a limit set in the session would split the planned files.
     writer = writer.option("maxRecordsPerFile", "0")
     codec = newest_codec(table.definition.location)
     if codec is not None:
         writer = writer.option("compression", codec)
     if folders:
         writer = writer.partitionBy(*folders)
-    # Not a bare path, which would be one of the session's default file system.
+    # A bare path would refer to the session's default file system.
     writer.parquet(f"file://{folder}")
     _tidy(folder, bucket)
 
 
 def newest_codec(location: str) -> str | None:
-    """Return the codec of a table's newest file, as Spark calls it; None if it has none.
+    """Return Spark's name for the codec of a table's newest file; None if there is no file.
 
-    It is looked for in the folder that comes last by name, which takes one listing per level.
+    Only the folder whose name sorts last is searched, which takes one listing per level.
     """
     folder = re.sub(r"^file:(//)?", "", location)
     try:
@@ -88,12 +88,12 @@ def newest_codec(location: str) -> str | None:
 
 
 def _tidy(folder: str, bucket: str | None) -> None:
-    """Leave nothing but data files with rows in them, in the folders of partitions.
+    """Keep only data files that have rows, in the folders of partitions.
 
     Args:
-        folder: Where Spark wrote.
-        bucket: Column whose folders are taken out; their files get names that say the bucket, as
-            Spark's own files do.
+        folder: Folder that Spark wrote to.
+        bucket: Column whose folders are dissolved; their files get the bucket's number into their
+            names, like Spark's own files.
     """
     for path, _, names in os.walk(folder, topdown=False):
         parent, _, last = path.rpartition("/")
@@ -101,7 +101,7 @@ def _tidy(folder: str, bucket: str | None) -> None:
         for name in names:
             file = f"{path}/{name}"
             if is_hidden(name) or (path == folder and _is_empty(name, file)):
-                # A checksum of Hadoop's; or what a first task without rows writes.
+                # A Hadoop checksum, or the empty file of a first task without rows.
                 os.unlink(file)
             elif number != last:
                 os.rename(file, f"{parent}/{_bucket_name(name, int(number))}")

@@ -1,4 +1,4 @@
-"""The whole of a planned write: count, plan, place, stage, check, commit."""
+"""A whole planned write: count, plan, place, stage, check, commit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from windrow.spark.writing.sampling import sampled_row_bytes
 from windrow.spark.writing.schemas import fitted, partition_columns_of
 from windrow.spark.writing.staging import stage
 
-# Where the rows per key come from: a pass over the data, the table's files, or its last write.
+# The source of the rows per key: a pass over the data, the table's files, or its last write.
 Counts: TypeAlias = Literal["count", "files", "history"]
 
 _NO_ESTIMATE = "urn:windrow:problem:no-estimate"
@@ -64,7 +64,7 @@ def write(
     progress: bool | None = None,
     options: Mapping[str, Any],
 ) -> WriteReport:
-    """Write rows to a table as `Client.write` says."""
+    """Write rows to a table; see `Client.write`."""
     require_classic(df.sparkSession)
     prepared = _Prepared.of(client.table(table), df, mode, options)
     with (
@@ -73,7 +73,7 @@ def write(
     ):
         with _staging_errors(table):
             with phases.of_spark("counting"):
-                # Beside the data's folder, so that nothing of it can be moved into the table.
+                # Outside the data's folder, so that none of it can be moved into the table.
                 planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
             report = _staged(prepared, planned, staged.folder, phases)
         began_s = time.monotonic()
@@ -91,7 +91,7 @@ def plan_write(
     counts: Counts | None = None,
     options: Mapping[str, Any],
 ) -> WritePlan:
-    """Plan how to write rows to a table as `Client.plan_write` says."""
+    """Plan how to write rows to a table; see `Client.plan_write`."""
     require_classic(df.sparkSession)
     prepared = _Prepared.of(client.table(table), df, mode, {"compare": True, **options})
     with tempfile.TemporaryDirectory(prefix="windrow-") as scratch, _staging_errors(table):
@@ -100,15 +100,15 @@ def plan_write(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A write that has passed all checks that need no look at the rows.
+    """A write that has passed all checks that do not read the rows.
 
     Attributes:
         df: The rows, with the columns of the table.
-        table: What they are written to.
-        partition_columns: Of the table.
-        request: What the caller says, with the salts chosen.
-        no_salt: Why none was, if there is no column fit for it.
-        is_repeatable: Whether the same rows are known to come at a second look.
+        table: The table to write to.
+        partition_columns: The table's partition columns.
+        request: The caller's request, with salt columns chosen.
+        no_salt: Why there are no salt columns, if no column is suitable.
+        is_repeatable: Whether every computation of the rows is known to give the same ones.
     """
 
     df: DataFrame
@@ -154,7 +154,7 @@ class _Prepared:
 
     @property
     def is_known(self) -> bool:
-        """Whether the table tells how many partitions and buckets there are."""
+        """Whether the number of partitions and buckets is known from the table."""
         current = self.table.current_snapshot
         divided = self.partition_columns or self.table.definition.bucket_spec
         return not divided or (current is not None and current.file_count > 0)
@@ -166,14 +166,14 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A plan, and what the pass over the rows that it rests on has found, if there was one.
+    """A plan, and the result of the pass over the rows that it is based on, if there was one.
 
     Attributes:
-        plan: How to place the rows.
+        plan: The write plan.
         keys: Rows of each key, if they were counted.
-        rows: How many were counted.
-        sums: What they came to, if they were hashed.
-        count_seconds: How long it took.
+        rows: Number of rows, if they were counted.
+        sums: Their sums, if they were hashed.
+        count_seconds: Seconds for counting and planning.
     """
 
     plan: WritePlan
@@ -193,7 +193,7 @@ def _planned(
     keys: KeyCounts | None = None
     rows: int | None = None
     sums: RowSums | None = None
-    # Ranges take a sample, so that rows cannot be summed up while they are written.
+    # Range partitioning samples the rows first, so they cannot be summed while being written.
     hashed = not prepared.is_repeatable or (request.scheme or "").startswith("range")
     static = (request.rows is not None or request.files is not None) and prepared.is_known
     if counts == "count" or (counts is None and not static):
@@ -240,7 +240,7 @@ def _needs_salt(plan: WritePlan) -> bool:
 
 
 def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]) -> WritePlan:
-    """Return the plan of a write that one task makes, as it has few rows or none."""
+    """Return the plan of a write by one task, for few rows or none."""
     return WritePlan(
         table=prepared.table.name,
         snapshot_id=None,
@@ -279,14 +279,14 @@ def _single_task(prepared: _Prepared, scheme: Literal["coalesce", "repartition"]
 
 
 def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases) -> WriteReport:
-    """Stage the rows, and make sure that they are those of the data."""
+    """Stage the rows, and make sure that the files hold exactly the rows of the data."""
     df, names, table = prepared.df, prepared.names, prepared.table.name
     began_s = time.monotonic()
     expected = planned.sums
     found = RowSums(0, 0)
     left: Observation | None = None
     if expected is None and not planned.plan.scheme.startswith("range"):
-        # Ranges take a sample first, in which every row would be observed once more.
+        # Range partitioning samples first, which would observe rows twice.
         left = Observation()
         df = df.observe(left, *sums_of(df, names))
     if expected is None or expected.rows:
@@ -300,7 +300,7 @@ def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases)
     with phases.of_spark("checking"):
         files = staged_files(folder)
         if found != expected and planned.sums is None:
-            # A map task that ran twice is observed twice, so that only a pass of its own can tell.
+            # Rows of a map task that ran twice are observed twice; a separate pass tells.
             expected = sum_rows(prepared.df, names)
     if found != expected or planned.rows not in (None, found.rows):
         there = str(expected) if found != expected else f"{planned.rows:,} rows when counted"
@@ -316,10 +316,10 @@ def _staged(prepared: _Prepared, planned: _Planned, folder: str, phases: Phases)
 
 @contextmanager
 def _staging_errors(table: str) -> Iterator[None]:
-    """Say in one line why Spark could not read, count or stage the rows.
+    """Turn errors of Spark and the file system into one that says in one line what failed.
 
     Raises:
-        StagingFailedError: In place of Spark's own errors.
+        StagingFailedError: Spark could not read, count or stage the rows.
     """
     try:
         yield
