@@ -112,7 +112,7 @@ def test_flights_come_near_the_target_with_the_same_rows_in_the_same_folders(
     assert len(sizes) > 2
     assert sum(2 * size < target for size in sizes) == 0
     assert max(sizes) < 1.6 * target
-    assert any(f"they became {len(sizes)} files" in text for text in told)
+    assert any(f"rewritten as {len(sizes)} files" in text for text in told)
     snapshot = client.table(table).current_snapshot
     assert snapshot is not None
     assert (snapshot.file_count, snapshot.row_count) == (len(sizes), before.rows)
@@ -315,7 +315,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
     with process:
         assert process.stderr is not None
         for line in process.stderr:
-            if "they became" in line:
+            if "rewritten as" in line:
                 break
         process.kill()
     files = len(hive.data_files(location))

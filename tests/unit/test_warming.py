@@ -99,7 +99,7 @@ def test_a_file_too_large_for_the_cache_is_said_not_to_be_kept(table: Path, cach
     done, _ = run(table, "here", [write(table, "huge", 80 * 2**20)])
 
     assert (done.fetched_files, done.failed_files) == (0, 1)
-    assert "does not keep 'huge'" in done.failures[0]
+    assert "did not keep 'huge'" in done.failures[0]
 
 
 def test_a_task_that_runs_on_another_host_fetches_nothing(table: Path, cache: Any) -> None:
