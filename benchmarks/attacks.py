@@ -1,10 +1,10 @@
-"""Attack a running coordinator: what it answers, its peak memory, how long it is silent.
+"""Attack a running coordinator; report its answers, peak memory and longest silence.
 
     python benchmarks/attacks.py [--quick] [--json FILE] [--only NAME,…]
 
-Each attack has a fresh coordinator of its own on loopback, while another process asks for
-`GET /health/live` again and again, on a new connection each time, as a kubelet does. The peer is
-the same coordinator before the attack. An attack is a function in `ATTACKS`: add one there.
+Each attack gets its own fresh coordinator on loopback. Meanwhile another process keeps sending
+`GET /health/live`, on a new connection each time, like a kubelet. The peer is the same coordinator
+before the attack. Attacks are functions listed in `ATTACKS`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.arrow_bombs import BOMBS
 _POLL_S = 0.01
 _IDLE_S = 1.0
 _GIVE_UP_S = 60.0
-# How long half-sent requests are left to stand.
+# How long half-sent requests are kept open.
 _PATIENCE_S = 40.0
 _CHUNK = b"a" * 65_536
 
@@ -41,8 +41,8 @@ class Target:
     """The coordinator that is attacked.
 
     Attributes:
-        url: Where it is.
-        folder: Where tables may lie.
+        url: URL of the coordinator.
+        folder: Folder that may hold tables.
         quick: Whether a small attack is enough.
     """
 
@@ -51,14 +51,14 @@ class Target:
     quick: bool
 
     def connect(self) -> socket.socket:
-        """Return a connection to it."""
+        """Return a connection to the coordinator."""
         where = urlsplit(self.url)
         return socket.create_connection((where.hostname, where.port), _GIVE_UP_S)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one attack; silences are in milliseconds."""
+    """The outcome of one attack; silences are in milliseconds."""
 
     attack: str
     answer: str
@@ -69,14 +69,14 @@ class Outcome:
 
 
 def endless_header(target: Target) -> str:
-    """Send one header that does not end."""
+    """Send one header that never ends."""
     with target.connect() as connection:
         connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\nX-Long: ")
         return _flood(connection, _CHUNK, (20 if target.quick else 160) * 2**20)
 
 
 def endless_trailer(target: Target) -> str:
-    """Send a chunked body whose trailer does not end."""
+    """Send a chunked body whose trailer never ends."""
     with target.connect() as connection:
         connection.sendall(b"POST /plans HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         connection.sendall(b"2\r\n{}\r\n0\r\nX-Long: ")
@@ -91,23 +91,23 @@ def many_headers(target: Target) -> str:
 
 
 def half_sent_heads(target: Target) -> str:
-    """Leave 800 requests without the end of their heads."""
+    """Keep 800 requests open without finishing their headers."""
     return _left(target, b"GET /health/live HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n")
 
 
 def half_sent_bodies(target: Target) -> str:
-    """Leave 800 requests in the middle of their bodies, with a byte now and then."""
+    """Keep 800 requests open in the middle of their bodies, sending a byte now and then."""
     head = b"POST /plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     return _left(target, head + b"Content-Length: 1000000\r\n\r\n{", b" ")
 
 
 def idle_connections(target: Target) -> str:
-    """Open 800 connections, and say nothing."""
+    """Open 800 connections and send nothing."""
     return _left(target, b"", b"")
 
 
 def arrow_bombs(target: Target) -> str:
-    """Publish small streams that stand for gigabytes, one after the other."""
+    """Publish small streams that decode to gigabytes, one after another."""
     httpx.put(f"{target.url}/tables/bombed", json={"location": str(target.folder)})
     return _statuses(
         httpx.post(
@@ -121,7 +121,7 @@ def arrow_bombs(target: Target) -> str:
 
 
 def footer_bombs(target: Target) -> str:
-    """Refresh a table of a sparse file of 8 GiB, whose footer claims 4 GB."""
+    """Refresh a table with a sparse file of 8 GiB whose footer claims to take 4 GB."""
     with (target.folder / "bomb.parquet").open("wb") as file:
         file.write(b"PAR1")
         file.seek(2**33)
@@ -137,7 +137,7 @@ def _statuses(answers: Iterable[httpx.Response]) -> str:
 
 
 def _flood(connection: socket.socket, content: bytes, size_bytes: int) -> str:
-    """Send the content until so many bytes are sent or nobody reads on; return what is answered."""
+    """Send the content repeatedly, up to a size or until nobody reads; return the answer."""
     sent = 0
     try:
         while sent < size_bytes:
@@ -150,7 +150,7 @@ def _flood(connection: socket.socket, content: bytes, size_bytes: int) -> str:
 
 
 def _left(target: Target, begin: bytes, trickle: bytes) -> str:
-    """Open many connections, send a beginning, then a little now and then; tell how many stay."""
+    """Open many connections, send a beginning and then a trickle; return how many stay open."""
     count = 100 if target.quick else 800
     patience_s = 2.0 if target.quick else _PATIENCE_S
     with ExitStack() as stack:
@@ -262,8 +262,8 @@ def _results(one: Outcome) -> list[Result]:
 
 @contextmanager
 def _watching(coordinator: CoordinatorProcess) -> Iterator[list[float]]:
-    """Ask for health until the end of the block; then the list holds the longest silence."""
-    # A process of its own: what builds an attack here would hold up a thread.
+    """Check health until the end of the block; then the list holds the longest silence."""
+    # A separate process, since building an attack here would delay a thread.
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     watcher = context.Process(target=_watch, args=(coordinator.url, theirs))

@@ -1,10 +1,10 @@
-"""Read cached partitions again, on three workers, of a table behind a store that is slow to answer.
+"""Read cached partitions of a table in a slow object store again and again, on three workers.
 
     python benchmarks/cache.py [--quick] [--json FILE] [--latency SECONDS]
 
-A Spark standalone cluster, a coordinator with Redis, and the workers' agents run on
-loopback; so does the store, which speaks S3, lets every request wait, and counts them. The peer is
-the same read of the same table before it had a cache rule.
+A Spark standalone cluster, a coordinator with Redis, and the workers' agents run on loopback. So
+does the S3 store, which delays and counts requests. The peer is the same read of the same table
+before it had a cache rule.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 NAME = "cache"
 TABLE, BUCKET = "bench.cached", "tables"
-# A hundred files lie in each day's folder.
+# Each day's folder holds a hundred files.
 UNCACHED_DAYS, ONE_DAY = 2, 2
 RULE = f"day >= {UNCACHED_DAYS}"
 WITHOUT, FIRST, SECOND = "without cache", "first read", "second read"
@@ -53,7 +53,7 @@ UNTIMED_READS = 8
 
 
 class DisagreementError(Exception):
-    """Two reads gave different answers: their figures mean nothing."""
+    """Two reads gave different answers, so their figures are meaningless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ class Read:
     """One read of the cached partitions.
 
     Attributes:
-        what: Which.
-        seconds: From planning to the answer.
-        groups: Tasks.
-        requests: To the store, for data files.
-        on_worker: Share of the cached files that their worker read; None without any.
+        what: Which read it is.
+        seconds: Seconds from planning to the answer.
+        groups: Number of groups, each read by one task.
+        requests: Number of requests to the store for data files.
+        on_worker: Share of cached files that their own worker read; None if no file is cached.
     """
 
     what: str
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 class Bench:
-    """The table, where it lies, and who reads it."""
+    """The table, its store, and the cluster that reads it."""
 
     def __init__(
         self, spark: SparkSession, client: Client, store: SlowStore, expected: tuple[int, ...]
@@ -115,8 +115,8 @@ class Bench:
         self._counters = counters(client)
 
     def reads(self, runs: int, untimed: int) -> list[Read]:
-        """Return the reads without cache, the first one with it, and those after it."""
-        # They pay for the start of Python workers, and for what four JVMs compile.
+        """Return the reads without a cache, the first one with it, and later ones."""
+        # Untimed reads warm up the Python workers and four JVMs.
         for _ in range(untimed):
             self._read(WITHOUT)
         reads = [self._read(WITHOUT) for _ in range(runs)]
@@ -126,7 +126,7 @@ class Bench:
         return reads + [self._read(SECOND) for _ in range(runs)]
 
     def packing(self) -> list[Read]:
-        """Return what reading one day costs when its files share tasks, and when none do."""
+        """Return reads of one day whose files share tasks, and reads with one file per task."""
         day = f"day = {ONE_DAY}"
         return [
             self._read(cached_splits, day, cached_splits=cached_splits)
@@ -204,7 +204,7 @@ def place(data: Path, spec: TableSpec, latency_s: float) -> Iterator[Bench]:
 
 
 def _written(folder: Path) -> tuple[int, ...]:
-    """Return the answer, from the files themselves."""
+    """Return the expected answer, computed from the files."""
     dataset = pads.dataset(folder, format="parquet", partitioning="hive")
     rows = dataset.to_table(COLUMNS, filter=pads.field("day") >= UNCACHED_DAYS)
     return len(rows), sum(rows["id"].to_pylist()), sum(rows["amount"].to_pylist())

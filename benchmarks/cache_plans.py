@@ -1,12 +1,12 @@
-"""Measure what cached files cost a plan: beside the same plan of the table without cache rules.
+"""Measure what cached files cost a plan, compared with the same plan without cache rules.
 
     python benchmarks/cache_plans.py [--quick] [--json FILE] [--files N] [--workers N,…]
 
-A table is published to a coordinator over PostgreSQL and Redis, and planned: POST and the whole
-Arrow stream, as a client does. Then a rule makes all of it cacheable, workers report that they
-hold it, file by file as it was placed, and it is planned again: each cacheable split alone, and
-those of a worker together. Last a worker is forgotten, to see which files move. Redis tells what
-it keeps for all that.
+A table is published to a coordinator with PostgreSQL and Redis and then planned, with a POST and
+the whole Arrow stream, as a client does. Then a rule makes all files cacheable, workers report the
+files that were placed on them, and the table is planned again: with each cacheable split alone, and
+with the splits of a worker grouped. Finally a worker is forgotten, to see which files move. The
+memory of Redis is measured too.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _TTL_S = 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was measured with some number of workers.
+    """Measurements with one number of workers.
 
     Attributes:
-        workers: How many.
-        plain_s: A plan without rules.
-        placed_s: The first plan with a rule, before any worker holds anything, `by_worker`.
-        separate_s: A plan when all files are cached, each split alone.
-        by_worker_s: The same, the splits of a worker together.
-        report_s: All reports, one after the other.
-        redis_bytes: What Redis keeps more than before.
-        moved: Part of the files that another worker reads after one of them is gone.
-        replica_bytes: The most memory that the coordinator had resident.
+        workers: Number of workers.
+        plain_s: Seconds for a plan without rules.
+        placed_s: Seconds for the first plan with a rule, with `by_worker` and empty caches.
+        separate_s: Seconds for a plan with all files cached and each split alone.
+        by_worker_s: The same with the splits of a worker grouped.
+        report_s: Seconds for all reports, one after another.
+        redis_bytes: Additional memory of Redis.
+        moved: Share of the files that another worker reads after one worker is gone.
+        replica_bytes: Peak resident memory of the coordinator.
     """
 
     workers: int
@@ -145,7 +145,7 @@ def _measure(deployed: Deployment, files: int, workers: int, runs: int) -> Figur
 
 
 def _report(client: windrow.Client, plan: SplitPlan, sessions: dict[str, str]) -> float:
-    """Report all files of a plan by the workers that read them; return the seconds that it took."""
+    """Report each file of a plan as held by the worker that reads it; return the seconds taken."""
     spent = 0.0
     hosts = np.array(plan.groups["cached_on"].to_pylist())
     for host, session in sessions.items():
@@ -168,7 +168,7 @@ def _report(client: windrow.Client, plan: SplitPlan, sessions: dict[str, str]) -
 
 
 def _placed(plan: SplitPlan) -> dict[str, str]:
-    """Return where each file is read."""
+    """Return the worker that reads each file."""
     splits = plan.groups["splits"].combine_chunks()
     hosts = plan.groups["cached_on"].take(
         pa.array(np.repeat(range(len(splits)), splits.value_lengths()))

@@ -1,8 +1,8 @@
-"""One query in a fresh process, with the table's bytes out of memory; prints JSON.
+"""Run one query in a fresh process, with the table's data not in memory; prints JSON.
 
-Run by `read_small_files.py` for its cold figures. The clock starts when the engine is up (the
-Spark session exists, the packages are imported) and before it has seen the table, and stops at
-the answer: Spark's listing is inside, and so is Windrow's planning.
+`read_small_files.py` runs it for its cold figures. The clock starts when the engine is ready (the
+Spark session exists, the packages are imported) but has not seen the table, and stops at the
+answer. So the time includes Spark's listing and Windrow's planning.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from windrow.terminal.local_session import local_session
 
 
 def drop_from_memory(folder: Path) -> None:
-    """Let the system forget the content of a folder's files, as far as it does so without root.
+    """Drop the contents of a folder's files from the page cache, as far as possible without root.
 
-    Names and attributes of files stay in its memory.
+    File names and attributes stay cached.
     """
     os.sync()
     for where, _, names in os.walk(folder):

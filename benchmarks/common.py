@@ -1,4 +1,4 @@
-"""What every benchmark shares: arguments, the machine, versions, the JSON file."""
+"""Shared parts of all benchmarks: arguments, machine, versions, JSON output."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ console = Console(stderr=True, highlight=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One figure of Windrow beside one of a peer.
+    """One figure of Windrow compared with one of a peer.
 
     Attributes:
         case: What was read, and how.
         metric: What was measured; less is better.
-        unit: Its unit.
+        unit: Unit of the figures.
         windrow: Windrow's figure.
-        peer: Who is compared.
+        peer: Name of the peer.
         peer_value: The peer's figure.
     """
 
@@ -42,18 +42,22 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """How many times Windrow is better; below 1 the peer is."""
+        """Factor by which Windrow is better; below 1, the peer is better."""
         return self.peer_value / self.windrow if self.windrow else float("inf")
 
 
 def arguments(what: str) -> argparse.ArgumentParser:
-    """Return a parser of the arguments that every benchmark takes."""
+    """Return a parser with the arguments that every benchmark takes."""
     parser = argparse.ArgumentParser(description=what)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here")
-    parser.add_argument("--quick", action="store_true", help="small sizes, within a minute")
-    parser.add_argument("--runs", type=int, default=3, help="timed runs; the median counts")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file")
     parser.add_argument(
-        "--data", type=Path, default=ROOT / "data" / "bench", help="folder for generated tables"
+        "--quick", action="store_true", help="use small sizes; takes less than a minute"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=3, help="number of timed runs; the median counts"
+    )
+    parser.add_argument(
+        "--data", type=Path, default=ROOT / "data" / "bench", help="folder of generated tables"
     )
     return parser
 
@@ -78,7 +82,7 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what takes part."""
+    """Return the versions of the software that is compared."""
     packages = ("pyspark", "pyarrow", "duckdb", "polars")
     return {
         "python": platform.python_version(),

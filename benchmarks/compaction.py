@@ -2,10 +2,10 @@
 
     python benchmarks/compaction.py [--quick] [--json FILE]
 
-The flights of 2013: 19,486 files, one for each hour and airport, in a folder for each month. The
-table is compacted to files of 256 KB; then the job is run again, which has nothing to do. Rows
-are compared by their hashes. Reads are warm; Spark's listing is not in its figures, Windrow's
-planning is in its own.
+The table holds the flights of 2013 in 19,486 files, one per hour and airport, with a folder per
+month. It is compacted to files of 256 KB; then the job runs again and must find nothing to do.
+Rows are compared by their hashes. Reads are warm. Spark's figures exclude its listing; Windrow's
+include its planning.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BEFORE = "before compaction"
 
 
 class DisagreementError(Exception):
-    """What was compacted is not what was there, or compaction does not come to an end."""
+    """Compaction changed rows or answers, or a second run still found work."""
 
 
 def main() -> None:
@@ -90,11 +90,11 @@ def main() -> None:
 
 
 def write_flights(location: Path, days: int) -> None:
-    """Write one file for each hour and airport, in a folder for each month."""
+    """Write one file per hour and airport, in a folder per month."""
     table = flights_table(days)
     folders = {"month": "month", "day": "d", "origin": "o", "hour": "h"}
     for name in PARTITION[1:]:
-        # Those stay in the files, too.
+        # These columns stay in the files as well.
         table = table.append_column(folders[name], table[name])
     apart = location.with_name("compaction-apart")
     shutil.rmtree(apart, ignore_errors=True)
@@ -110,7 +110,7 @@ def write_flights(location: Path, days: int) -> None:
 
 
 class _Reads:
-    """What a table is at one time, and how long it takes to read."""
+    """The contents of a table at one time, and the times to read it."""
 
     def __init__(self, spark: SparkSession, client: Client, location: Path, runs: int) -> None:
         paths = sorted(location.rglob("*.parquet"))

@@ -1,12 +1,12 @@
-"""Measure what rewriting small files costs, beside what a compaction plan says that it does.
+"""Measure the cost of rewriting small files, and compare it with the compaction plan's estimate.
 
     python benchmarks/compaction_cost.py [--quick] [--json FILE]
 
-Tables of files of differing sizes are compacted to files of 64 MB, on Spark and warm. Core seconds
-are processor time of driver, JVM, Python workers and coordinator together (`cpu.py`, Linux). What
-a job costs however little it rewrites is measured first and taken off, and so is what the plan
-reckons for reading; to the rest `core seconds = a * bytes + b * new files` is fitted. The planner's
-`REWRITE_BYTES_PER_SECOND` is 1 / a, its `NEW_FILE_SECONDS` is b.
+Tables of files of various sizes are compacted to files of 64 MB on warm Spark. Core seconds are the
+CPU time of driver, JVM, Python workers and coordinator together (`cpu.py`, Linux). The fixed cost
+of a job is measured first and subtracted, and so is the plan's estimate for reading; then
+`core seconds = a * bytes + b * new files` is fitted to the rest. The planner's
+`REWRITE_BYTES_PER_SECOND` is 1 / a, and its `NEW_FILE_SECONDS` is b.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ TABLES = (
     table_of(200, MIB),
     table_of(60, 4 * MIB),
 )
-# Large enough to stand out from what differs between two jobs.
+# Large enough to stand out from the noise between two jobs.
 QUICK_TABLES = (table_of(2_000, 16 * KIB), table_of(150, 512 * KIB))
-# Everything that can become fewer files, whether it pays or not.
+# Rewrite everything that can become fewer files, whether it pays or not.
 EVERYTHING = {"target_file_size": 64 * MIB, "worth_reads": 10**9, "min_files": 2}
 
 
@@ -59,11 +59,11 @@ class Rewritten:
     """One table that was compacted.
 
     Attributes:
-        table: Its title.
-        size_bytes: Of its small files.
-        planned_files: That those should become.
-        planned_s: Core seconds, as the plan says.
-        measured_s: Core seconds.
+        table: Title of the table.
+        size_bytes: Size of its small files.
+        planned_files: Planned number of new files.
+        planned_s: Core seconds estimated by the plan.
+        measured_s: Measured core seconds.
     """
 
     table: str
@@ -74,14 +74,14 @@ class Rewritten:
 
     @property
     def reading_s(self) -> float:
-        """Core seconds of reading, as the plan says."""
+        """Core seconds of reading, estimated by the plan."""
         written_s = self.planned_files * NEW_FILE_SECONDS
         return self.planned_s - written_s - self.size_bytes / REWRITE_BYTES_PER_SECOND
 
 
 def main() -> None:
     """Measure and report."""
-    given = arguments("Measure what rewriting files costs, beside what plans say.").parse_args()
+    given = arguments("Compare the cost of rewriting files with the plans' estimates.").parse_args()
     require_java()
     specs, runs = (QUICK_TABLES, 1) if given.quick else (TABLES, given.runs)
     data = given.data.resolve()
@@ -94,7 +94,7 @@ def main() -> None:
         connect(url) as client,
         local_session("windrow benchmark", work / "spark.log") as spark,
     ):
-        # The first pays for what is loaded and compiled.
+        # The first job also loads and compiles classes.
         _, little, *done = _measured(spark, client, data, work, (LITTLE, LITTLE, *specs), runs)
     shutil.rmtree(work)
     job_s = little.measured_s

@@ -1,6 +1,6 @@
-"""Processor time of this process and of all that it has started, from Linux's /proc.
+"""CPU time of this process and its descendants, from Linux's /proc.
 
-Unlike the time on the clock it hardly depends on what else the machine does.
+Unlike wall-clock time, it hardly depends on the machine's other load.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-# In /proc/PID/stat, counted from the state, which follows the name in brackets.
+# Positions in /proc/PID/stat, counted from the state, which follows the name in brackets.
 _PARENT, _USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM = 1, 11, 12, 13, 14
 
 
@@ -33,5 +33,5 @@ def _stat(process: Path) -> list[str] | None:
     try:
         return (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
-        # It has ended meanwhile.
+        # The process has ended in the meantime.
         return None

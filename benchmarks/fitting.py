@@ -1,4 +1,4 @@
-"""Costs that explain measurements: least squares on relative errors, none below zero."""
+"""Fitting non-negative costs to measurements by least squares on relative errors."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ Floats = npt.NDArray[np.float64]
 def fitted(rows: Floats, seconds: Floats) -> Floats:
     """Return the cost of each column.
 
-    A cost that would come out below zero is left out, and the rest fitted again.
+    If a cost would be negative, it is left out, and the rest is fitted again.
 
     Args:
-        rows: What each of n measurements did, n x k.
-        seconds: What each took.
+        rows: Work done in each of n measurements, n x k.
+        seconds: Seconds of each measurement.
 
     Returns:
         k costs, in seconds.
     """
     weighted = rows / seconds[:, None]
-    # Bytes are millions of times as many as groups: without a scale the solver loses digits.
+    # Numbers of bytes are millions of times larger than numbers of groups: without scaling, the
+    # solver loses precision.
     scale = weighted.max(axis=0)
     costs: Floats = min(_solutions(weighted / scale), key=lambda found: found[1])[0] / scale
     return costs
 
 
 def _solutions(rows: Floats) -> list[tuple[Floats, float]]:
-    """Return every fit of some of the columns without negative costs, and its error."""
+    """Return every fit of a subset of columns that has no negative cost, with its error."""
     found = [(np.zeros(rows.shape[1]), float(len(rows)))]
     for count in range(1, rows.shape[1] + 1):
         for used in itertools.combinations(range(rows.shape[1]), count):

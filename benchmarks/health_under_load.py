@@ -1,6 +1,6 @@
-"""How long a liveness check waits while the coordinator plans over a large table.
+"""Measure how long liveness checks wait while the coordinator plans a large table.
 
-The peer is the same check without load, so the ratio says how much planning delays it.
+The peer is the same check without load, so the ratio shows how much planning delays it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
         "3 at a time, first page inline": (3, 1_000),
     }
     results: list[Result] = []
-    # The inventory of a million files is one body.
+    # The inventory of a million files is sent as one body.
     os.environ["WINDROW_LIMITS__MAX_BODY_BYTES"] = str(2**30)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -86,7 +86,7 @@ def _inventory(files: int) -> pa.Table:
 
 @contextmanager
 def _planning(url: str, callers: int, page_size: int) -> Iterator[None]:
-    """Ask for plans without pause, from as many threads as `callers`."""
+    """Request plans without pause from `callers` threads."""
     stop = threading.Event()
 
     def ask() -> None:
@@ -105,7 +105,7 @@ def _planning(url: str, callers: int, page_size: int) -> Iterator[None]:
 
 
 def _waits(url: str, seconds: float) -> list[float]:
-    """Return how long each check waited, in milliseconds."""
+    """Return the duration of each check in milliseconds."""
     waits: list[float] = []
     with httpx.Client(base_url=url, timeout=60) as http:
         end = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Inventories that the benchmarks of the service publish."""
+"""Inventories for the benchmarks of the service."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 def generated(files: int) -> pa.Table:
-    """Return an inventory of small files in 300 days, with statistics of three columns."""
+    """Return an inventory of small files on 300 days, with statistics of three columns."""
     number = np.arange(files)
     day = number * 300 // files
     paths = np.char.add("ds=", np.char.zfill(day.astype(str), 3))

@@ -1,8 +1,8 @@
-"""Callers that ask coordinators for plans: a process of its own, so that it takes none of theirs.
+"""Generate load of plan requests, in a separate process so as not to disturb the caller's.
 
     python benchmarks/load.py '{"urls": […], "table": "t", "callers": 16, "seconds": 10, …}'
 
-prints the seconds that each plan took, as JSON.
+prints the seconds of each plan as JSON.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _DAYS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is asked, by whom.
+    """A load of plan requests.
 
     Attributes:
-        urls: Coordinators; callers are shared out evenly.
-        table: Its name.
-        callers: Threads that ask one plan after the other.
-        seconds: How long they go on.
-        rate: Plans a second that all callers together ask for; 0 is as fast as they can.
-        arrow: Whether the groups are fetched as an Arrow stream; else the first page is JSON.
-        filters: Whether every request has another filter, so that no two can share their work.
+        urls: Coordinators; callers are divided evenly among them.
+        table: Name of the table.
+        callers: Number of threads, each of which requests one plan after another.
+        seconds: Duration of the load.
+        rate: Plans per second of all callers together; 0 means as fast as possible.
+        arrow: Whether to fetch the groups as an Arrow stream instead of a first page of JSON.
+        filters: Whether every request has a different filter, so that none can share work.
     """
 
     urls: list[str]
@@ -47,7 +47,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What the callers saw: seconds of each plan, and plans in a second."""
+    """Results of the callers: seconds of each plan, and plans per second."""
 
     seconds: list[float]
     rate: float
@@ -58,7 +58,7 @@ class Latencies:
 
 
 def run(load: Load) -> Latencies:
-    """Run a load in a process of its own."""
+    """Run a load in a separate process."""
     command = [sys.executable, __file__, json.dumps(asdict(load))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -78,7 +78,7 @@ def _call(load: Load) -> Latencies:
         for number in range(10**9):
             if period:
                 time.sleep(max(due - time.monotonic(), 0))
-            # With a rate, waiting for one's turn counts: a late answer delays the next question.
+            # With a rate, waiting for a turn counts too: a late answer delays the next request.
             start = due if period else time.monotonic()
             due += period
             if (number and start - began > load.seconds) or failed:
@@ -106,7 +106,7 @@ def _plan(http: HTTPConnection, load: Load, number: int) -> None:
     if load.arrow:
         request["page_size"] = 0
     if load.filters:
-        # A different filter every time; the files that survive are nearly all of them.
+        # A different filter every time; each keeps nearly all files.
         request["filter"] = f"ds >= '{number % _DAYS // 10:03d}' OR ds = 'x{number}'"
     body = json.dumps(request)
     answer = _ask(http, "POST", "/plans", body, {"Content-Type": "application/json"})

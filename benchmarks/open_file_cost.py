@@ -2,12 +2,12 @@
 
     python benchmarks/open_file_cost.py [--quick] [--json FILE]
 
-Tables of differing file counts and sizes are read in differing numbers of groups, on Spark and
-warm, and `core seconds = a * files + b * bytes + c * groups + d` is fitted to the medians by
-least squares on relative errors, with no coefficient below zero. Core seconds are processor time
-of driver, JVM, Python workers and coordinator together (`cpu.py`, Linux). The open cost is a / b: the
-planner's `DEFAULT_OPEN_FILE_COST`. Bytes are those of the files, whichever columns are read: with
-fewer columns a byte costs less, and opening is worth more of them.
+Tables with various numbers and sizes of files are read in various numbers of groups on warm Spark.
+Then `core seconds = a * files + b * bytes + c * groups + d` is fitted to the medians by least
+squares on relative errors, without negative coefficients. Core seconds are the CPU time of driver,
+JVM, Python workers and coordinator together (`cpu.py`, Linux). The open cost is a / b: the planner's
+`DEFAULT_OPEN_FILE_COST`. Bytes are those of whole files, whichever columns are read. With fewer
+columns a byte costs less, so opening a file is worth more bytes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ QUICK_GROUPS = (2, 4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One table read in so many groups."""
+    """One table read in a number of groups."""
 
     table: str
     file_count: int
@@ -64,7 +64,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What the reader costs, in seconds of one core."""
+    """Costs of the reader, in seconds of one core."""
 
     file_s: float
     byte_s: float
@@ -73,7 +73,7 @@ class Fit:
 
     @property
     def open_file_cost(self) -> float:
-        """Bytes of reading that opening one file is worth."""
+        """Number of bytes that could be read in the time of opening one file."""
         return self.file_s / self.byte_s if self.byte_s else float("inf")
 
     def predict(self, measured: Measurement) -> float:
@@ -89,7 +89,7 @@ class Fit:
 def main() -> None:
     """Measure, fit and report."""
     parser = arguments("Measure what opening a file costs, in bytes of reading.")
-    parser.add_argument("--columns", help="read these alone, joined by ','; all by default")
+    parser.add_argument("--columns", help="tables to read, separated by ','; all by default")
     given = parser.parse_args()
     columns = given.columns.split(",") if given.columns else None
     require_java()
@@ -166,7 +166,7 @@ def _measure(
         for _ in range(runs + 1):
             before_s = tree_cpu_seconds()
             table = client.read(spark, name, columns=columns, parallelism=wished)
-            # The noop sink takes every row and does nothing with it.
+            # The noop sink accepts every row and discards it.
             write = table.write.format("noop").mode("overwrite")
             write.save()
             seconds.append(tree_cpu_seconds() - before_s)

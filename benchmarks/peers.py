@@ -1,4 +1,4 @@
-"""The queries of the benchmark, on Spark and on engines that need none."""
+"""The benchmark's queries, on Spark and on engines without Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AGGREGATE, SHUFFLE = "aggregate", "shuffle"
 
 
 def queries() -> tuple[Query, ...]:
-    """Return the questions: sums alone, and one that sends rows through a shuffle."""
+    """Return the queries: one with sums only, and one with a shuffle."""
     from pyspark.sql import functions as F
 
     def aggregate(table: DataFrame) -> DataFrame:
@@ -40,7 +40,7 @@ def queries() -> tuple[Query, ...]:
 
 
 def ask_duckdb(folder: Path, query: str) -> Rows:
-    """Answer a query with DuckDB, listing included."""
+    """Run a query with DuckDB, including its listing."""
     import duckdb
 
     source = f"read_parquet('{folder}/*/*.parquet', hive_partitioning = true)"
@@ -55,7 +55,7 @@ def ask_duckdb(folder: Path, query: str) -> Rows:
 
 
 def ask_polars(folder: Path, query: str) -> Rows:
-    """Answer a query with Polars, listing included."""
+    """Run a query with Polars, including its listing."""
     import polars as pl
 
     table = pl.scan_parquet(f"{folder}/*/*.parquet", hive_partitioning=True)
@@ -72,12 +72,12 @@ ENGINES: dict[str, Ask] = {"duckdb": ask_duckdb, "polars": ask_polars}
 
 
 def timed_answer(ask: Ask, folder: Path, query: str) -> tuple[Rows, float]:
-    """Return an engine's answer and the seconds that it took."""
+    """Return an engine's answer and its time in seconds."""
     began = time.perf_counter()
     rows = ask(folder, query)
     return rows, time.perf_counter() - began
 
 
 def normal(rows: Any) -> Rows:
-    """Return rows in one order, so that engines can be compared."""
+    """Return rows in a fixed order, so that answers can be compared."""
     return tuple(sorted((tuple(row) for row in rows), key=repr))

@@ -1,11 +1,11 @@
-"""How fast PyIceberg and Spark plan the files of an inventory: the peers of `plan_scale.py`.
+"""Measure how fast PyIceberg and Spark, the peers of `plan_scale.py`, plan an inventory's files.
 
     python benchmarks/plan_peers.py [--quick] [--json FILE] [--runs N]
 
-An inventory is an Arrow table with the columns `path`, `size_bytes` and `bucket` of the planner's
-own (others are left alone). `write_files` makes its files real: each is a Parquet file of exactly
-that size, with one row in front, a footer at the end and a hole between them. Both peers pack up
-to `SPLIT_SIZE`, and both get one untimed round, so that neither pays for its start.
+An inventory is an Arrow table with the planner's columns `path`, `size_bytes` and `bucket`; others
+are ignored. `write_files` writes its files: each is a Parquet file of exactly that size, with one
+row at the start, a footer at the end and a hole in between. Both peers pack up to `SPLIT_SIZE`, and
+both get one untimed round to warm up.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ NAME = "plan_peers"
 PYICEBERG, SPARK = "pyiceberg", "spark"
 KIB, MIB = 2**10, 2**20
 SPLIT_SIZE = 64 * MIB
-# A Parquet file of our two columns needs about half of it.
+# A Parquet file with our two columns needs about half of this.
 MIN_SIZE_BYTES = KIB
-# What Iceberg's scan planning uses unless told otherwise.
+# Defaults of Iceberg's scan planning.
 _ICEBERG_OPEN_COST, _ICEBERG_LOOKBACK = 4 * MIB, 10
 _SPARK_SPLIT_SIZE = "spark.sql.files.maxPartitionBytes"
 _FILES_PER_FOLDER = 1_000
 
 
 class OtherFilesError(Exception):
-    """A peer planned other files than those of the inventory: its figures mean nothing."""
+    """A peer planned files that differ from the inventory, so its figures are meaningless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerPlan:
-    """What a peer made of an inventory, and how long it took.
+    """A peer's plan of an inventory, with its times.
 
     Attributes:
-        peer: Who planned.
-        file_count: Files that it planned.
-        size_bytes: Their bytes.
-        group_count: Groups that it made of them.
-        plan_s: Seconds for all of the planning; the median of the runs.
-        pack_s: Seconds of it from known files to groups; the median of the runs.
+        peer: Name of the peer.
+        file_count: Number of planned files.
+        size_bytes: Their size.
+        group_count: Number of groups.
+        plan_s: Median seconds for the whole planning.
+        pack_s: Median seconds of the part from known files to groups.
     """
 
     peer: str
@@ -77,19 +77,19 @@ class PeerPlan:
 
     @property
     def files_per_s(self) -> float:
-        """Files planned in a second."""
+        """Files planned per second."""
         return self.file_count / self.plan_s
 
 
 def write_files(inventory: pa.Table, folder: Path) -> None:
     """Make a real Parquet file for each row of an inventory.
 
-    Its columns are `id` and `bucket`; a hole in front of the footer brings it to its size and
+    The columns are `id` and `bucket`; a hole before the footer brings each file to its size and
     takes no room on disk.
 
     Args:
-        inventory: Has `path`, `size_bytes` and `bucket`.
-        folder: Where the paths begin.
+        inventory: A table with `path`, `size_bytes` and `bucket`.
+        folder: Folder that the paths are relative to.
 
     Raises:
         ValueError: A file is smaller than `MIN_SIZE_BYTES`.
@@ -112,25 +112,26 @@ def write_files(inventory: pa.Table, folder: Path) -> None:
 def pyiceberg_plan(inventory: pa.Table, folder: Path, *, runs: int = 3) -> PeerPlan:
     """Plan an inventory with PyIceberg.
 
-    The table lies in a SQLite catalog, partitioned by `bucket` if there are buckets;
-    `Table.add_files` reads the footer of every file into one manifest, which is not timed. Timed
-    are `plan_files`, which decodes the manifest, and PyIceberg's bin packing with the target,
-    look-back, weight and order of Iceberg's own planning, per bucket. PyIceberg cuts no file.
+    The table is in a SQLite catalog, partitioned by `bucket` if there are buckets. First,
+    `Table.add_files` reads the footer of every file into one manifest, which is not timed. The
+    timed part is `plan_files`, which decodes the manifest, and PyIceberg's bin packing per bucket
+    with the target, look-back, weight and order of Iceberg's own planning. PyIceberg does not cut
+    files.
 
     Args:
-        inventory: Has `path`, `size_bytes` and `bucket`.
-        folder: Where `write_files` put its files.
-        runs: Timed runs.
+        inventory: A table with `path`, `size_bytes` and `bucket`.
+        folder: Folder that `write_files` wrote to.
+        runs: Number of timed runs.
 
     Raises:
-        OtherFilesError: The plan holds other files than the inventory.
+        OtherFilesError: The planned files differ from the inventory.
     """
 
     def scan() -> list[FileScanTask]:
         return list(table.scan().plan_files())
 
     def timed_run() -> tuple[float, float, int]:
-        # What a run made is gone before the next one starts its clock.
+        # Objects of one run are freed before the next one starts its clock.
         tasks, list_s = timed(scan)
         groups, pack_s = timed(partial(_pack, tasks))
         return list_s, pack_s, len(groups)
@@ -145,20 +146,19 @@ def spark_plan(
 ) -> PeerPlan:
     """Plan the read of an inventory's files with Spark's own Parquet source.
 
-    The files are listed and the schema is given before the clock starts. Each run is a new
-    DataFrame over that listing: timed are its analysis, optimisation and physical plan, and then
-    the scan's RDD, for which Spark takes the files from the cached listing, cuts, sorts and packs
-    them (`pack_s`). No task runs, no code is generated. Spark packs without regard to buckets,
-    with its default open cost.
+    The files are listed, and the schema is given, before the clock starts. Each run uses a new
+    DataFrame over that listing. The timed part is its analysis, optimisation and physical plan,
+    and then the scan's RDD, for which Spark cuts, sorts and packs the listed files (`pack_s`). No
+    task runs and no code is generated. Spark ignores buckets and uses its default open cost.
 
     Args:
         spark: A session of this process.
-        inventory: Has `path`, `size_bytes` and `bucket`.
-        folder: Where `write_files` put its files, and nothing else.
-        runs: Timed runs.
+        inventory: A table with `path`, `size_bytes` and `bucket`.
+        folder: Folder that `write_files` wrote to, which holds nothing else.
+        runs: Number of timed runs.
 
     Raises:
-        OtherFilesError: The plan holds other files than the inventory.
+        OtherFilesError: The planned files differ from the inventory.
     """
 
     def physical_plan() -> Any:
@@ -177,7 +177,7 @@ def spark_plan(
         scan = _only_leaf(physical_plan())
         pieces = sum(len(partition.files()) for partition in partitions(scan))
         counts = [scan.metrics().apply(name).value() for name in ("numFiles", "filesSize")]
-        # A large file is several pieces.
+        # A large file is cut into several pieces.
         if counts != [inventory.num_rows, _total_bytes(inventory)] or pieces < counts[0]:
             raise OtherFilesError(f"Spark planned {counts}, {pieces:,} pieces: {_given(inventory)}")
         return _peer_plan(SPARK, inventory, [timed_run() for _ in range(runs)])
@@ -228,7 +228,7 @@ def _front_and_footer(bucket: int | None) -> tuple[bytes, bytes]:
     whole = io.BytesIO()
     pq.write_table(pa.table(columns), whole, compression="none", store_schema=False)
     content = whole.getvalue()
-    # A Parquet file ends with its metadata, their length in four bytes, and "PAR1".
+    # A Parquet file ends with its metadata, the length of it in four bytes, and "PAR1".
     footer_bytes = int.from_bytes(content[-8:-4], "little") + 8
     return content[:-footer_bytes], content[-footer_bytes:]
 
@@ -256,12 +256,12 @@ def _iceberg_table(inventory: pa.Table, folder: Path) -> Iterator[Table]:
 
 
 def _pack(tasks: list[FileScanTask]) -> list[list[FileScanTask]]:
-    """Pack the files of each partition as Iceberg does: look-back 10, the largest bin first."""
+    """Pack the files of each partition as Iceberg does, with look-back 10 and largest bin first."""
     from pyiceberg.utils.bin_packing import PackingIterator
 
     by_partition: dict[object, list[FileScanTask]] = defaultdict(list)
     for task in tasks:
-        # A Record's own hash goes through its text, which would count against the peer.
+        # Not keyed by the Record: its hash goes through its text, which would slow the peer down.
         partition = task.file.partition
         by_partition[partition[0] if len(partition) else None].append(task)
     return [
@@ -318,7 +318,7 @@ def _given(inventory: pa.Table) -> str:
 def _peer_plan(
     peer: str, inventory: pa.Table, timed_runs: list[tuple[float, float, int]]
 ) -> PeerPlan:
-    """Sum up runs: seconds to know the files, seconds to pack them, and groups."""
+    """Combine runs of (seconds to find the files, seconds to pack them, number of groups)."""
     return PeerPlan(
         peer=peer,
         file_count=inventory.num_rows,
@@ -330,7 +330,7 @@ def _peer_plan(
 
 
 def _generated(file_count: int, bucket_count: int) -> pa.Table:
-    """Return an inventory of log-normal sizes around 32 KiB, a thousand files a folder."""
+    """Return an inventory with log-normal sizes around 32 KiB, in folders of a thousand files."""
     number = np.arange(file_count)
     sizes = np.random.default_rng(3).lognormal(np.log(32 * KIB), 1.0, file_count).astype(np.int64)
     return pa.table(

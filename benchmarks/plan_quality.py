@@ -1,12 +1,12 @@
-"""Compare the plans that the strategies make of ten named workloads.
+"""Compare the plans of all strategies for ten named workloads.
 
     python benchmarks/plan_quality.py [--quick] [--json FILE]
 
-For each workload (`workloads.py`) and strategy: groups beside the fewest that the limits allow,
-bytes read where a replica is, and the predicted time of the slowest slot, all under one cost
-model. For `balanced` also how many groups stay exactly as they were when a partition comes with
-one file in a hundred, in the middle of the table and at its end. Every plan is checked to hold
-every byte once.
+Reported for each workload (`workloads.py`) and strategy: the number of groups next to the fewest
+possible, the share of bytes read on a host with a replica, and the predicted time of the slowest
+slot, all under one cost model. For `balanced`, also the share of groups that stay exactly the same
+when a new partition adds one per cent of files, in the middle of the table or at its end. Every
+plan is checked to hold every byte exactly once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_FILES = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """What one strategy makes of one workload."""
+    """Figures of one strategy's plan for one workload."""
 
     workload: str
     files: int
@@ -53,7 +53,7 @@ class Quality:
 
 def main() -> None:
     """Plan, compare and report."""
-    parser = arguments("Compare the plans that strategies make of ten workloads.")
+    parser = arguments("Compare the plans of all strategies for ten workloads.")
     given = parser.parse_args()
     qualities, stable = [], {}
     for workload in workloads(QUICK_SCALE if given.quick else 1.0):
@@ -100,7 +100,7 @@ def _quality(workload: Workload, strategy: str) -> Quality:
 
 
 def _new_folders(workload: Workload) -> dict[str, str]:
-    """Return folders that sort into the middle of a workload's paths, and behind them."""
+    """Return a folder that sorts into the middle of a workload's paths, and one after them."""
     paths = workload.files["path"]
     middle = paths[len(paths) // 2].as_py().split("/")[0]
     last = paths[len(paths) - 1].as_py().split("/")[0]
@@ -108,7 +108,7 @@ def _new_folders(workload: Workload) -> dict[str, str]:
 
 
 def _stability(workload: Workload, folder: str) -> float:
-    """Return what part of the groups is the same with a new partition."""
+    """Return the share of groups that stay the same when a partition is added."""
     policy = _policy("balanced", workload.parallelism)
     files = grown(workload.files, NEW_FILES, folder)
     old_row = pc.index_in(files["path"], workload.files["path"]).fill_null(-1).to_numpy()
@@ -118,7 +118,7 @@ def _stability(workload: Workload, folder: str) -> float:
 
 
 def _signatures(plan: GroupedSplits, number: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Return a hash of each group's splits; the order does not matter."""
+    """Return an order-independent hash of each group's splits."""
     file = number[plan.splits.file].astype(np.uint64)
     mixed = (file * np.uint64(0x9E3779B97F4A7C15)) ^ plan.splits.start.astype(np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)

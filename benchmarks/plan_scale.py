@@ -1,15 +1,15 @@
-"""Measure how planning grows with the table, beside PyIceberg's and Spark's own planning.
+"""Measure how planning time grows with the table, compared with PyIceberg and Spark.
 
     python benchmarks/plan_scale.py [--quick] [--json FILE] [--sizes N,…] [--strategies NAME,…]
 
-Each inventory of 10,000 to 10,000,000 files, in 1 or 64 buckets and on 0, 3 or 200 hosts (three
-replicas), is planned by each strategy in a process of its own, on one core. Time is that of
-`plan_groups`: prune, cut, pack, place, order, from columns in memory; peak memory is the
-process's, the inventory included (Linux). Beside it stand the fewest groups that the limits allow
-and the predicted slowest of 64 slots.
+Each strategy plans inventories of 10,000 to 10,000,000 files, in 1 or 64 buckets and on 0, 3 or 200
+hosts (three replicas), each in a separate process on one core. The time is that of `plan_groups`
+(prune, cut, pack, place, order) from columns in memory; peak memory is that of the process,
+including the inventory (Linux). The fewest possible groups and the predicted slowest of 64 slots
+are also shown.
 
-Then the peers plan real files (`plan_peers.py`), and Windrow plans the same inventories in the
-same process, the decoding of its manifests included, as PyIceberg reads its own.
+Then the peers plan real files (`plan_peers.py`), and Windrow plans the same inventories in the same
+process. Its time then includes decoding its manifests, as PyIceberg's does.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Measurement:
 
     @property
     def case(self) -> str:
-        """What was planned, in words."""
+        """Description of the planned inventory."""
         return f"{self.files:,} files, {self.buckets} buckets, {self.hosts} hosts"
 
 
@@ -77,9 +77,9 @@ def main() -> None:
     """Measure and report."""
     parser = arguments("Measure how planning grows with the table.")
     parser.add_argument("--sizes", help="numbers of files, joined by ','")
-    parser.add_argument("--strategies", help="names, joined by ','; all by default")
+    parser.add_argument("--strategies", help="names, separated by ','; all by default")
     parser.add_argument("--no-peers", action="store_true", help="leave out PyIceberg and Spark")
-    parser.add_argument("--one", help="files,buckets,hosts: plan this alone and print JSON lines")
+    parser.add_argument("--one", help="files,buckets,hosts: plan only this and print JSON lines")
     given = parser.parse_args()
     strategies = given.strategies.split(",") if given.strategies else list(STRATEGIES)
     if given.one:
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def generated(files: int, buckets: int, hosts: int) -> pa.Table:
-    """Return an inventory of log-normal sizes around 256 KiB."""
+    """Return an inventory with log-normal sizes around 256 KiB."""
     rng = np.random.default_rng(files + buckets + hosts)
     sizes = np.clip(rng.lognormal(np.log(256 * KIB), 1.2, files), KIB, 60 * MIB)
     return inventory(
@@ -225,7 +225,7 @@ def _compare(table: pa.Table, peer: PeerPlan, runs: int) -> list[Result]:
     if (len(files), int(plan.size_bytes.sum())) != (peer.file_count, peer.size_bytes):
         raise SystemExit(f"Windrow planned other files than {peer.peer}")
     case = f"{peer.file_count:,} files"
-    # The first run warms up.
+    # The first run is for warming up.
     return [
         Result(
             case=case,

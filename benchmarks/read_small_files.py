@@ -2,10 +2,10 @@
 
     python benchmarks/read_small_files.py [--quick] [--json FILE] [--cases NAME,…]
 
-Warm: one session for all sides, one untimed round, then timed rounds in turns. Spark's listing
-is not in its warm figures (its DataFrame is made once), Windrow's planning is in its own, and
-listing is in those of DuckDB and Polars. Cold: see `benchmarks/cold_read.py`. Windrow's
-inventory is there before; the `know the files` rows say what it took.
+Warm: one session for all sides, one untimed round, then timed rounds in turns. Spark's warm figures
+exclude its listing, since its DataFrame is made once; Windrow's include planning, and those of
+DuckDB and Polars include listing. Cold: see `benchmarks/cold_read.py`. Windrow's inventory is taken
+beforehand; the `know the files` rows show the time for that.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ QUICK_CASES = (
 
 
 class DisagreementError(Exception):
-    """Two sides gave different answers: their figures mean nothing."""
+    """Two sides gave different answers, so their figures are meaningless."""
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = arguments("Read tables of small files, on Spark and beside it.")
-    parser.add_argument("--cases", help="names of some cases, joined by ','")
-    parser.add_argument("--no-cold", action="store_true", help="leave the cold runs out")
+    parser = arguments("Read tables of small files with Spark, Windrow, DuckDB and Polars.")
+    parser.add_argument("--cases", help="names of the cases to run, separated by ','")
+    parser.add_argument("--no-cold", action="store_true", help="skip the cold runs")
     given = parser.parse_args()
     require_java()
     cases: tuple[TableSpec, ...] = QUICK_CASES if given.quick else CASES
@@ -82,7 +82,7 @@ def main() -> None:
         connect(url) as client,
     ):
         with local_session("windrow benchmark", work / "spark.log") as spark:
-            # Its first job pays for the start of Spark's threads.
+            # Spark's first job also starts its threads.
             spark.range(10).count()
             for case in cases:
                 results += _warm(spark, client, data, case, runs)
@@ -178,7 +178,7 @@ def _result(
 
 
 def _table(results: list[Result]) -> RichTable:
-    """Lay results out: a row for each case and metric, a column for each side."""
+    """Return a table with a row per case and metric, and a column per side."""
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("case", overflow="fold")
     table.add_column("metric", no_wrap=True)

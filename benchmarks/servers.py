@@ -1,4 +1,4 @@
-"""Real servers for benchmarks: PostgreSQL, Redis and coordinators that share them."""
+"""Servers for benchmarks: PostgreSQL, Redis and coordinators that share them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.support.servers import CoordinatorProcess, coordinator_process
 
 
 class Deployment:
-    """A PostgreSQL database and a Redis server, and replicas that are started over them.
+    """A PostgreSQL database and a Redis server, and replicas that use them.
 
     Attributes:
-        folder: Where tables may lie.
-        redis_url: Where Redis is.
+        folder: Folder that may hold tables.
+        redis_url: URL of Redis.
     """
 
     def __init__(self, folder: Path, database_url: str, redis_url: str) -> None:
@@ -38,7 +38,7 @@ class Deployment:
 
     @contextmanager
     def replicas(self, count: int) -> Iterator[list[CoordinatorProcess]]:
-        """Run fresh replicas, whose caches are empty."""
+        """Run fresh replicas with empty caches."""
         with ExitStack() as stack:
             yield [
                 stack.enter_context(
@@ -50,7 +50,7 @@ class Deployment:
             ]
 
     def upgrade(self) -> None:
-        """Bring the database to the newest revision."""
+        """Upgrade the database to the newest revision."""
         subprocess.run(
             [sys.executable, "-m", "windrow.cli", "db", "upgrade"],
             env=os.environ | self._environment,
@@ -74,7 +74,7 @@ def deployment() -> Iterator[Deployment]:
 
 
 def peak_bytes(coordinator: CoordinatorProcess) -> int:
-    """Return the most memory that a replica has had resident (Linux)."""
+    """Return the peak resident memory of a replica (Linux)."""
     status = Path(f"/proc/{coordinator.process.pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024

@@ -2,13 +2,13 @@
 
     python benchmarks/service.py [--quick] [--json FILE] [--sizes N,…] [--callers N,…]
 
-Tables of 100 to 1,000,000 files are published and planned: cold (the first plan of a fresh
-replica) and warm, as a first page of JSON and as an Arrow stream of all groups, by 1 to 64 callers
-against one and two replicas. Callers ask as fast as they can, or, where a rate is given, at that
-rate; every request has another filter. The load comes from a process of its own on the same cores.
+Tables of 100 to 1,000,000 files are published and planned: cold (the first plan of a fresh replica)
+and warm, as a first page of JSON and as an Arrow stream of all groups, by 1 to 64 callers against
+one and two replicas. Callers send requests as fast as they can, or at a given rate; every request
+has a different filter. The load comes from a separate process on the same cores.
 
-The peer is PyIceberg, which plans the same tables in the process that asks: `plan_files`, with no
-service in between. For the health check it is the same check without load.
+The peer is PyIceberg, which plans the same tables in the calling process with `plan_files`, without
+a service. For the health check, the peer is the same check without load.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NAME = "service"
 SIZES = (100, 1_000, 10_000, 1_000_000)
 CALLERS = (1, 16, 64)
 PEER_SIZES = (100, 10_000)
-# The load that the service is meant to carry on two cores.
+# The load that the service should handle on two cores.
 RATE, RATE_CALLERS, RATE_FILES = 104.0, 16, 1_000
 LARGE = 1_000_000
 DELTA_FILES = 100
@@ -67,7 +67,7 @@ def main() -> None:
     parser = arguments("Measure the coordinator as a service.")
     parser.add_argument("--sizes", help="numbers of files, joined by ','")
     parser.add_argument("--callers", help="numbers of callers, joined by ','")
-    parser.add_argument("--seconds", type=float, help="how long each load goes on")
+    parser.add_argument("--seconds", type=float, help="duration of each load")
     given = parser.parse_args()
     sizes = _numbers(given.sizes) or ((100, 1_000) if given.quick else SIZES)
     callers = _numbers(given.callers) or ((1,) if given.quick else CALLERS)
@@ -104,7 +104,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """How long a publication took, and what of it was written."""
+    """The time of a publication, and how much was written."""
 
     case: str
     seconds: float
@@ -129,7 +129,7 @@ def _publish(deployed: Deployment, sizes: tuple[int, ...], runs: int) -> list[Pu
 
 
 def _deltas(client: windrow.Client, files: int, state: str, runs: int) -> list[Published]:
-    """Add, replace and remove files of the largest table, side by side and all over it."""
+    """Add, replace and remove files of the largest table, both adjacent and scattered ones."""
     name, found = f"t{files}", generated(files)
     count = min(DELTA_FILES, files)
     side_by_side = found.slice(files // 2, count)
@@ -176,7 +176,7 @@ def _published(case: str, seconds: float, done: object) -> Published:
 
 
 def _cold(deployed: Deployment, sizes: tuple[int, ...]) -> list[Figure]:
-    """Ask fresh replicas, whose first plan this is."""
+    """Measure the first plan of fresh replicas."""
     figures = []
     for files in sizes:
         with deployed.replicas(1) as running:
@@ -213,7 +213,7 @@ def _loads(
 
 
 def _warm(urls: list[str], table: str) -> None:
-    """Have each replica plan a table once, and make sure that it plans every file."""
+    """Let each replica plan a table once, and make sure that it plans every file."""
     expected = int(table.removeprefix("t"))
     for url in urls:
         with windrow.connect(url) as client:
@@ -248,7 +248,7 @@ def _figure(
 
 
 def _health(url: str, table: str, files: int, seconds: float) -> list[Result]:
-    """Return how long health checks wait while plans are made back to back, and without."""
+    """Return how long health checks wait with and without plans being made back to back."""
     idle = _waits(url, seconds)
     with _planning(url, table):
         busy = _waits(url, max(seconds, 3.0))
@@ -304,7 +304,7 @@ def _beside_peer(figures: list[Figure], runs: int, *, quick: bool) -> list[Resul
         inventory = inventory.append_column("bucket", pa.nulls(files, pa.int32()))
         with tempfile.TemporaryDirectory() as folder:
             write_files(inventory, Path(folder))
-            # It makes sure that every file is planned, as `_warm` does of ours.
+            # This makes sure that every file is planned, as `_warm` does for Windrow.
             peer = pyiceberg_plan(inventory, Path(folder), runs=runs)
         results.append(
             Result(

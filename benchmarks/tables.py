@@ -1,4 +1,4 @@
-"""Generated tables: a Hive layout of Parquet files of chosen sizes, the same rows every time."""
+"""Generated Hive tables of Parquet files of chosen sizes, with the same rows every time."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _LAYOUT = 1
 _FILES_PER_FOLDER = 100
 _FILES_PER_CALL = 200
 _MAX_ROWS_PER_CALL = 2_000_000
-# What a file of these columns holds, measured: a footer, and so many bytes a row.
+# Measured size of a file with these columns: a footer, and bytes per row.
 _FOOTER_BYTES, _BYTES_PER_ROW = 2_000, 22.5
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """So many files of about one size."""
+    """A number of files of about the same size."""
 
     file_count: int
     file_bytes: int
 
     @property
     def rows_per_file(self) -> int:
-        """Rows that make a file of this size."""
+        """Number of rows in a file of this size."""
         return max(1, round((self.file_bytes - _FOOTER_BYTES) / _BYTES_PER_ROW))
 
 
@@ -44,9 +44,9 @@ class TableSpec:
     """A table to generate.
 
     Attributes:
-        name: For programs, and its folder.
-        title: For people.
-        parts: Its files; the smallest come first.
+        name: Name for programs, and of the table's folder.
+        title: Title for people.
+        parts: Files of the table, the smallest first.
     """
 
     name: str
@@ -55,26 +55,26 @@ class TableSpec:
 
     @property
     def file_count(self) -> int:
-        """Files in the table."""
+        """Number of files in the table."""
         return sum(part.file_count for part in self.parts)
 
     @property
     def row_count(self) -> int:
-        """Rows in the table."""
+        """Number of rows in the table."""
         return sum(part.file_count * part.rows_per_file for part in self.parts)
 
 
 def table_of(file_count: int, file_bytes: int) -> TableSpec:
-    """Return a table of files of one size."""
+    """Return a table whose files all have the same size."""
     size = f"{file_bytes // MIB}MB" if file_bytes >= MIB else f"{file_bytes // KIB}KB"
     title = f"{file_count:,} x {size[:-2]} {size[-2:]}"
     return TableSpec(f"{file_count}x{size}", title, (Part(file_count, file_bytes),))
 
 
 def generate(root: Path, spec: TableSpec) -> Path:
-    """Make sure that a table lies under `root`, and return its folder.
+    """Make sure that a table exists under `root`, and return its folder.
 
-    Its partition column is `day`, an int; a hundred files lie in each folder.
+    The partition column is `day`, an int; each folder holds a hundred files.
     """
     folder = root / spec.name
 
@@ -106,7 +106,7 @@ def _calls(folder: Path, spec: TableSpec) -> Sequence[tuple[str, int, int, int, 
 
 
 def _write_files(folder: str, number: int, count: int, first_row: int, rows: int) -> int:
-    """Run in a worker process: write files `number` and following."""
+    """Write `count` files from file `number` on; runs in a worker process."""
     for at in range(number, number + count):
         where = Path(folder) / folder_name([("day", at // _FILES_PER_FOLDER)])
         where.mkdir(exist_ok=True)

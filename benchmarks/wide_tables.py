@@ -1,9 +1,9 @@
-"""How refreshing, publishing and planning grow with columns: CPU time per column and file.
+"""Measure how refreshing, publishing and planning grow with columns: CPU time per column and file.
 
     python benchmarks/wide_tables.py [--quick] [--json FILE]
 
-One process, on files that are copies of one: 20 columns against 2,000 of as many files. The peer
-is the table of 20 columns; a ratio below 1/3 would say that wide tables cost more than they should.
+Runs in one process on copies of one file: 20 columns against 2,000 in the same number of files. The
+peer is the table of 20 columns. A ratio below 1/3 would mean that wide tables cost too much.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _microseconds(columns: int, files: int) -> dict[str, float]:
         stats = [(folder / name).stat() for name in listed]
         sizes, times = [one.st_size for one in stats], [one.st_mtime_ns for one in stats]
         timed("footers", lambda: read_chunk(made, 0, listed, sizes, times))
-        # Footers are read in processes, whose time does not count here.
+        # Footers are read in other processes, whose time is not counted here.
         taken = timed("inventory", lambda: take_inventory(made))
     manifests = timed("manifests", lambda: cut_files(taken.files))
     bodies = [manifest.data or b"" for manifest in manifests]

@@ -1,4 +1,4 @@
-"""Ten tables, as inventories without files: what planners are compared on."""
+"""Ten workloads to compare planners on, as inventories without files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = inventory_schema(pa.schema([]), pa.schema([]))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A table to plan, and how many tasks read it at the same time."""
+    """A table to plan, and the number of tasks that read it at the same time."""
 
     name: str
     files: pa.Table
@@ -29,7 +29,7 @@ class Workload:
 
 
 def workloads(scale: float = 1.0) -> list[Workload]:
-    """Return the ten workloads, with `scale` times their files."""
+    """Return the ten workloads, with their numbers of files multiplied by `scale`."""
     return [
         Workload(name=name, files=make(np.random.default_rng(7), scale), parallelism=parallelism)
         for name, parallelism, make in _WORKLOADS
@@ -50,21 +50,21 @@ def inventory(
     """Return an inventory in columns.
 
     Args:
-        size_bytes: Of n files.
-        paths: Of n files; 1 of 365 folders each by default.
-        bucket: Of n files.
-        hosts: Rows of n by replicas positions in `host_names`.
-        host_names: Names of hosts, with their racks if those are known.
-        row_group_bytes: Distance of row groups; one row group a file by default.
-        delete_count: Delete files of n files.
-        delete_bytes: Their bytes.
+        size_bytes: Sizes of n files.
+        paths: Their paths; by default in 365 folders.
+        bucket: Their buckets.
+        hosts: Positions in `host_names`: n rows with one column per replica.
+        host_names: Names of hosts, with their racks if known.
+        row_group_bytes: Size of row groups; by default each file is one row group.
+        delete_count: Number of delete files of each file.
+        delete_bytes: Size of these delete files.
     """
     count = len(size_bytes)
     zeros = np.zeros(count, np.int64)
     columns = {
         "path": _paths(count) if paths is None else paths,
         "size_bytes": size_bytes,
-        # As files come in: one a millisecond.
+        # One file per millisecond.
         "mtime_ns": 1_700_000_000_000_000_000 + np.arange(count) * 1_000_000,
         "row_count": size_bytes // 100 + 1,
         "bucket": pa.nulls(count, pa.int32()) if bucket is None else bucket,
@@ -87,12 +87,12 @@ def inventory(
 
 
 def grown(files: pa.Table, share: float, folder: str) -> pa.Table:
-    """Return an inventory with a new partition: files like those it has, in a folder of their own.
+    """Return an inventory with an additional partition of similar files.
 
     Args:
         files: The inventory.
-        share: How many files are new, as a part of those there are.
-        folder: Their folder; the position of its name among the others is theirs.
+        share: Number of new files, as a share of the existing ones.
+        folder: Folder of the new files; its name decides where they sort.
     """
     rng = np.random.default_rng(11)
     count = max(int(len(files) * share), 1)
@@ -108,7 +108,7 @@ def grown(files: pa.Table, share: float, folder: str) -> pa.Table:
 
 
 def replicas(rng: np.random.Generator, count: int, hosts: int, copies: int) -> Ints:
-    """Return `copies` different hosts for each file, evenly spread."""
+    """Return `copies` different hosts for each file, evenly distributed."""
     first = rng.integers(0, hosts, count)
     steps = 1 + rng.integers(0, max((hosts - 1) // max(copies - 1, 1), 1), (count, copies - 1))
     return (first[:, None] + np.cumsum(np.insert(steps, 0, 0, axis=1), axis=1)) % hosts
@@ -213,7 +213,7 @@ def _delete_heavy(rng: np.random.Generator, scale: float) -> pa.Table:
 
 def _skewed_hosts(rng: np.random.Generator, scale: float) -> pa.Table:
     count = int(400_000 * scale)
-    # A few hosts write most files, and so hold the first replica of each.
+    # A few hosts write most files, so they hold the first replica of each.
     writer = np.minimum(rng.geometric(0.25, count) - 1, 19)
     others = (
         writer[:, None] + 1 + rng.permuted(np.tile(np.arange(19), (count, 1)), axis=1)[:, :2]

@@ -1,10 +1,10 @@
-"""What a checked write costs, beside Spark's own into the same partitions.
+"""Measure the cost of a checked write, compared with Spark's own into the same partitions.
 
     python benchmarks/write_cost.py [--quick] [--json FILE] [--runs N]
 
 1,000,000 rows in 99 partitions, from files. The peer is `df.repartition(key).write.partitionBy(key)`,
-which checks nothing. The sides take turns, so that whatever else the machine does falls on all; the
-ratio is the median over the turns.
+which checks nothing. The sides take turns, so that other load on the machine affects all of them;
+the ratio is the median over the turns.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
                     began = time.perf_counter()
                     said = write()
                     if turn:
-                        # In the first turn, classes are loaded and compiled.
+                        # The first turn loads and compiles classes.
                         seconds.setdefault(way, []).append(time.perf_counter() - began)
                         steps.setdefault(way, []).append(said)
                     progress.advance()

@@ -1,11 +1,12 @@
-"""Write a year of days with every repartition scheme, and compare the files.
+"""Write a year of events with every repartition scheme, and compare the files.
 
     python benchmarks/writes.py [--quick] [--json FILE] [--runs N]
 
-Real Parquet, one folder a day; in one table the days grow, in the other they follow Zipf's law.
-The peers are the schemes of the textbook, and Spark's own REBALANCE with two advisory sizes. Bytes
-per row are those of two days that were written before. Each write is timed with all that it
-needs: sampling of ranges, counting of keys, planning; and its rows are compared with the input's.
+The files are real Parquet, in one folder per day; in one table the days grow, in the other their
+sizes follow Zipf's law. The peers are the textbook's schemes, and Spark's own REBALANCE with two
+advisory sizes. The bytes per row are measured by writing two days beforehand. Each timed write
+includes all that it needs: sampling of ranges, counting of keys, planning. Its rows are compared
+with the input.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ if TYPE_CHECKING:
 NAME = "writes"
 KIB = 2**10
 EXACT, WHOLE = "exact plan", "client.write: exact, checked, committed"
-# Under this scheme every task writes into every day; more files are not worth the wait.
+# With this scheme every task writes into every day; more files are not worth the wait.
 MAX_EXPLODED_FILES = 4_000
-# Sane files: hardly any small ones where a day has more than one, and none that is huge.
+# Sane files: hardly any small files on days with more than one, and no huge file.
 MAX_SMALL_SHARE, MAX_LARGEST = 0.05, 1.5
 _TASK = re.compile(r"part-(\d+)-")
 
 
 class LostRowsError(Exception):
-    """A write did not keep the rows: its figures mean nothing."""
+    """A write changed the rows, so its figures are meaningless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +62,9 @@ class Year:
     """A table to write.
 
     Attributes:
-        name: For people.
-        rows_per_day: How many rows each day has.
-        mean_files: Files that a day needs on average.
+        name: Name for people.
+        rows_per_day: Number of rows of each day.
+        mean_files: Average number of files that a day needs.
     """
 
     name: str
@@ -73,19 +74,19 @@ class Year:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a scheme made of a table.
+    """A table as one scheme wrote it.
 
     Attributes:
-        year: Which table.
-        scheme: For people.
-        tasks: Tasks that wrote.
-        files: Data files.
+        year: Name of the table.
+        scheme: Name of the scheme, for people.
+        tasks: Number of tasks that wrote.
+        files: Number of data files.
         optimum: Sum over days of `max(1, round(bytes / target))`.
-        small: Files under half of the target.
-        torn: Those of days that hold more than the target: a better plan had not made them.
-        largest_file: In targets.
-        largest_task: Bytes that one task wrote, in targets.
-        seconds: Median of all that the write took.
+        small: Number of files smaller than half the target.
+        torn: Small files of days that hold more than the target; a better plan avoids them.
+        largest_file: Size of the largest file, as a multiple of the target.
+        largest_task: Most bytes written by one task, as a multiple of the target.
+        seconds: Median seconds of the whole write.
     """
 
     year: str
@@ -101,14 +102,14 @@ class Written:
 
     @property
     def sane(self) -> bool:
-        """Whether a reader of the table has nothing to complain of."""
+        """Whether the files are of reasonable sizes for readers."""
         return self.torn <= MAX_SMALL_SHARE * self.files and self.largest_file <= MAX_LARGEST
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = arguments("Write days with every repartition scheme.")
-    parser.add_argument("--target", type=int, default=64, help="wanted of a file, in KiB")
+    parser.add_argument("--target", type=int, default=64, help="target size of a file, in KiB")
     given = parser.parse_args()
     require_java()
     days = 12 if given.quick else 365
@@ -135,7 +136,7 @@ def main() -> None:
 
 
 class Bench:
-    """One table after another, written in every way."""
+    """Writes one table after another in every way."""
 
     def __init__(self, spark: SparkSession, client: Client, folder: Path, target: int) -> None:
         self._spark = spark
@@ -144,13 +145,13 @@ class Bench:
         self._target = target
 
     def rows_for(self, files: int) -> int:
-        """Return how many rows fill so many files."""
+        """Return the number of rows that fill a number of files."""
         sample = self._folder / "calibration"
         write_events(sample / "rows", np.array([50_000, 50_000]), lambda _: None, files=2)
         return round(files * self._target / self._bytes_per_row(sample / "rows"))
 
     def run(self, data: Path, year: Year, runs: int) -> Iterator[Written]:
-        """Write the table in every way; yield what became of it."""
+        """Write the table in every way, and yield the outcomes."""
         row_count = int(year.rows_per_day.sum())
         events = data.resolve() / f"{year.name}-{len(year.rows_per_day)}-{row_count}"
         with counting(console, f"Writing the rows: {year.name}", row_count) as progress:
@@ -160,7 +161,7 @@ class Bench:
         per_row = self._bytes_per_row(events)
         ways = self._ways(rows, year, per_row)
         console.print(f"{year.name}: {row_count:,} rows, {per_row:.1f} bytes a row", style="dim")
-        # Classes are loaded and compiled in the first writes, whoever makes them.
+        # The first writes load and compile classes, so they are not timed.
         for scheme in (EXACT, "columns"):
             ways[scheme](self._folder / "warm")
             shutil.rmtree(self._folder / "warm")
@@ -193,7 +194,7 @@ class Bench:
 
         def textbook(scheme: WriteScheme, /, **changed: int | str) -> Callable[[Path], int]:
             def write(folder: Path) -> int:
-                # The textbook takes all keys for equal, and knows no more than one k.
+                # The textbook assumes that all keys are equal, and has only one k.
                 request = WritePlanRequest(
                     table=table,
                     scheme=scheme,
@@ -240,7 +241,7 @@ class Bench:
         exploded = max(2, min(wanted, MAX_EXPLODED_FILES // days))
         return {
             EXACT: exact,
-            # Made by hand: a plan may not have as many files as these two make of many days.
+            # Made by hand, since with many days these two exceed the maximum files of a plan.
             "coalesce": textbook("columns", scheme="coalesce", tasks=rows.rdd.getNumPartitions()),
             f"repartition({exploded:,}), not {wanted:,}": textbook(
                 "columns", scheme="repartition", tasks=exploded
@@ -256,9 +257,9 @@ class Bench:
         }
 
     def _bytes_per_row(self, events: Path) -> float:
-        """Write two days of middling size in files of the wanted size, and measure them.
+        """Write two days of medium size in files of the target size, and measure them.
 
-        First in two files, to learn how many that would be.
+        They are first written in two files, to learn how many files are needed.
         """
         rows = self._spark.read.parquet(str(events))
         counts = rows.groupBy("ds").count()
@@ -309,7 +310,7 @@ class Bench:
 
 @contextmanager
 def place_of_work(data: Path) -> Iterator[tuple[SparkSession, Client, Path]]:
-    """Run Spark and a coordinator in this process; what is written goes at the end."""
+    """Run Spark and a coordinator in this process; written files are removed at the end."""
     data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=data) as name:
         folder = Path(name).resolve()
@@ -326,7 +327,7 @@ def _save(rows: DataFrame, plan: WritePlan, folder: Path) -> int:
 
 
 def _found(folder: Path) -> list[tuple[str, int, int]]:
-    """Return day, number of the task and bytes of each data file below a folder."""
+    """Return the day, task number and size of each data file below a folder."""
     return [
         (os.path.basename(where), int(task[1]), os.path.getsize(os.path.join(where, name)))
         for where, _, names in os.walk(folder)
@@ -341,7 +342,7 @@ def _sums(keys: np.ndarray, sizes: np.ndarray) -> dict[str, int]:
 
 
 def _fingerprint(spark: SparkSession, rows: DataFrame) -> Fingerprint:
-    # Read again, days are dates.
+    # Days become dates when they are read back.
     plain = rows.selectExpr("id", "customer", "country", "amount", "cast(ds AS string) AS ds")
     side = Side(name="rows", title="rows", open=lambda _: plain, conf={})
     return fingerprint(spark, side, plain.columns)
