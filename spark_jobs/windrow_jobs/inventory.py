@@ -45,13 +45,13 @@ from windrow_jobs.hosts import hosts_of
 from windrow_jobs.reporting import Tell, now_and_then, tell_tasks, telling
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
 
-# What runs in tasks travels with them, so that executors need NumPy and pyarrow alone.
+# Code that runs in tasks is sent along with them, so executors need only NumPy and pyarrow.
 cloudpickle.register_pickle_by_value(files)
 cloudpickle.register_pickle_by_value(tasks)
 
 _FILES_PER_CHUNK = 256
 _FOLDERS_PER_CHUNK = 64
-# Short tasks at the end keep all slots busy, and tell of progress.
+# Several short tasks per slot keep all slots busy until the end, and show progress.
 _TASKS_PER_SLOT = 8
 _MAX_SHOWN_FILES = 10
 
@@ -120,14 +120,15 @@ def publish_inventory(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFiles:
-    """The files of a table at one moment, in the form in which they are published.
+    """The files of a table at one moment, in the form that is published.
 
     Attributes:
-        files: Sorted by path. Its schema's metadata lists the columns stored in the files.
+        files: Files sorted by path. The schema's metadata lists the columns stored in the files.
         listed_at: When the listing began.
-        folder_count: Folders that were listed.
-        empty_count: Files of 0 bytes, which are passed over; those in folders are among `files`.
-        uncommitted_count: Files that the log of a streaming query does not name.
+        folder_count: Number of listed folders.
+        empty_count: Number of files of 0 bytes, which are skipped; those in partition folders are
+            in `files`.
+        uncommitted_count: Number of files missing from the log of a streaming query.
     """
 
     files: pa.Table
@@ -143,16 +144,16 @@ def take_inventory(
     on_progress: Tell = lambda _: None,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> TableFiles:
-    """List a table's folders and read all footers, over the executors.
+    """List a table's folders and read all footers on the executors.
 
     Args:
-        spark: A classic session; its executors must reach the table's location.
-        table: As the coordinator knows it.
-        on_progress: Told what begins now.
-        max_footer_bytes: Of a file.
+        spark: A classic session, whose executors must have access to the table's location.
+        table: The table as registered.
+        on_progress: Called with each step.
+        max_footer_bytes: Maximum size of a file's footer.
 
     Raises:
-        UnfitTableError: Its files are not Parquet, or it has Bloom filters.
+        UnfitTableError: The table's files are not Parquet, or it has Bloom filters.
         UnfitFilesError: The files are not a table, or one of them cannot be read.
         SparkConnectError: The session is one of Spark Connect.
     """
@@ -198,7 +199,7 @@ class _Taking:
         groups = self._read(listed)
         data = self._data_schema(listed, [group.files for group in groups])
         published = published_files(listed, groups, data)
-        # Only there do files lie on hosts that may run tasks.
+        # Only with HDFS are files stored on hosts that may run tasks.
         if location.startswith("hdfs:"):
             self.on_progress("asking which hosts hold the files")
             hosts = hosts_of(self.spark, location, listed["path"])
@@ -212,7 +213,7 @@ class _Taking:
         )
 
     def _list(self) -> tuple[pa.Table, int]:
-        """Return all files by path, and the number of folders."""
+        """Return all files sorted by path, and the number of folders."""
         location = self.definition.location
         per_chunk = 1 if is_remote(location) else _FOLDERS_PER_CHUNK
         found: list[pa.Table] = [LISTING_SCHEMA.empty_table()]
@@ -231,7 +232,7 @@ class _Taking:
         return pa.concat_tables(found).sort_by("path").combine_chunks(), folder_count
 
     def _read(self, listed: pa.Table) -> list[FooterGroup]:
-        """Return the footers of all files, grouped as the coordinator groups them."""
+        """Return the footers of all files, grouped as on the coordinator."""
         location = self.definition.location
         chunks = [
             (start, tasks.encoded(listed.slice(start, _FILES_PER_CHUNK)))
@@ -254,7 +255,7 @@ class _Taking:
         return data_schema_of(declared, sources, partitions)
 
     def _partition_names(self, listed: pa.Table) -> list[str]:
-        """Return the keys of the folders; the coordinator checks that all agree."""
+        """Return the keys of the first file's folders; the coordinator checks the others."""
         if self.definition.partition_columns is not None:
             return [column.name for column in self.definition.partition_columns]
         if not len(listed):
@@ -265,7 +266,7 @@ class _Taking:
     def _over_executors(
         self, work: Callable[[Piece], Result], chunks: Sequence[Piece]
     ) -> list[Result]:
-        """Return what the work makes of each chunk, in their order."""
+        """Return the result of `work` for each chunk, in order."""
         context = self.spark.sparkContext
         slots = int(context.defaultParallelism)
         task_count = max(1, min(len(chunks), slots * _TASKS_PER_SLOT))

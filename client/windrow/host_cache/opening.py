@@ -71,25 +71,25 @@ def attach(folder: CacheFolder) -> FileCache:
 
 
 def plain_disk(diskcache: Any) -> Any:
-    """Return a `Disk` that neither pickles nor unpickles: the folder may hold anything."""
+    """Return a `Disk` class that never unpickles, as the folder's contents are not trusted."""
 
     class PlainDisk(diskcache.Disk):  # type: ignore[misc]
         def put(self, key: Any) -> Any:
             if type(key) is not str:
-                raise TypeError("keys are text")
+                raise TypeError("keys must be text")
             return key, True
 
         def get(self, key: Any, raw: Any) -> Any:
             if not raw or type(key) is not str:
-                raise OSError("a key that is not text")
+                raise OSError("a key is not text")
             return key
 
         def store(self, value: Any, read: bool, key: Any = None) -> Any:
             if not read:
                 if type(value) is not bytes or len(value) >= self.min_file_size:
-                    raise TypeError("small values are bytes, and large ones files")
+                    raise TypeError("small values must be bytes, and large ones files")
                 return super().store(value, read, key=key)
-            # A whole file, which takes its place at once.
+            # A complete file, which is moved into place atomically.
             filename, full_path = self.filename(key, value)
             os.makedirs(os.path.dirname(full_path), 0o700, exist_ok=True)
             os.rename(value, full_path)
@@ -100,6 +100,6 @@ def plain_disk(diskcache: Any) -> Any:
                 return super().fetch(mode, filename, value, read)
             if mode == diskcache.core.MODE_RAW and type(value) is bytes:
                 return value
-            raise OSError("an entry that holds something else than bytes")
+            raise OSError("an entry does not hold bytes")
 
     return PlainDisk

@@ -204,13 +204,13 @@ def _repartitioned(df: DataFrame, tasks: int, task_name: str) -> DataFrame:
 
 
 def int_with_hash(hashed: int) -> int:
-    """Return the int whose hash in Spark is `hashed`; every 32-bit number has just one.
+    """Return the int whose hash in Spark is `hashed`; there is exactly one for each 32-bit number.
 
-    Each step of Murmur3 (x86, 32 bit, Austin Appleby) over one word of four bytes is undone, the
-    last one first: multiplications by odd numbers, rotations and xors with shifts.
+    This undoes each step of Murmur3 (x86, 32 bit, Austin Appleby) over one four-byte word in
+    reverse order: multiplications by odd numbers, rotations, and xors with shifts.
 
     Args:
-        hashed: From 0 to 2^32 - 1, or negative as Spark shows it.
+        hashed: From 0 to 2^32 - 1, or a signed 32-bit number as Spark shows it.
 
     Returns:
         A signed 32-bit number.
