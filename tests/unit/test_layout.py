@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +41,23 @@ def test_every_module_says_in_its_first_line_what_it_is_about(folder: str) -> No
     ]
 
     assert silent == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    # Contracts see circles between siblings; this also those through a package's own __init__.
+    graph = grimp.build_graph(*SOURCE_ROOTS.values(), cache_dir=None)
+    imports = {
+        module: graph.find_modules_directly_imported_by(module) - {module}
+        for module in graph.modules
+    }
+
+    circle: list[str] = []
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+
+    assert circle == []
 
 
 def test_the_client_can_be_imported_without_service_and_spark() -> None:
