@@ -1,11 +1,11 @@
-# The coordinator of Windrow, as an image; the client and the Spark jobs come along in its wheel.
+# Image of Windrow's coordinator; its wheel also contains the client and the Spark jobs.
 #
 #     docker build --tag windrow:0.1.0 .
 
 FROM python:3.13-slim-trixie AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
-# What the wheel is made of, and nothing else: .dockerignore keeps the rest out of the context too.
+# Only the sources of the wheel; .dockerignore keeps everything else out of the context too.
 COPY pyproject.toml README.md ./
 COPY client client
 COPY service service
@@ -18,14 +18,14 @@ FROM python:3.13-slim-trixie
 LABEL org.opencontainers.image.title="Windrow coordinator" \
       org.opencontainers.image.description="Split-grouping plans for tables of many small files" \
       org.opencontainers.image.licenses="Apache-2.0"
-# By number, so that Kubernetes can tell that it is not root; named, as libpq looks its user up.
+# By number, so that Kubernetes can tell that it is not root; with a name, because libpq needs one.
 RUN groupadd --gid 10001 windrow \
     && useradd --uid 10001 --gid windrow --no-create-home --home-dir /var/lib/windrow \
        --shell /usr/sbin/nologin windrow \
     && install --directory --owner=windrow --group=windrow --mode=0750 /var/lib/windrow
 COPY --from=build /opt/windrow /opt/windrow
-# The root file system may be read-only: only /tmp is written to and, by the embedded database
-# alone, WINDROW_STATE_DIR.
+# The root file system may be read-only: the coordinator only writes to /tmp and, with the embedded
+# database, to WINDROW_STATE_DIR.
 ENV PATH=/opt/windrow/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
@@ -37,6 +37,6 @@ USER 10001:10001
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import http.client as h, os, sys; c = h.HTTPConnection('127.0.0.1', int(os.environ['WINDROW_PORT']), timeout=4); c.request('GET', '/health/live'); sys.exit(c.getresponse().status != 200)"]
-# Not `windrow serve`, which is for people: this one bounds how long it takes to stop. The command
-# line is there as well: `docker run --entrypoint windrow … db upgrade`.
+# Not `windrow serve`, which is for interactive use: this command limits how long stopping takes. The
+# command line is available as well: `docker run --entrypoint windrow … db upgrade`.
 ENTRYPOINT ["python", "-m", "windrow_service"]

@@ -157,7 +157,7 @@ def test_a_missing_an_unknown_and_a_mistyped_column_are_named(
 
     for wrong, message in (
         (files.drop(["row_count"]), "column 'row_count' is missing"),
-        (files.append_column("colour", files["path"]), "column 'colour' is not known"),
+        (files.append_column("colour", files["path"]), "column 'colour' is unknown"),
         (changed(files, "mtime_ns", pa.array(["x"] * len(files))), "column 'mtime_ns' is string"),
     ):
         with pytest.raises(InvalidRequestError, match=message):

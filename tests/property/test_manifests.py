@@ -235,7 +235,7 @@ def test_a_file_to_remove_that_is_not_there_is_named_with_its_row(
     with pytest.raises(InvalidInventoryError) as raised:
         store.change(delta_of({}, paths))
 
-    named = f"column 'path', row {absent[0]}: {paths[absent[0]]!r} is to be removed"
+    named = f"column 'path', row {absent[0]}: {paths[absent[0]]!r} cannot be removed"
     assert named in str(raised.value)
 
 

@@ -18,7 +18,7 @@
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
 {{- end -}}
 
-{{- /* Labels of everything; the part is added by who includes them. */ -}}
+{{- /* Labels of every object; the includer adds the component. */ -}}
 {{- define "windrow.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/name: {{ .Chart.Name }}
@@ -27,17 +27,17 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
-{{- /* Labels that never change, and that the coordinator's pods alone carry. */ -}}
+{{- /* Labels that never change, and that only the coordinator's pods have. */ -}}
 {{- define "windrow.selectorLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: coordinator
 {{- end -}}
 
-{{- /* What every pod of the chart has. */ -}}
+{{- /* Settings of every pod of the chart. */ -}}
 {{- define "windrow.podBasics" -}}
 automountServiceAccountToken: false
-# Else a Service called windrow would set WINDROW_PORT to tcp://….
+# Otherwise a Service called windrow would set WINDROW_PORT to tcp://….
 enableServiceLinks: false
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
@@ -60,7 +60,7 @@ securityContext:
     {{- end }}
   {{- end }}
   {{- if and .Values.embedded.enabled .Values.runAs.group }}
-  # For the state's volume. Not set otherwise: it would change the group of every file of the tables.
+  # For the state's volume. Otherwise unset: it would change the group of every file of the tables.
   fsGroup: {{ int64 .Values.runAs.group }}
   fsGroupChangePolicy: OnRootMismatch
   {{- end }}
@@ -68,7 +68,7 @@ securityContext:
     type: RuntimeDefault
 {{- end -}}
 
-{{- /* What every container of the chart has. */ -}}
+{{- /* Settings of every container of the chart. */ -}}
 {{- define "windrow.containerBasics" -}}
 image: {{ include "windrow.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
