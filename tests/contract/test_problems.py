@@ -1,10 +1,8 @@
-"""Every error that is raised on purpose is a problem of its own, and travels whole."""
+"""Every error that is raised on purpose is a problem of its own."""
 
 from __future__ import annotations
 
-import copy
 import inspect
-import pickle
 import re
 from datetime import datetime, timezone
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-import windrow.errors
 from windrow.cli.app import app
 from windrow.cli.remedies import in_commands
 from windrow.errors import error_of
@@ -120,34 +117,6 @@ def test_the_command_line_speaks_of_its_own_commands_alone(error_type: type[Exce
             if not hasattr(command, "commands"):
                 break
             command = command.commands[word]
-
-
-@pytest.mark.parametrize("error_type", LEAVES, ids=lambda leaf: leaf.__name__)
-def test_every_error_survives_being_sent_to_another_process(error_type: type[Exception]) -> None:
-    error = made(error_type)
-
-    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
-        assert type(again) is error_type
-        assert vars(again) == vars(error)
-        assert str(again) == str(error)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        windrow.errors.CoordinatorUnreachableError("http://x", 3, "refused"),
-        windrow.errors.IncompletePlanError("a", "cut"),
-        windrow.errors.BusyError(Problem(type="urn:t", title="t", status=503, detail="wait"), 2.5),
-        windrow.errors.RefreshFailedError(
-            Problem(type="urn:t", title="t", status=409, detail="broken")
-        ),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_a_clients_error_survives_being_sent_to_another_process(error: Exception) -> None:
-    again = pickle.loads(pickle.dumps(error))
-
-    assert (type(again), vars(again), str(again)) == (type(error), vars(error), str(error))
 
 
 def test_no_two_kinds_of_problem_share_a_type() -> None:

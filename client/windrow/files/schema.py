@@ -85,10 +85,11 @@ def leaf_count(type_: pa.DataType) -> int:
         return leaf_count(type_.storage_type)
     if pt.is_dictionary(type_):
         return leaf_count(type_.value_type)
-    return sum(leaf_count(field.type) for field in _children(type_)) if pt.is_nested(type_) else 1
+    return sum(leaf_count(field.type) for field in fields_in(type_)) if pt.is_nested(type_) else 1
 
 
-def _children(type_: pa.DataType) -> list[pa.Field]:
+def fields_in(type_: pa.DataType) -> list[pa.Field]:
+    """Return the fields right in a nested type; none of any other type."""
     if pt.is_map(type_):
         return [type_.key_field, type_.item_field]
     return [type_.field(index) for index in range(type_.num_fields)]
@@ -326,7 +327,7 @@ def _check_supported(field: pa.Field, path: str) -> None:
 def _check_nested_names(field: pa.Field, path: str) -> None:
     if not pt.is_nested(field.type):
         return
-    children = _children(field.type)
+    children = fields_in(field.type)
     if pt.is_struct(field.type):
         ColumnNames(pa.schema(children), path)
     for child in children:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow.files.schema import fields_in, leaf_count
 from windrow.spark.executor.conversions import child_index, convert, stored_type, widens
 from windrow.spark.executor.errors import AmbiguousColumnError, ColumnTypeError, OldTimeError
 from windrow.spark.executor.files import PARQUET_ERRORS, unreadable
@@ -158,17 +159,12 @@ def _first_leaves(schema: pa.Schema) -> list[int]:
     """Return the index of each top-level column's first leaf, and the number of all leaves."""
     starts = [0]
     for field in schema:
-        starts.append(starts[-1] + _leaf_count(field.type))
+        starts.append(starts[-1] + leaf_count(field.type))
     return starts
 
 
 def _children(type_: pa.DataType) -> list[pa.Field]:
-    type_ = stored_type(type_)
-    if pt.is_struct(type_):
-        return [type_.field(i) for i in range(type_.num_fields)]
-    if pt.is_map(type_):
-        return [type_.key_field, type_.item_field]
-    return [type_.value_field] if pt.is_nested(type_) else []
+    return fields_in(stored_type(type_))
 
 
 def _leaf_types(type_: pa.DataType) -> Iterator[pa.DataType]:
@@ -177,10 +173,6 @@ def _leaf_types(type_: pa.DataType) -> Iterator[pa.DataType]:
         yield stored_type(type_)
     for child in children:
         yield from _leaf_types(child.type)
-
-
-def _leaf_count(type_: pa.DataType) -> int:
-    return sum(_leaf_count(child.type) for child in _children(type_)) or 1
 
 
 def _meant_type(type_: pa.DataType, leaves: Iterator[Any]) -> pa.DataType:
