@@ -26,7 +26,7 @@ from windrow_service.inventory import take_inventory
 from windrow_service.inventory.manifests.encoding import cut_files, decode_manifest
 from windrow_service.inventory.published.accepting import accept_inventory
 from windrow_service.inventory.published.arrow_streams import read_stream
-from windrow_service.planner.pruning.bounds import Inventory
+from windrow_service.planner.pruning.bounds import FileFacts
 
 NARROW, WIDE = 20, 2_000
 _MAX_BYTES = 2**32
@@ -81,7 +81,7 @@ def _microseconds(columns: int, files: int) -> dict[str, float]:
     manifests = timed("manifests", lambda: cut_files(taken.files))
     bodies = [manifest.data or b"" for manifest in manifests]
     timed("decoding", lambda: [decode_manifest(body) for body in bodies])
-    timed("bounds", lambda: Inventory(taken.files, evidence="statistics").bounds("c1"))
+    timed("bounds", lambda: FileFacts(taken.files, evidence="statistics").bounds("c1"))
     stream = inventory_stream(taken.files.drop(["partition"]))
     sent = timed("stream", lambda: read_stream(stream, _MAX_BYTES))
     timed(

@@ -14,9 +14,13 @@ from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.manifests.encoding import decode_manifest
-from windrow_service.inventory.progress import InventoryProgress, ProgressMeter
-from windrow_service.usecases.snapshots.ports import Snapshot, TakenInventory
-from windrow_service.usecases.snapshots.taken import previous_inventory, schema_of, taken_whole
+from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.usecases.snapshots.next_snapshot import (
+    next_after_inventory,
+    previous_inventory,
+    schema_of,
+)
+from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
 from windrow_service.usecases.tables.errors import LocationNotAllowedError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -66,7 +70,7 @@ class DirectoryInventories:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
-    ) -> TakenInventory:
+    ) -> NextSnapshot:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
         refuse_part_of_table(location, topmost)
@@ -79,22 +83,11 @@ class DirectoryInventories:
             previous=replace(previous_inventory(previous, tables), folders=listing, full=full)
             if previous
             else None,
-            on_progress=lambda progress: on_progress(_wire_progress(progress)),
+            on_progress=on_progress,
             cancelled=cancelled,
             bloom=definition.bloom_columns,
             max_footer_bytes=self._max_footer_bytes,
         )
-        return taken_whole(taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled)
-
-
-def _wire_progress(progress: InventoryProgress) -> RefreshProgress:
-    return RefreshProgress(
-        phase=progress.phase,
-        folders_listed=progress.folders_listed,
-        folders_unchanged=progress.folders_unchanged,
-        files_found=progress.files_found,
-        files_empty=progress.files_empty,
-        files_uncommitted=progress.files_uncommitted,
-        footers_read=progress.footers_read,
-        footers_total=progress.footers_total,
-    )
+        return next_after_inventory(
+            taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled
+        )

@@ -20,13 +20,13 @@ from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.settings import Settings
 from windrow_service.usecases.plans.records import info_of
-from windrow_service.usecases.snapshots.ports import ManifestEntry, TakenInventory
+from windrow_service.usecases.snapshots.ports import NextSnapshot
 
 DATA = pa.schema([("id", pa.int64()), ("x", pa.float64())])
 PARTITION = pa.schema([("day", pa.int32())])
 
 
-def taken() -> TakenInventory:
+def taken() -> NextSnapshot:
     """Return four manifests of two files, each file with ten ids and a day of its own."""
     rows = [
         {
@@ -49,18 +49,10 @@ def taken() -> TakenInventory:
     ]
     files = pa.Table.from_pylist(rows, inventory_schema(DATA, PARTITION))
     manifests = cut_files(files, manifest_files=2)
-    return TakenInventory(
+    return NextSnapshot(
         data_schema=DATA,
         partition_schema=PARTITION,
-        manifests=tuple(
-            ManifestEntry(
-                manifest_id=m.manifest_id,
-                first_path=m.first_path,
-                last_path=m.last_path,
-                body=m.data,
-            )
-            for m in manifests
-        ),
+        manifests=tuple(manifests),
         ranges=join_ranges([manifest.range for manifest in manifests]),
         file_count=8,
         row_count=80,

@@ -18,7 +18,7 @@ from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
-from windrow_service.usecases.snapshots.ports import TakenInventory
+from windrow_service.usecases.snapshots.ports import NextSnapshot
 from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ def test_what_is_not_there_is_named(database_url: sa.URL) -> None:
 def test_who_looked_at_the_files_before_another_said_what_is_there_cannot_publish(
     database_url: sa.URL,
 ) -> None:
-    found = TakenInventory(
+    found = NextSnapshot(
         data_schema=pa.schema([("id", pa.int64())]),
         partition_schema=pa.schema([]),
         manifests=(),

@@ -26,8 +26,8 @@ from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
-from windrow_service.usecases.snapshots.ports import TakenInventory
-from windrow_service.usecases.snapshots.taken import taken_whole
+from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory
+from windrow_service.usecases.snapshots.ports import NextSnapshot
 from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
 from windrow_service.usecases.tables.ports import StoredTable
 
@@ -71,7 +71,7 @@ class Stores:
         return list(gone)
 
 
-def taken(*sizes: int) -> TakenInventory:
+def taken(*sizes: int) -> NextSnapshot:
     """Return an inventory of files of these sizes, which are one manifest."""
     files = inventory(sizes)
     nothing = files.schema.empty_table().schema
@@ -85,7 +85,7 @@ def taken(*sizes: int) -> TakenInventory:
         folder_count=0,
         footers_read=0,
     )
-    return taken_whole(found, None, [])
+    return next_after_inventory(found, None, [])
 
 
 Run = Callable[[Callable[[Stores], Awaitable[Any]]], Any]
@@ -166,7 +166,7 @@ def test_a_snapshot_comes_back_as_it_was_published(run: Run) -> None:
         assert got.ranges.equals(sent.ranges)
         assert got.manifests[0].removed.tolist() == [0]
         assert got.manifests[0].last_path == entry.last_path
-        assert await stores.snapshots.bodies("t", got, got.manifests) == [entry.body]
+        assert await stores.snapshots.bodies("t", got, got.manifests) == [entry.data]
         with pytest.raises(SnapshotNotFoundError):
             await stores.snapshots.get("t", 2)
 
@@ -342,7 +342,7 @@ def test_no_published_snapshot_ever_lacks_a_manifest(run: Run) -> None:
             table = await stores.publish(table, round_ % 3, 7)
             _, snapshot = await stores.snapshots.get(name, None)
             bodies = await stores.snapshots.bodies(name, snapshot, snapshot.manifests)
-            assert bodies == [taken(round_ % 3, 7).manifests[0].body]
+            assert bodies == [taken(round_ % 3, 7).manifests[0].data]
 
     async def tidy(stores: Stores) -> int:
         collected = 0

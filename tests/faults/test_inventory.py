@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import inline, take_inline, touch, write
+from windrow.models import RefreshProgress
 from windrow_service.inventory import (
     FileChangedError,
     InventoryCancelledError,
-    InventoryProgress,
     IsolatedExecutor,
     LocationError,
     UnreadableFileError,
@@ -205,7 +205,7 @@ def test_an_inventory_that_is_cancelled_amid_the_footers_stops(tmp_path: Path) -
         write(tmp_path, f"{number}", {"x": [number]})
     cancelled = threading.Event()
 
-    def on_progress(progress: InventoryProgress) -> None:
+    def on_progress(progress: RefreshProgress) -> None:
         if progress.phase == "reading footers":
             cancelled.set()
 
@@ -216,7 +216,7 @@ def test_an_inventory_that_is_cancelled_amid_the_footers_stops(tmp_path: Path) -
 def test_an_error_in_the_callers_own_progress_report_is_not_hidden(tmp_path: Path) -> None:
     write(tmp_path, "a")
 
-    def on_progress(progress: InventoryProgress) -> None:
+    def on_progress(progress: RefreshProgress) -> None:
         raise RuntimeError("the caller's own")
 
     with pytest.raises(RuntimeError, match="the caller's own"):

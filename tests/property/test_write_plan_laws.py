@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow_service.planner.writes.exact import MOST, ExactTasks, files_per_key, pack
-from windrow_service.planner.writes.keys import Keys
+from windrow_service.planner.writes.keys import WriteKeys
 from windrow_service.planner.writes.murmur3 import hash_columns
 from windrow_service.planner.writes.schemes import (
     by_columns,
@@ -27,13 +27,13 @@ row_counts = st.one_of(st.integers(0, 30), st.integers(0, 5_000), st.integers(0,
 
 
 @st.composite
-def keys_to_write(draw: st.DrawFn) -> Keys:
+def keys_to_write(draw: st.DrawFn) -> WriteKeys:
     rows = draw(st.lists(row_counts, min_size=1, max_size=20))
     target_rows = draw(st.sampled_from([1, 7, 100, 1_000, 40_000]))
     each = draw(st.lists(st.sampled_from([0.5, 1, 2]), min_size=len(rows), max_size=len(rows)))
     buckets = draw(st.none() | st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
     counts = np.array(rows, np.int64)
-    return Keys.of(
+    return WriteKeys.of(
         counts,
         counts * np.array(each) / target_rows,
         None if buckets is None else np.array(buckets, np.int64),
@@ -42,7 +42,7 @@ def keys_to_write(draw: st.DrawFn) -> Keys:
     )
 
 
-def planned(keys: Keys, parallelism: int | None = None) -> ExactTasks:
+def planned(keys: WriteKeys, parallelism: int | None = None) -> ExactTasks:
     return pack(keys, files_per_key(keys), parallelism)
 
 
@@ -51,7 +51,9 @@ def tasks_of(tasks: ExactTasks, at: int) -> range:
 
 
 @given(keys_to_write(), st.none() | st.integers(1, 50))
-def test_every_key_has_its_files_and_every_row_a_task(keys: Keys, parallelism: int | None) -> None:
+def test_every_key_has_its_files_and_every_row_a_task(
+    keys: WriteKeys, parallelism: int | None
+) -> None:
     tasks = planned(keys, parallelism)
 
     assert np.all(tasks.files >= 1)
@@ -61,7 +63,7 @@ def test_every_key_has_its_files_and_every_row_a_task(keys: Keys, parallelism: i
 
 
 @given(keys_to_write())
-def test_the_tasks_of_a_key_of_several_files_are_its_own(keys: Keys) -> None:
+def test_the_tasks_of_a_key_of_several_files_are_its_own(keys: WriteKeys) -> None:
     tasks = planned(keys)
 
     held = Counter(task for at in range(len(keys)) for task in tasks_of(tasks, at))
@@ -72,7 +74,7 @@ def test_the_tasks_of_a_key_of_several_files_are_its_own(keys: Keys) -> None:
 
 @given(keys_to_write(), st.integers(1, 50))
 def test_no_task_holds_up_what_runs_beside_it_for_keys_that_it_could_leave_to_others(
-    keys: Keys, parallelism: int
+    keys: WriteKeys, parallelism: int
 ) -> None:
     tasks = planned(keys, parallelism)
     work = np.maximum(keys.weight, 1 / 64)
@@ -86,7 +88,7 @@ def test_no_task_holds_up_what_runs_beside_it_for_keys_that_it_could_leave_to_ot
 
 
 @given(keys_to_write())
-def test_small_keys_share_a_task_within_a_bucket_and_up_to_the_target(keys: Keys) -> None:
+def test_small_keys_share_a_task_within_a_bucket_and_up_to_the_target(keys: WriteKeys) -> None:
     tasks = planned(keys)
 
     for task in set(tasks.first.tolist()):
@@ -98,7 +100,7 @@ def test_small_keys_share_a_task_within_a_bucket_and_up_to_the_target(keys: Keys
 
 
 @given(keys_to_write())
-def test_no_two_neighbouring_tasks_of_small_keys_could_be_one(keys: Keys) -> None:
+def test_no_two_neighbouring_tasks_of_small_keys_could_be_one(keys: WriteKeys) -> None:
     tasks = planned(keys)
     small = np.flatnonzero((tasks.files == 1) & (keys.weight <= 1))
     bucket = np.zeros(len(keys)) if keys.bucket is None else keys.bucket
@@ -113,7 +115,7 @@ def test_no_two_neighbouring_tasks_of_small_keys_could_be_one(keys: Keys) -> Non
 
 
 @given(keys_to_write())
-def test_files_are_neither_far_above_the_target_nor_halved_for_nothing(keys: Keys) -> None:
+def test_files_are_neither_far_above_the_target_nor_halved_for_nothing(keys: WriteKeys) -> None:
     files = files_per_key(keys)
     mean = keys.weight / files
 
@@ -125,7 +127,7 @@ def test_files_are_neither_far_above_the_target_nor_halved_for_nothing(keys: Key
 
 
 @given(keys_to_write())
-def test_the_same_keys_give_the_same_plan(keys: Keys) -> None:
+def test_the_same_keys_give_the_same_plan(keys: WriteKeys) -> None:
     first, again = planned(keys), planned(keys)
 
     assert (first.files.tolist(), first.first.tolist()) == (
@@ -158,7 +160,7 @@ def test_collisions_are_those_that_counting_one_by_one_finds(
 ) -> None:
     hashes = hash_columns([pa.array(values, pa.int32())], len(values))
     rows = np.full(len(values), 10**9, np.int64)
-    keys = Keys.of(rows, np.full(len(values), float(salts)), None, hashes)
+    keys = WriteKeys.of(rows, np.full(len(values), float(salts)), None, hashes)
     slots = len(values) * salts * scale
 
     outcome = salted(keys, salts, scale)
@@ -175,7 +177,9 @@ def test_collisions_are_those_that_counting_one_by_one_finds(
 
 
 @given(keys_to_write(), st.integers(1, 50), st.integers(1, 6))
-def test_an_outcome_counts_nothing_that_is_not_there(keys: Keys, tasks: int, salts: int) -> None:
+def test_an_outcome_counts_nothing_that_is_not_there(
+    keys: WriteKeys, tasks: int, salts: int
+) -> None:
     with_rows = int(np.count_nonzero(keys.rows))
     for outcome in (
         by_columns(keys, tasks),
@@ -198,7 +202,7 @@ def test_an_outcome_counts_nothing_that_is_not_there(keys: Keys, tasks: int, sal
 def test_the_scale_reaches_the_efficiency_that_is_wanted(
     count: int, salts: int, efficiency: float
 ) -> None:
-    keys = Keys.equal(count, float(count * salts), None)
+    keys = WriteKeys.equal(count, float(count * salts), None)
 
     scale = scale_for(keys, salts, efficiency)
 

@@ -20,8 +20,8 @@ from windrow_service.filters.bind import bind
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
-from windrow_service.planner.pruning.bounds import Bounds, Keys
-from windrow_service.planner.pruning.outcomes import outcome
+from windrow_service.planner.pruning.bounds import Bounds, SortKeys
+from windrow_service.planner.pruning.outcomes import truth_values
 
 pytestmark = pytest.mark.spark
 
@@ -106,14 +106,14 @@ class RowsAsFiles:
         self.file_count = rows.num_rows
 
     def bounds(self, column: str) -> Bounds:
-        keys = Keys.of(self._rows[column])
+        keys = SortKeys.of(self._rows[column])
         null = self._rows[column].is_null().to_numpy()
         return Bounds(keys, keys, keys.known, ~keys.known & ~null, null, exact=False)
 
 
 def is_beyond_spark(condition: str) -> bool:
     """Tell whether a literal is none of Spark's, which stops at 38 digits."""
-    numbers = parse_sql(condition).places[0].values
+    numbers = parse_sql(condition).positions[0].values
     return any(
         max(0, Decimal(str(number.value)).adjusted() + 1) + number.scale > 38
         for number in numbers
@@ -153,7 +153,7 @@ def test_a_comparison_is_what_spark_says(
     for text, expression in bound.items():
         answers = matching(to_tree(expression), table).to_pylist()
         assert answers == judged[text], text
-        flags = outcome(expression, facts)
+        flags = truth_values(expression, facts)
         for answer, true, false in zip(answers, flags.true, flags.false, strict=True):
             assert true or answer is not True, text
             assert false or answer is not False, text

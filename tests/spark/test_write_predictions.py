@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from windrow_service.inventory.spark_types import arrow_type
-from windrow_service.planner.writes.keys import Keys
+from windrow_service.planner.writes.keys import WriteKeys
 from windrow_service.planner.writes.murmur3 import hash_columns, hash_int, partition_of
 from windrow_service.planner.writes.schemes import salted
 
@@ -55,7 +55,7 @@ def test_rows_go_where_the_prediction_says_at_every_scale(spark: SparkSession, k
     ).coalesce(1).cache()  # fmt: skip
     hashes = hash_columns([pa.array(values, arrow_type(type_))], len(values))
     many = np.full(len(values), 10**9, np.int64)
-    keys = Keys.of(many, np.full(len(values), float(_SALTS)), None, hashes)
+    keys = WriteKeys.of(many, np.full(len(values), float(_SALTS)), None, hashes)
     number, salt = np.divmod(np.arange(len(values) * _SALTS), _SALTS)
 
     for scale in range(1, 21):

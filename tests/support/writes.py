@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow_service.planner.writes.keys import Keys
+from windrow_service.planner.writes.keys import WriteKeys
 from windrow_service.planner.writes.murmur3 import hash_columns
 
 # One day of 365 holds 400,000 rows, the last 1,977.
@@ -23,11 +23,11 @@ def days(count: int) -> list[str]:
     return [(first + datetime.timedelta(day)).isoformat() for day in range(count)]
 
 
-def keys_of_days(rows: Sequence[int] | np.ndarray, target_rows: float = 1_000) -> Keys:
+def keys_of_days(rows: Sequence[int] | np.ndarray, target_rows: float = 1_000) -> WriteKeys:
     """Return keys by day, a text, of so many rows."""
     counts = np.array(rows, np.int64)
     hashes = hash_columns([pa.array(days(len(counts)))], len(counts))
-    return Keys.of(counts, counts / target_rows, None, hashes)
+    return WriteKeys.of(counts, counts / target_rows, None, hashes)
 
 
 def counts_of_days(rows: Sequence[int]) -> dict[str, Any]:

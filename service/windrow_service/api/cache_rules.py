@@ -15,7 +15,7 @@ from windrow.models import (
 )
 from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import TableNamePath, version_of
-from windrow_service.api.once import Answer, OnceDep
+from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import CachesDep
 from windrow_service.usecases.caches.ports import StoredCacheRule
@@ -60,9 +60,9 @@ async def define_cache_rule(
     return _defined(made).response()
 
 
-def _defined(made: tuple[StoredCacheRule, bool]) -> Answer:
+def _defined(made: tuple[StoredCacheRule, bool]) -> KeptAnswer:
     rule, is_new = made
-    return Answer(
+    return KeptAnswer(
         status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
         headers={"ETag": f'"{rule.version}"'},
         body=rule.info.model_dump_json(),
@@ -128,5 +128,5 @@ async def show_cache(name: TableNamePath, services: CachesDep) -> TableCache:
     return await services.show(name)
 
 
-def _deleted(_: None) -> Answer:
-    return Answer(status=status.HTTP_204_NO_CONTENT)
+def _deleted(_: None) -> KeptAnswer:
+    return KeptAnswer(status=status.HTTP_204_NO_CONTENT)

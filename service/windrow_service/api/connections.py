@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from windrow_service.api.problems import MEDIA_TYPE, PREFIX, Kind
+from windrow_service.api.problems import MEDIA_TYPE, PREFIX, ProblemType
 from windrow_service.logs import get_logger
 
 # Lowest rate of a body, on average, once `body_timeout_s` is used up.
@@ -27,12 +27,12 @@ _STALLED_S = 2.0
 _RETRY_AFTER_S = 1
 _log = get_logger(__name__)
 
-MALFORMED = Kind(HTTPStatus.BAD_REQUEST, "malformed-request", "Request is not HTTP")
-TOO_SLOW = Kind(HTTPStatus.REQUEST_TIMEOUT, "request-too-slow", "Request arrives too slowly")
-HEAD_TOO_LARGE = Kind(
+MALFORMED = ProblemType(HTTPStatus.BAD_REQUEST, "malformed-request", "Request is not HTTP")
+TOO_SLOW = ProblemType(HTTPStatus.REQUEST_TIMEOUT, "request-too-slow", "Request arrives too slowly")
+HEAD_TOO_LARGE = ProblemType(
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large", "Request head is too long"
 )
-TOO_MANY = Kind(
+TOO_MANY = ProblemType(
     HTTPStatus.SERVICE_UNAVAILABLE, "too-many-connections", "Coordinator has too many connections"
 )
 
@@ -298,7 +298,7 @@ class _BoundedHttp(HttpToolsProtocol):
         else:
             self._look_again()
 
-    def _refuse(self, kind: Kind, detail: str) -> None:
+    def _refuse(self, kind: ProblemType, detail: str) -> None:
         """Answer with a problem unless an answer has begun, and close the connection."""
         if self._refused or self.transport.is_closing():
             return
@@ -318,7 +318,7 @@ class _BoundedHttp(HttpToolsProtocol):
         self._timer = self.loop.call_later(_LINGER_S, self.transport.close)
 
 
-def _answer(kind: Kind, detail: str) -> bytes:
+def _answer(kind: ProblemType, detail: str) -> bytes:
     body = {
         "type": PREFIX + kind.slug,
         "title": kind.title,

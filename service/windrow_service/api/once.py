@@ -19,7 +19,7 @@ from windrow_service.usecases.tables.errors import TableChangedError
 REPLAYED = "Idempotency-Replayed"
 
 
-class Answer(BaseModel):
+class KeptAnswer(BaseModel):
     """An answer that is stored with its key.
 
     Attributes:
@@ -39,7 +39,7 @@ class Answer(BaseModel):
 
 
 # Given a function that turns the result of a change into an answer, makes a `Once` for the stores.
-MakeOnce = Callable[[Callable[[Any], Answer]], Once | None]
+MakeOnce = Callable[[Callable[[Any], KeptAnswer]], Once | None]
 
 KeyHeader = Annotated[
     str | None,
@@ -64,7 +64,7 @@ async def _once(
     # In a thread, because hashing a large body would delay other requests.
     fingerprint = await asyncio.to_thread(_fingerprint, request, body)
 
-    def made(answer: Callable[[Any], Answer]) -> Once:
+    def made(answer: Callable[[Any], KeptAnswer]) -> Once:
         return Once(
             principal=principal.name,
             key=key,
@@ -72,7 +72,7 @@ async def _once(
             answer=lambda result: answer(result).model_dump_json(),
         )
 
-    asked = made(lambda _: Answer(status=0))
+    asked = made(lambda _: KeptAnswer(status=0))
     # Before the work, which may be expensive.
     await access.once.refuse_repeated(asked)
     try:
@@ -93,7 +93,7 @@ def install(app: FastAPI) -> None:
 
 async def _repeat(_: Request, error: Exception) -> Response:
     assert isinstance(error, RepeatedRequestError)
-    response = Answer.model_validate_json(error.answer).response()
+    response = KeptAnswer.model_validate_json(error.answer).response()
     response.headers[REPLAYED] = "true"
     return response
 

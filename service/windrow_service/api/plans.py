@@ -21,7 +21,7 @@ from windrow_service.api.deps import (
     PreferHeader,
     wait_of,
 )
-from windrow_service.api.once import REPLAYED, Answer, OnceDep
+from windrow_service.api.once import REPLAYED, KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import PlansDep, PlanServices, services_of
 from windrow_service.api.tokens import PageTokens
@@ -45,7 +45,7 @@ class _Replaying(APIRoute):
                 return await first_time(request)
             except RepeatedRequestError as error:
                 services = services_of(request)
-                made = Answer.model_validate_json(error.answer)
+                made = KeptAnswer.model_validate_json(error.answer)
                 plan = await services.plans.read.get(made.body)
                 tokens = services.access.page_tokens.of(plan.principal)
                 response = await _made(services.plans, tokens, plan)
@@ -166,12 +166,12 @@ async def delete_plan(plan_id: PlanIdPath, services: PlansDep, once: OnceDep) ->
     await services.runs.delete(plan_id, once(_deleted))
 
 
-def _recorded(plan: PlanRecord) -> Answer:
-    return Answer(status=status.HTTP_200_OK, body=plan.plan_id)
+def _recorded(plan: PlanRecord) -> KeptAnswer:
+    return KeptAnswer(status=status.HTTP_200_OK, body=plan.plan_id)
 
 
-def _deleted(_: None) -> Answer:
-    return Answer(status=status.HTTP_204_NO_CONTENT)
+def _deleted(_: None) -> KeptAnswer:
+    return KeptAnswer(status=status.HTTP_204_NO_CONTENT)
 
 
 async def _made(services: PlanServices, tokens: PageTokens, plan: PlanRecord) -> Response:

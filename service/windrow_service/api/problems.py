@@ -32,7 +32,7 @@ PREFIX = "urn:windrow:problem:"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProblemType:
     """A type of problem: its status, the last part of its URI, and its title."""
 
     status: HTTPStatus
@@ -61,140 +61,170 @@ UNAUTHORIZED, FORBIDDEN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN
 NOT_FOUND, CONFLICT = HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT
 INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 
-KINDS: Mapping[type[Exception], Kind] = {
-    access.UnauthenticatedError: Kind(UNAUTHORIZED, "unauthenticated", "Token required"),
-    access.ScopeMissingError: Kind(FORBIDDEN, "scope-missing", "Token lacks a scope"),
-    tables.TableNotFoundError: Kind(NOT_FOUND, "table-not-found", "Table not found"),
-    snapshots.SnapshotNotFoundError: Kind(NOT_FOUND, "snapshot-not-found", "Snapshot not found"),
-    plans.PlanNotFoundError: Kind(NOT_FOUND, "plan-not-found", "Plan not found"),
-    plans.PlanSnapshotGoneError: Kind(
+KINDS: Mapping[type[Exception], ProblemType] = {
+    access.UnauthenticatedError: ProblemType(UNAUTHORIZED, "unauthenticated", "Token required"),
+    access.ScopeMissingError: ProblemType(FORBIDDEN, "scope-missing", "Token lacks a scope"),
+    tables.TableNotFoundError: ProblemType(NOT_FOUND, "table-not-found", "Table not found"),
+    snapshots.SnapshotNotFoundError: ProblemType(
+        NOT_FOUND, "snapshot-not-found", "Snapshot not found"
+    ),
+    plans.PlanNotFoundError: ProblemType(NOT_FOUND, "plan-not-found", "Plan not found"),
+    plans.PlanSnapshotGoneError: ProblemType(
         HTTPStatus.GONE, "plan-snapshot-gone", "Snapshot of the plan is gone"
     ),
-    plans.PlanNotCompletedError: Kind(CONFLICT, "plan-not-completed", "Plan has no groups yet"),
-    plans.PlanCancelledError: Kind(CONFLICT, "plan-cancelled", "Plan was deleted"),
-    plans.PlansFullError: Kind(UNAVAILABLE, "plans-full", "Stored plans take too much space"),
-    snapshots.RefreshNotFoundError: Kind(NOT_FOUND, "refresh-not-found", "Refresh not found"),
-    snapshots.RefreshNotRunningError: Kind(
+    plans.PlanNotCompletedError: ProblemType(
+        CONFLICT, "plan-not-completed", "Plan has no groups yet"
+    ),
+    plans.PlanCancelledError: ProblemType(CONFLICT, "plan-cancelled", "Plan was deleted"),
+    plans.PlansFullError: ProblemType(
+        UNAVAILABLE, "plans-full", "Stored plans take too much space"
+    ),
+    snapshots.RefreshNotFoundError: ProblemType(
+        NOT_FOUND, "refresh-not-found", "Refresh not found"
+    ),
+    snapshots.RefreshNotRunningError: ProblemType(
         NOT_FOUND, "refresh-not-running", "No refresh is running"
     ),
-    snapshots.RefreshCancelledError: Kind(CONFLICT, "refresh-cancelled", "Refresh was cancelled"),
-    snapshots.RefreshAbandonedError: Kind(
+    snapshots.RefreshCancelledError: ProblemType(
+        CONFLICT, "refresh-cancelled", "Refresh was cancelled"
+    ),
+    snapshots.RefreshAbandonedError: ProblemType(
         UNAVAILABLE, "refresh-abandoned", "Refresh was abandoned"
     ),
-    usecases.PageTokenError: Kind(NOT_FOUND, "page-not-found", "Page not found"),
-    snapshots.TableNotRefreshedError: Kind(
+    usecases.PageTokenError: ProblemType(NOT_FOUND, "page-not-found", "Page not found"),
+    snapshots.TableNotRefreshedError: ProblemType(
         CONFLICT, "table-not-refreshed", "Table has no snapshot yet"
     ),
-    snapshots.TableContendedError: Kind(
+    snapshots.TableContendedError: ProblemType(
         UNAVAILABLE, "table-contended", "Table is published by others too often"
     ),
-    snapshots.BloomColumnsChangedError: Kind(
+    snapshots.BloomColumnsChangedError: ProblemType(
         CONFLICT, "bloom-columns-changed", "Table now has other Bloom filter columns"
     ),
-    snapshots.FormatNotRefreshableError: Kind(
+    snapshots.FormatNotRefreshableError: ProblemType(
         CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
     ),
-    tables.TableChangedError: Kind(
+    tables.TableChangedError: ProblemType(
         HTTPStatus.PRECONDITION_FAILED, "table-changed", "Table has changed"
     ),
-    tables.LocationNotAllowedError: Kind(
+    tables.LocationNotAllowedError: ProblemType(
         FORBIDDEN, "location-not-allowed", "Location is not allowed"
     ),
-    tables.InvalidTableError: Kind(INVALID, "invalid-table", "Table definition is not valid"),
-    plans.InvalidColumnsError: Kind(INVALID, "invalid-columns", "Columns are not valid"),
-    usecases.BusyError: Kind(UNAVAILABLE, "busy", "Coordinator has too much to do"),
-    usecases.StoreUnavailableError: Kind(
+    tables.InvalidTableError: ProblemType(
+        INVALID, "invalid-table", "Table definition is not valid"
+    ),
+    plans.InvalidColumnsError: ProblemType(INVALID, "invalid-columns", "Columns are not valid"),
+    usecases.BusyError: ProblemType(UNAVAILABLE, "busy", "Coordinator has too much to do"),
+    usecases.StoreUnavailableError: ProblemType(
         UNAVAILABLE, "store-unavailable", "Coordinator's database cannot be used"
     ),
-    usecases.OutcomeUnknownError: Kind(
+    usecases.OutcomeUnknownError: ProblemType(
         HTTPStatus.GATEWAY_TIMEOUT, "outcome-unknown", "Change may or may not have been made"
     ),
-    usecases.IdempotencyKeyReusedError: Kind(
+    usecases.IdempotencyKeyReusedError: ProblemType(
         INVALID, "idempotency-key-reused", "Idempotency-Key was used for another request"
     ),
-    inventory.InvalidLocationError: Kind(INVALID, "invalid-location", "Location is not valid"),
-    caches.WorkerNotFoundError: Kind(NOT_FOUND, "worker-not-found", "Worker not found"),
-    caches.TooManyWorkersError: Kind(CONFLICT, "too-many-workers", "Too many live workers"),
-    caches.CacheFullError: Kind(CONFLICT, "cache-full", "Worker holds too many files"),
-    caches.CacheUnavailableError: Kind(
+    inventory.InvalidLocationError: ProblemType(
+        INVALID, "invalid-location", "Location is not valid"
+    ),
+    caches.WorkerNotFoundError: ProblemType(NOT_FOUND, "worker-not-found", "Worker not found"),
+    caches.TooManyWorkersError: ProblemType(CONFLICT, "too-many-workers", "Too many live workers"),
+    caches.CacheFullError: ProblemType(CONFLICT, "cache-full", "Worker holds too many files"),
+    caches.CacheUnavailableError: ProblemType(
         UNAVAILABLE, "cache-unavailable", "Cache map cannot be used"
     ),
-    caches.CacheRuleNotFoundError: Kind(NOT_FOUND, "cache-rule-not-found", "Cache rule not found"),
-    caches.CacheRuleChangedError: Kind(
+    caches.CacheRuleNotFoundError: ProblemType(
+        NOT_FOUND, "cache-rule-not-found", "Cache rule not found"
+    ),
+    caches.CacheRuleChangedError: ProblemType(
         HTTPStatus.PRECONDITION_FAILED, "cache-rule-changed", "Cache rule has changed"
     ),
-    caches.TooManyCacheRulesError: Kind(
+    caches.TooManyCacheRulesError: ProblemType(
         CONFLICT, "too-many-cache-rules", "Table has too many cache rules"
     ),
-    caches.InvalidCacheRuleError: Kind(INVALID, "invalid-cache-rule", "Cache rule is not valid"),
-    writes.WriteNotFoundError: Kind(NOT_FOUND, "write-not-found", "Write not found"),
-    tables.WriteInProgressError: Kind(
+    caches.InvalidCacheRuleError: ProblemType(
+        INVALID, "invalid-cache-rule", "Cache rule is not valid"
+    ),
+    writes.WriteNotFoundError: ProblemType(NOT_FOUND, "write-not-found", "Write not found"),
+    tables.WriteInProgressError: ProblemType(
         CONFLICT, "write-in-progress", "A write is moving files into the table"
     ),
-    writes.WriteStateError: Kind(CONFLICT, "write-state", "Write is in another state"),
-    writes.WriteTakenError: Kind(CONFLICT, "write-taken", "Write belongs to another process"),
-    snapshots.InventoryOutdatedError: Kind(
+    writes.WriteStateError: ProblemType(CONFLICT, "write-state", "Write is in another state"),
+    writes.WriteTakenError: ProblemType(
+        CONFLICT, "write-taken", "Write belongs to another process"
+    ),
+    snapshots.InventoryOutdatedError: ProblemType(
         CONFLICT, "inventory-outdated", "Inventory is older than a write"
     ),
-    upkeep.InvalidCompactionError: Kind(
+    upkeep.InvalidCompactionError: ProblemType(
         INVALID, "invalid-compaction", "Selection of partitions is not valid"
     ),
-    upkeep.FormatNotCompactableError: Kind(
+    upkeep.FormatNotCompactableError: ProblemType(
         CONFLICT, "format-not-compactable", "Files of this format cannot be compacted"
     ),
-    inventory.LocationError: Kind(CONFLICT, "location-unreadable", "Location cannot be listed"),
-    inventory.PartitionLayoutError: Kind(
+    inventory.LocationError: ProblemType(
+        CONFLICT, "location-unreadable", "Location cannot be listed"
+    ),
+    inventory.PartitionLayoutError: ProblemType(
         CONFLICT, "partition-layout", "Folders do not form partitions"
     ),
-    inventory.PartitionValueError: Kind(
+    inventory.PartitionValueError: ProblemType(
         CONFLICT, "partition-value", "Folder does not fit its partition column"
     ),
-    inventory.BucketNumberError: Kind(
+    inventory.BucketNumberError: ProblemType(
         CONFLICT, "bucket-number", "File does not fit the bucket spec"
     ),
-    inventory.UnknownTypeError: Kind(INVALID, "unknown-type", "Not a Spark SQL type"),
-    inventory.UnsupportedTypeError: Kind(
+    inventory.UnknownTypeError: ProblemType(INVALID, "unknown-type", "Not a Spark SQL type"),
+    inventory.UnsupportedTypeError: ProblemType(
         CONFLICT, "unsupported-type", "Type of a column cannot be read"
     ),
-    inventory.BloomColumnError: Kind(CONFLICT, "bloom-column", "Column cannot have Bloom filters"),
-    inventory.SchemaConflictError: Kind(CONFLICT, "schema-conflict", "Types of a column conflict"),
-    inventory.ColumnNameError: Kind(CONFLICT, "column-name", "Column has no usable name"),
-    inventory.DuplicateColumnError: Kind(
+    inventory.BloomColumnError: ProblemType(
+        CONFLICT, "bloom-column", "Column cannot have Bloom filters"
+    ),
+    inventory.SchemaConflictError: ProblemType(
+        CONFLICT, "schema-conflict", "Types of a column conflict"
+    ),
+    inventory.ColumnNameError: ProblemType(CONFLICT, "column-name", "Column has no usable name"),
+    inventory.DuplicateColumnError: ProblemType(
         CONFLICT, "duplicate-column", "Two columns have the same name"
     ),
-    inventory.UnreadableFileError: Kind(
+    inventory.UnreadableFileError: ProblemType(
         CONFLICT, "unreadable-file", "File cannot be read as Parquet"
     ),
-    inventory.FileChangedError: Kind(CONFLICT, "file-changed", "File changed during the refresh"),
-    inventory.InvalidInventoryError: Kind(
+    inventory.FileChangedError: ProblemType(
+        CONFLICT, "file-changed", "File changed during the refresh"
+    ),
+    inventory.InvalidInventoryError: ProblemType(
         INVALID, "invalid-inventory", "Inventory cannot be accepted"
     ),
-    inventory.TotalsTooLargeError: Kind(INVALID, "totals-too-large", "Files add up to too much"),
-    inventory.CorruptManifestError: Kind(
+    inventory.TotalsTooLargeError: ProblemType(
+        INVALID, "totals-too-large", "Files add up to too much"
+    ),
+    inventory.CorruptManifestError: ProblemType(
         HTTPStatus.INTERNAL_SERVER_ERROR, "corrupt-manifest", "Stored manifest is damaged"
     ),
-    InvalidFilterError: Kind(INVALID, "invalid-filter", "Filter is not valid"),
-    planner.UnknownStrategyError: Kind(INVALID, "unknown-strategy", "Strategy is not known"),
-    planner.PlanTooLargeError: Kind(
+    InvalidFilterError: ProblemType(INVALID, "invalid-filter", "Filter is not valid"),
+    planner.UnknownStrategyError: ProblemType(INVALID, "unknown-strategy", "Strategy is not known"),
+    planner.PlanTooLargeError: ProblemType(
         INVALID, "plan-too-large", "Plan holds too many files or splits"
     ),
-    write_planning.UnhashableTypeError: Kind(
+    write_planning.UnhashableTypeError: ProblemType(
         INVALID, "unhashable-type", "Spark's hash is not known"
     ),
-    write_planning.InvalidKeysError: Kind(
+    write_planning.InvalidKeysError: ProblemType(
         INVALID, "invalid-keys", "Keys of the write are not valid"
     ),
-    write_planning.NoEstimateError: Kind(
+    write_planning.NoEstimateError: ProblemType(
         INVALID, "no-estimate", "Too little is known about the write"
     ),
-    write_planning.TooManyFilesError: Kind(
+    write_planning.TooManyFilesError: ProblemType(
         INVALID, "too-many-files", "Write would make too many files"
     ),
-    write_planning.SchemeUnfitError: Kind(
+    write_planning.SchemeUnfitError: ProblemType(
         INVALID, "scheme-unfit", "Scheme cannot place these rows"
     ),
-    RequestValidationError: Kind(INVALID, "invalid-request", "Request is not valid"),
-    BodyTooLargeError: Kind(
+    RequestValidationError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
+    BodyTooLargeError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
     ),
 }
@@ -209,18 +239,18 @@ _TRY_LATER = (
     snapshots.TableContendedError,
 )
 _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
-_UNKNOWN = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
+_UNKNOWN = ProblemType(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProblemAnswer:
     """A problem as it is sent to the caller."""
 
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def describe(error: Exception, instance: str | None = None) -> Answer:
+def describe(error: Exception, instance: str | None = None) -> ProblemAnswer:
     """Return the problem for an error; an unlisted error reveals nothing about itself."""
     if isinstance(error, snapshots.RefreshFailedError):
         return _told_again(error.problem, instance)
@@ -244,13 +274,13 @@ def describe(error: Exception, instance: str | None = None) -> Answer:
         # RFC 6750, section 3.
         challenge = f'Bearer error="insufficient_scope", scope="{error.scope}"'
         headers["WWW-Authenticate"] = challenge
-    return Answer(body, headers)
+    return ProblemAnswer(body, headers)
 
 
-def _told_again(problem: Mapping[str, Any], instance: str | None) -> Answer:
+def _told_again(problem: Mapping[str, Any], instance: str | None) -> ProblemAnswer:
     where = {} if instance is None else {"instance": instance}
     headers = {"Retry-After": "1"} if problem["status"] == UNAVAILABLE else {}
-    return Answer({**problem, **where}, headers)
+    return ProblemAnswer({**problem, **where}, headers)
 
 
 def install(app: FastAPI) -> None:

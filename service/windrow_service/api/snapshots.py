@@ -29,7 +29,7 @@ from windrow_service.api.deps import (
     TableNamePath,
     version_of,
 )
-from windrow_service.api.once import Answer, OnceDep
+from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import SnapshotsDep
 from windrow_service.inventory.errors import InvalidInventoryError
@@ -139,8 +139,8 @@ async def publish_inventory(
     return _published(made).response()
 
 
-def _published(made: Published) -> Answer:
-    return Answer(
+def _published(made: Published) -> KeptAnswer:
+    return KeptAnswer(
         status=status.HTTP_201_CREATED,
         headers={"ETag": f'"{made.version}"'},
         body=made.snapshot.model_dump_json(),
@@ -208,6 +208,6 @@ async def expire_snapshots(
     return _expired(gone).response()
 
 
-def _expired(snapshot_ids: Sequence[int]) -> Answer:
+def _expired(snapshot_ids: Sequence[int]) -> KeptAnswer:
     body = ExpiredSnapshots(snapshot_ids=list(snapshot_ids)).model_dump_json()
-    return Answer(status=status.HTTP_200_OK, body=body)
+    return KeptAnswer(status=status.HTTP_200_OK, body=body)

@@ -18,7 +18,7 @@ from windrow_service.api.deps import (
     TableNamePath,
     version_of,
 )
-from windrow_service.api.once import Answer, OnceDep
+from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import TablesDep
 from windrow_service.usecases.tables.ports import StoredTable
@@ -50,9 +50,9 @@ async def register_table(
     return _registered(made).response()
 
 
-def _registered(made: tuple[StoredTable, bool]) -> Answer:
+def _registered(made: tuple[StoredTable, bool]) -> KeptAnswer:
     table, is_new = made
-    return Answer(
+    return KeptAnswer(
         status=status.HTTP_201_CREATED if is_new else status.HTTP_200_OK,
         headers={"ETag": f'"{table.version}"'},
         body=table.info.model_dump_json(),
@@ -111,5 +111,5 @@ async def delete_table(
     return _deleted(None).response()
 
 
-def _deleted(_: None) -> Answer:
-    return Answer(status=status.HTTP_204_NO_CONTENT)
+def _deleted(_: None) -> KeptAnswer:
+    return KeptAnswer(status=status.HTTP_204_NO_CONTENT)

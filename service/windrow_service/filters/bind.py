@@ -15,8 +15,8 @@ from windrow import models
 from windrow.files.types import MAX_DECIMAL_PRECISION
 from windrow_service.filters.errors import InvalidFilterError, quote
 from windrow_service.filters.limits import MAX_DEPTH, MAX_NODES, check_size, too_deep
-from windrow_service.filters.names import ColumnNames
-from windrow_service.filters.parsed import ParsedFilter, Place, Value
+from windrow_service.filters.names import TableColumns
+from windrow_service.filters.parsed import ParsedFilter, Position, Value
 from windrow_service.filters.values import NUMBER, Fitted, checked_text, fit, is_text, shown
 from windrow_service.planner.pruning.expressions import (
     And,
@@ -144,7 +144,7 @@ def bind(
     """
     try:
         if isinstance(tree, ParsedFilter):
-            return _Binder(types, tree.text, tree.places).bind(tree.tree)
+            return _Binder(types, tree.text, tree.positions).bind(tree.tree)
         check_size(tree, max_nodes, max_depth)
         return _Binder(types, None, ()).bind(tree)
     except RecursionError:
@@ -157,48 +157,50 @@ class _Binder:
     Args:
         types: The table's columns.
         text: The filter's text, if it has one.
-        places: The positions of the conditions in the text, in the order of the walk.
+        positions: Those of the conditions in the text, in the order of the walk.
     """
 
     def __init__(
-        self, types: Mapping[str, pa.DataType], text: str | None, places: Sequence[Place]
+        self, types: Mapping[str, pa.DataType], text: str | None, positions: Sequence[Position]
     ) -> None:
         self._types = types
         self._text = text
-        self._places: Iterator[Place] = iter(places)
-        self._names = ColumnNames(types)
+        self._positions: Iterator[Position] = iter(positions)
+        self._names = TableColumns(types)
 
     def bind(self, tree: models.FilterTree) -> Expression:
         if isinstance(tree, models.Not):
             return Not(self.bind(tree.arg))
         if isinstance(tree, models.Junction):
             return _join(tree.op, [self.bind(arg) for arg in tree.args])
-        place = next(self._places, None)
-        column = self._column(tree.column, place)
+        position = next(self._positions, None)
+        column = self._column(tree.column, position)
         if isinstance(tree, models.IsNull):
             is_null = IsNull(column)
             return is_null if tree.op == "is_null" else Not(is_null)
         if isinstance(tree, models.StartsWith):
-            return self._starts_with(column, tree.prefix, place)
+            return self._starts_with(column, tree.prefix, position)
         if isinstance(tree, models.In):
-            return self._in(column, self._values(tree.values, place))
+            return self._in(column, self._values(tree.values, position))
         if isinstance(tree, models.Between):
-            low, high = self._values([tree.low, tree.high], place)
+            low, high = self._values([tree.low, tree.high], position)
             bounds = [self._compare("ge", column, low), self._compare("le", column, high)]
             return _join("and", bounds)
-        (value,) = self._values([tree.value], place)
+        (value,) = self._values([tree.value], position)
         return self._compare(tree.op, column, value)
 
-    def _column(self, name: str, place: Place | None) -> str:
+    def _column(self, name: str, position: Position | None) -> str:
         column = self._names.find(name)
         if column is None:
-            at = place.column if place else None
+            at = position.column if position else None
             raise InvalidFilterError(self._names.why_none(name), self._text, at)
         return column
 
-    def _values(self, values: Sequence[models.Scalar], place: Place | None) -> Sequence[Value]:
+    def _values(
+        self, values: Sequence[models.Scalar], position: Position | None
+    ) -> Sequence[Value]:
         # A LIKE without a wildcard compares with the unescaped text, not with the pattern.
-        written = place.values if place is not None else ()
+        written = position.values if position is not None else ()
         return [
             replace(at, value=value)
             for value, at in zip(values, written or map(Value.of, values), strict=True)
@@ -252,8 +254,8 @@ class _Binder:
             parts.insert(0, Comparison("eq", column, None))
         return _join("or", parts) if parts else never(column)
 
-    def _starts_with(self, column: str, prefix: str, place: Place | None) -> Expression:
-        offset = place.values[0].offset if place is not None else None
+    def _starts_with(self, column: str, prefix: str, position: Position | None) -> Expression:
+        offset = position.values[0].offset if position is not None else None
         if not is_text(self._types[column]):
             raise InvalidFilterError(
                 f"column {quote(column)} is {self._types[column]}: LIKE needs a string",

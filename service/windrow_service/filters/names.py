@@ -10,7 +10,7 @@ from windrow_service.filters.errors import quote
 _MAX_NAMES_SHOWN = 10
 
 
-class ColumnNames:
+class TableColumns:
     """The names of a table's columns."""
 
     def __init__(self, names: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from windrow.models import FilterTree
 
-Kind: TypeAlias = Literal[
+LiteralKind: TypeAlias = Literal[
     "null", "boolean", "number", "double", "text", "binary", "date", "timestamp"
 ]
 
@@ -32,7 +32,7 @@ class Value:
         scale: Digits after the decimal point of a number, as written in SQL.
     """
 
-    kind: Kind
+    kind: LiteralKind
     value: bool | int | float | str | None
     offset: int | None = None
     scale: int = 0
@@ -48,7 +48,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """The positions of one condition: its column, and its literals in order."""
 
     column: int
@@ -62,9 +62,9 @@ class ParsedFilter:
     Attributes:
         tree: The meaning of the text.
         text: The text.
-        places: One for each condition that names a column, in text order.
+        positions: One for each condition that names a column, in text order.
     """
 
     tree: FilterTree
     text: str
-    places: tuple[Place, ...]
+    positions: tuple[Position, ...]

@@ -26,7 +26,7 @@ from windrow_service.filters.limits import (
     too_deep,
     too_many_nodes,
 )
-from windrow_service.filters.parsed import Kind, Name, ParsedFilter, Place, Value
+from windrow_service.filters.parsed import LiteralKind, Name, ParsedFilter, Position, Value
 from windrow_service.filters.tokens import REST, Cursor
 from windrow_service.filters.values import number
 
@@ -97,7 +97,7 @@ _FLIPPED: dict[_Operator, _Operator] = {
     "gt": "lt",
     "ge": "le",
 }
-_TYPED: dict[str, Kind] = {
+_TYPED: dict[str, LiteralKind] = {
     "DATE": "date",
     "TIMESTAMP": "timestamp",
     "TIMESTAMP_NTZ": "timestamp",
@@ -141,7 +141,7 @@ class _Parser:
         self._max_nodes = max_nodes
         self._max_depth = max_depth
         self._depth = 0
-        self._places: list[Place] = []
+        self._positions: list[Position] = []
 
     def parse(self) -> ParsedFilter:
         if self._cursor.at_end():
@@ -149,7 +149,7 @@ class _Parser:
         tree = self._condition(self._or())
         if not self._cursor.at_end():
             self._cursor.unexpected()
-        return ParsedFilter(tree, self._cursor.text, tuple(self._places))
+        return ParsedFilter(tree, self._cursor.text, tuple(self._positions))
 
     # --- conditions -------------------------------------------------------------
 
@@ -324,7 +324,7 @@ class _Parser:
             return self._cast()
         return None
 
-    def _string(self, kind: Kind, at: int) -> Value:
+    def _string(self, kind: LiteralKind, at: int) -> Value:
         text = self._cursor.string
         self._cursor.step()
         if self._cursor.string is not None:
@@ -397,6 +397,6 @@ class _Parser:
 
     def _note(self, name: Name, *values: Value) -> None:
         """Record the positions of the parts of a condition."""
-        self._places.append(Place(name.offset, values))
-        if len(self._places) > self._max_nodes:
+        self._positions.append(Position(name.offset, values))
+        if len(self._positions) > self._max_nodes:
             self._cursor.fail(too_many_nodes(self._max_nodes), name.offset)

@@ -33,7 +33,7 @@ from windrow_service.inventory.manifests.encoding import (
     decode_manifest,
     encode_manifest,
 )
-from windrow_service.inventory.progress import InventoryProgress, OnProgress
+from windrow_service.inventory.progress import OnProgress
 from windrow_service.inventory.spark_types import arrow_type
 
 __all__ = [
@@ -50,7 +50,6 @@ __all__ = [
     "Inventory",
     "InventoryCancelledError",
     "InventoryError",
-    "InventoryProgress",
     "IsolatedExecutor",
     "Listing",
     "LocationError",

@@ -5,41 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
+from windrow.models import RefreshProgress
 from windrow_service.inventory.errors import InventoryCancelledError
 
 _REPORT_INTERVAL_S = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InventoryProgress:
-    """The work done so far.
-
-    Attributes:
-        phase: The current phase.
-        folders_listed: Folders that were listed.
-        folders_unchanged: Folders that were not listed, because they have not changed.
-        files_found: Files in the listed folders; final once the listing is complete.
-        files_empty: Files of 0 bytes, which are ignored; known once the listing is complete.
-        files_uncommitted: Files that are ignored because the log of the streaming query does not
-            name them; known once the listing is complete.
-        footers_read: Files whose footer was read.
-        footers_total: Files whose footer has to be read; 0 until the listing is complete.
-    """
-
-    phase: Literal["listing", "reading footers"] = "listing"
-    folders_listed: int = 0
-    folders_unchanged: int = 0
-    files_found: int = 0
-    files_empty: int = 0
-    files_uncommitted: int = 0
-    footers_read: int = 0
-    footers_total: int = 0
-
-
-OnProgress: TypeAlias = Callable[[InventoryProgress], None]
+OnProgress: TypeAlias = Callable[[RefreshProgress], None]
 
 
 class ProgressMeter:
@@ -58,7 +32,7 @@ class ProgressMeter:
         self._on_progress = on_progress
         self._cancelled = cancelled
         self._told_at_s = float("-inf")
-        self.progress = InventoryProgress()
+        self.progress = RefreshProgress(phase="listing")
 
     def add(
         self,
@@ -73,12 +47,13 @@ class ProgressMeter:
         Raises:
             InventoryCancelledError: The caller cancelled.
         """
-        self.progress = replace(
-            self.progress,
-            folders_listed=self.progress.folders_listed + folders_listed,
-            folders_unchanged=self.progress.folders_unchanged + folders_unchanged,
-            files_found=self.progress.files_found + files_found,
-            footers_read=self.progress.footers_read + footers_read,
+        self.progress = self.progress.model_copy(
+            update={
+                "folders_listed": self.progress.folders_listed + folders_listed,
+                "folders_unchanged": self.progress.folders_unchanged + folders_unchanged,
+                "files_found": self.progress.files_found + files_found,
+                "footers_read": self.progress.footers_read + footers_read,
+            }
         )
         self.check_cancelled()
         if time.monotonic() - self._told_at_s >= _REPORT_INTERVAL_S:
@@ -86,7 +61,7 @@ class ProgressMeter:
 
     def enter(self, **changes: Any) -> None:
         """Set fields of the progress, such as the phase, and report at once."""
-        self.progress = replace(self.progress, **changes)
+        self.progress = self.progress.model_copy(update=changes)
         self.check_cancelled()
         self.report()
 

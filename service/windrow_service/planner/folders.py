@@ -12,13 +12,13 @@ from windrow_service.planner.splits import NO_BUCKET, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """The m places of n files: each is a folder or one bucket of it, in path order.
+class FolderBuckets:
+    """Where n files are: m folders, or buckets of one, in path order.
 
     Attributes:
-        of_file: The place of each file.
-        folder: For each place, a position in `names`.
-        bucket: For each place, its bucket or NO_BUCKET.
+        of_file: The folder or bucket of each file, from 0 to m - 1.
+        folder: For each of them, a position in `names`.
+        bucket: For each of them, its bucket or NO_BUCKET.
         names: Folders relative to the table's location; "" is the location itself.
     """
 
@@ -31,18 +31,18 @@ class Places:
         return len(self.folder)
 
     @classmethod
-    def of(cls, files: pa.Table) -> Places:
-        """Return the places of an inventory's files, which are in path order."""
+    def of(cls, files: pa.Table) -> FolderBuckets:
+        """Number the folders and buckets of an inventory's files, which are in path order."""
         coded = folders_of(files["path"]).combine_chunks().dictionary_encode()
         folder = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         bucket: Ints = files["bucket"].fill_null(NO_BUCKET).to_numpy().astype(np.int64)
         # NO_BUCKET (-1) is numbered 0.
         buckets = int(bucket.max(initial=NO_BUCKET)) + 2
-        places, of_file = np.unique(folder * buckets + bucket + 1, return_inverse=True)
+        distinct, of_file = np.unique(folder * buckets + bucket + 1, return_inverse=True)
         return cls(
             of_file=of_file.reshape(-1).astype(np.int64),
-            folder=places // buckets,
-            bucket=places % buckets - 1,
+            folder=distinct // buckets,
+            bucket=distinct % buckets - 1,
             names=coded.dictionary,
         )
 

@@ -37,7 +37,7 @@ _STOP_S = 10.0
 _log = get_logger(__name__)
 
 # How a refresh ended; None if nobody can tell, so that it has to be done again.
-Outcome = RefreshStatus | None
+Ended = RefreshStatus | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Refreshes:
         self._describe = describe
         self._clock = clock
         self._runs: dict[str, _Run] = {}
-        self._tasks = NamedTasks[Outcome]()
+        self._tasks = NamedTasks[Ended]()
         self._closing = False
 
     async def start(self, table: str, *, full: bool = False) -> RefreshStatus:
@@ -182,14 +182,14 @@ class Refreshes:
             await asyncio.wait(running, timeout=_STOP_S)
         await self._tasks.aclose()
 
-    async def _outcome(self, status: RefreshStatus) -> Outcome:
+    async def _outcome(self, status: RefreshStatus) -> Ended:
         """Wait for the end of a refresh: all callers here for the same task."""
         task = self._tasks.get(status.refresh_id)
         if task is None:
             task = self._tasks.start(status.refresh_id, self._watch(status))
         return await asyncio.shield(task)
 
-    async def _watch(self, status: RefreshStatus) -> Outcome:
+    async def _watch(self, status: RefreshStatus) -> Ended:
         """Return how a refresh ended that runs elsewhere; None if it was abandoned."""
         poll_s, patience_s = _POLL_S, _PATIENCE_S
         while True:
@@ -214,7 +214,7 @@ class Refreshes:
             await asyncio.sleep(poll_s)
             poll_s = min(1.5 * poll_s, _MAX_POLL_S)
 
-    async def _run(self, run: _Run) -> Outcome:
+    async def _run(self, run: _Run) -> Ended:
         work = self._refresh(run.status.table, run.full, run.follow, run.stop)
         try:
             done = await renewed("a refresh", work, lambda: self._renew(run))
@@ -244,7 +244,7 @@ class Refreshes:
             }
         )
 
-    def _failed(self, run: _Run, error: Exception) -> Outcome:
+    def _failed(self, run: _Run, error: Exception) -> Ended:
         if run.reason in ("lost", "closing"):
             return None
         if run.reason == "cancelled":
@@ -253,7 +253,7 @@ class Refreshes:
         problem = self._describe(error)
         return self._now(run).model_copy(update={"status": status, "problem": problem})
 
-    async def _end(self, run: _Run, outcome: Outcome) -> Outcome:
+    async def _end(self, run: _Run, outcome: Ended) -> Ended:
         """Write down how a refresh ended, and return it unless another has taken it over."""
         try:
             if outcome is not None:
@@ -268,7 +268,7 @@ class Refreshes:
                 self._tasks.start(run.status.refresh_id, self._end_later(run, outcome))
         return outcome
 
-    async def _end_later(self, run: _Run, outcome: RefreshStatus) -> Outcome:
+    async def _end_later(self, run: _Run, outcome: RefreshStatus) -> Ended:
         while True:
             await asyncio.sleep(RENEW_S)
             with suppress(StoreUnavailableError, OutcomeUnknownError):

@@ -14,6 +14,7 @@ from cachetools import LRUCache
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo
+from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.store import schema
 from windrow_service.store.committing import refuse_others
 from windrow_service.store.database import Database, insert_missing
@@ -21,7 +22,7 @@ from windrow_service.store.once import claim, settle
 from windrow_service.store.tables import find_row, new_version, require_row, stored
 from windrow_service.usecases.ports import Clock, Once
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
-from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, TakenInventory
+from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable
@@ -70,10 +71,10 @@ class SqlSnapshotStore:
             return [SnapshotInfo.model_validate_json(info) for (info,) in rows]
 
     async def bodies(
-        self, table: str, snapshot: Snapshot, manifests: Sequence[ManifestEntry]
+        self, table: str, snapshot: Snapshot, manifests: Sequence[Manifest]
     ) -> list[bytes]:
         """See `SnapshotStore.bodies`."""
-        manifest_ids = [entry.manifest_id for entry in manifests]
+        manifest_ids = [manifest.manifest_id for manifest in manifests]
         found: dict[str, bytes] = {}
         async with self._database.reading() as connection:
             for begin in range(0, len(manifest_ids), _BODIES_PER_QUERY):
@@ -104,7 +105,7 @@ class SqlSnapshotStore:
     async def publish(
         self,
         table: StoredTable,
-        inventory: TakenInventory,
+        inventory: NextSnapshot,
         checked_at: datetime | None,
         once: Once | None = None,
         write_id: str | None = None,
@@ -201,26 +202,29 @@ async def _load(
         .where(listed.table_id == table_id, listed.snapshot_id == snapshot_id)
         .order_by(listed.position)
     )
+    ranges = _ranges_of(row.ranges)
     return Snapshot(
         info=SnapshotInfo.model_validate_json(row.info),
         data_schema=_schema_of(row.data_schema),
         partition_schema=_schema_of(row.partition_schema),
         bloom_columns=tuple(json.loads(row.bloom_columns)),
         manifests=tuple(
-            ManifestEntry(
+            Manifest(
                 manifest_id=manifest_id,
                 first_path=first_path,
                 last_path=last_path,
+                ranges=ranges,
+                row=at,
                 removed=np.frombuffer(removed or b"", np.dtype("<i4")),
             )
-            for manifest_id, first_path, last_path, removed in entries
+            for at, (manifest_id, first_path, last_path, removed) in enumerate(entries)
         ),
-        ranges=_ranges_of(row.ranges),
+        ranges=ranges,
     )
 
 
 async def _insert(
-    connection: AsyncConnection, table_id: int, info: SnapshotInfo, inventory: TakenInventory
+    connection: AsyncConnection, table_id: int, info: SnapshotInfo, inventory: NextSnapshot
 ) -> None:
     await connection.execute(
         sa.insert(schema.snapshots).values(
@@ -235,20 +239,20 @@ async def _insert(
         )
     )
     # Always in the same order, or two publishers of the same manifests could deadlock.
-    for entry in sorted(inventory.manifests, key=lambda entry: entry.manifest_id):
-        if entry.body is not None:
-            await _keep_manifest(connection, entry.manifest_id, entry.body)
+    for manifest in sorted(inventory.manifests, key=lambda manifest: manifest.manifest_id):
+        if manifest.data is not None:
+            await _keep_manifest(connection, manifest.manifest_id, manifest.data)
     rows: list[dict[str, Any]] = [
         {
             "table_id": table_id,
             "snapshot_id": info.snapshot_id,
             "position": position,
-            "manifest_id": entry.manifest_id,
-            "first_path": entry.first_path,
-            "last_path": entry.last_path,
-            "removed": entry.removed.astype("<i4").tobytes() if len(entry.removed) else None,
+            "manifest_id": manifest.manifest_id,
+            "first_path": manifest.first_path,
+            "last_path": manifest.last_path,
+            "removed": manifest.removed.astype("<i4").tobytes() if len(manifest.removed) else None,
         }
-        for position, entry in enumerate(inventory.manifests)
+        for position, manifest in enumerate(inventory.manifests)
     ]
     if rows:
         await connection.execute(sa.insert(schema.snapshot_manifests), rows)

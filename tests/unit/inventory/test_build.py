@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
+from windrow.models import RefreshProgress
 from windrow_service.inventory import (
     DuplicateColumnError,
-    InventoryProgress,
     PartitionLayoutError,
     SchemaConflictError,
     arrow_type,
@@ -209,7 +209,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "0").unlink()
     touch(write(tmp_path, "1", {"x": [100]}), 2_000)
     write(tmp_path, "1b", {"x": [5]})
-    seen: list[InventoryProgress] = []
+    seen: list[RefreshProgress] = []
 
     after = take_inline(str(tmp_path), previous=as_previous(before), on_progress=seen.append)
 

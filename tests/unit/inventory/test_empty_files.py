@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
-from windrow_service.inventory import InventoryProgress, PartitionLayoutError, UnreadableFileError
+from windrow.models import RefreshProgress
+from windrow_service.inventory import PartitionLayoutError, UnreadableFileError
 
 LATER_NS = 3 * 10**18
 
@@ -21,7 +22,7 @@ def empty(location: Path, *paths: str) -> None:
 def test_they_are_counted_and_are_no_files_of_the_table(tmp_path: Path) -> None:
     write(tmp_path, "ds=1/a")
     empty(tmp_path, "ds=1/b", "ds=2/c", "d")
-    seen: list[InventoryProgress] = []
+    seen: list[RefreshProgress] = []
 
     inventory = take_inline(str(tmp_path), on_progress=seen.append)
 
@@ -53,7 +54,7 @@ def test_they_are_counted_and_filled_in_folders_that_did_not_change(tmp_path: Pa
     write(tmp_path, "ds=2/a")
     empty(tmp_path, "ds=1/b")
     first = take_inline(str(tmp_path), clock_ns=lambda: LATER_NS)
-    seen: list[InventoryProgress] = []
+    seen: list[RefreshProgress] = []
 
     again = take_inline(
         str(tmp_path),

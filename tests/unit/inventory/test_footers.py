@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.inventory.files import inline, write
-from windrow_service.inventory import InventoryProgress, list_files, read_footers
+from windrow.models import RefreshProgress
+from windrow_service.inventory import list_files, read_footers
 
 ROOT = Path(__file__).parents[3]
 
@@ -211,16 +212,14 @@ def test_files_of_one_schema_are_one_group_here_and_in_processes(tmp_path: Path)
         columns = {"x": [number]} if number % 2 else {"y": [str(number)]}
         write(tmp_path, f"k={number:03d}/f", columns)
     files = list_files(str(tmp_path)).files
-    seen: list[InventoryProgress] = []
+    seen: list[RefreshProgress] = []
 
     here = read_footers(str(tmp_path), files, seen.append, executor=inline)
     elsewhere = read_footers(str(tmp_path), files)
 
     assert [group.files.path for group in here] == ["k=000/f", "k=001/f"]
     assert [group.table.num_rows for group in here] == [150, 150]
-    assert seen[-1] == InventoryProgress(
-        phase="reading footers", footers_read=300, footers_total=300
-    )
+    assert seen[-1] == RefreshProgress(phase="reading footers", footers_read=300, footers_total=300)
     assert [group.table.to_pylist() for group in elsewhere] == [
         group.table.to_pylist() for group in here
     ]

@@ -10,7 +10,8 @@ import pytest
 
 from tests.unit.inventory.files import touch
 from windrow.files.entries import LISTING_SCHEMA, FolderEntries, is_hidden, scan_local_folder
-from windrow_service.inventory import InventoryCancelledError, InventoryProgress, LocationError
+from windrow.models import RefreshProgress
+from windrow_service.inventory import InventoryCancelledError, LocationError
 from windrow_service.inventory.listing.walking import list_files
 
 
@@ -72,12 +73,12 @@ def test_more_folders_than_a_batch_are_all_listed(tmp_path: Path) -> None:
 
 def test_progress_ends_with_everything_counted(tmp_path: Path) -> None:
     make(tmp_path, "a/1", "a/2", "b/3")
-    seen: list[InventoryProgress] = []
+    seen: list[RefreshProgress] = []
 
     list_files(str(tmp_path), seen.append)
 
-    assert seen[0] == InventoryProgress(phase="listing")
-    assert seen[-1] == InventoryProgress(phase="listing", folders_listed=3, files_found=3)
+    assert seen[0] == RefreshProgress(phase="listing")
+    assert seen[-1] == RefreshProgress(phase="listing", folders_listed=3, files_found=3)
 
 
 def test_a_missing_location_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
-from windrow_service.inventory import Inventory, InventoryProgress, LocationError
+from windrow.models import RefreshProgress
+from windrow_service.inventory import Inventory, LocationError
 
 # Far from now, so that every folder's time can be trusted.
 LATER_NS = 3 * 10**18
@@ -66,7 +67,7 @@ COMMITTED = ["k=a%20b/0", "k=a%20b/1", "k=c/2"]
 
 
 def test_files_that_the_log_does_not_name_are_passed_over_and_counted(sink: Path) -> None:
-    seen: list[InventoryProgress] = []
+    seen: list[RefreshProgress] = []
 
     inventory = take_inline(str(sink), on_progress=seen.append)
 

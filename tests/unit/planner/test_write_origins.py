@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from tests.support.inventories import inventory
-from windrow_service.planner.folders import Places
+from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.upkeep.grain import Grain, find_grain
 from windrow_service.planner.upkeep.origins import NO_TASKS, TROUBLES, Writes, find_writes
 
@@ -57,7 +57,7 @@ def table_of(files: list[File]) -> pa.Table:
 
 def found(files: list[File]) -> Writes:
     table = table_of(files)
-    return find_writes(table, Places.of(table), MIB)
+    return find_writes(table, FolderBuckets.of(table), MIB)
 
 
 def troubles(files: list[File]) -> list[str]:
@@ -86,7 +86,7 @@ def test_files_of_one_job_are_one_write_however_long_it_took() -> None:
     assert writes.size_bytes.tolist() == [1300 * KIB, 5]
     assert writes.largest_bytes.tolist() == [700 * KIB, 5]
     assert writes.rows.tolist() == [3_000_000, 1_000_000]
-    assert writes.places.tolist() == [2, 1]
+    assert writes.partitions.tolist() == [2, 1]
     assert writes.tasks.tolist() == [8, NO_TASKS]
     assert writes.writers.tolist() == [2, NO_TASKS]
     assert writes.ideal.tolist() == [2, 1]
@@ -171,7 +171,7 @@ def test_a_large_write_beside_small_appends_is_none_of_them() -> None:
 
 def grain(files: list[File], levels: int) -> Grain | None:
     table = table_of(files)
-    return find_grain(table, Places.of(table), levels, MIB)
+    return find_grain(table, FolderBuckets.of(table), levels, MIB)
 
 
 def test_partitions_that_bytes_cannot_fill_want_fewer_columns() -> None:

@@ -36,9 +36,10 @@ class Manifest:
         first_path: Least path of its rows, including removed ones.
         last_path: Greatest path of its rows, including removed ones. Other manifests may have
             paths between the two.
-        file_count: Number of live rows, at least 1.
-        range: One row as in `planner.pruning.ranges`. Its counts are those of live rows; its
-            bounds hold for all rows.
+        ranges: Holds its range, as `planner.pruning.ranges` says, perhaps beside those of other
+            manifests of a snapshot. Its counts are those of live rows; its bounds hold for
+            all rows.
+        row: Its row of `ranges`.
         removed: Positions of removed rows, ascending.
         data: The rows as an Arrow IPC stream; None if they are stored already.
     """
@@ -46,10 +47,21 @@ class Manifest:
     manifest_id: str
     first_path: str
     last_path: str
-    file_count: int
-    range: pa.Table
+    ranges: pa.Table
+    row: int = 0
     removed: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     data: bytes | None = None
+
+    @property
+    def file_count(self) -> int:
+        """Number of live rows, at least 1."""
+        count: int = self.ranges["file_count"][self.row].as_py()
+        return count
+
+    @property
+    def range(self) -> pa.Table:
+        """Its range, as one row."""
+        return self.ranges.slice(self.row, 1)
 
     def without(self, positions: npt.NDArray[np.int64], size_bytes: int) -> Manifest | None:
         """Return the manifest without some more of its rows; None if no row is left.
@@ -68,7 +80,7 @@ class Manifest:
             at = range_.schema.get_field_index(name)
             range_ = range_.set_column(at, name, pa.array([count], pa.int64()))
         removed = np.union1d(self.removed, positions).astype(np.int32)
-        return replace(self, file_count=file_count, range=range_, removed=removed)
+        return replace(self, ranges=range_, row=0, removed=removed)
 
 
 def cut_files(
@@ -94,8 +106,7 @@ def cut_files(
                 manifest_id=hashlib.sha256(data).hexdigest(),
                 first_path=rows["path"][0].as_py(),
                 last_path=rows["path"][-1].as_py(),
-                file_count=len(rows),
-                range=range_of(rows, check),
+                ranges=range_of(rows, check),
                 data=data,
             )
         )

@@ -25,7 +25,7 @@ from windrow_service.inventory.manifests.deltas import Delta
 from windrow_service.inventory.manifests.totals import check_files
 from windrow_service.inventory.published.columns import (
     REQUIRED,
-    Rows,
+    PublishedRows,
     cast_column,
     check_names,
 )
@@ -69,9 +69,9 @@ def accept_inventory(
     """
     check_names(published)
     refuse_beyond(stats_bytes(len(published), columns), max_bytes)
-    paths = Rows(published).paths()
+    paths = PublishedRows(published).paths()
     partitions = partitions_of(pa.table({"path": paths}), None, partition_types, previous)
-    rows = Rows(published, _filled(Rows(published)))
+    rows = PublishedRows(published, _filled(PublishedRows(published)))
     if len(rows.numbers) < len(published):
         filled = pa.array(rows.numbers)
         paths = paths.take(filled)
@@ -118,10 +118,10 @@ def accept_delta(
     is_added = _is_added(published)
     ends = [(field.name, field.type.field("min").type) for field in schema.field("stats").type]
     refuse_beyond(stats_bytes(int(is_added.sum()), pa.schema(ends)), max_bytes)
-    paths = Rows(published).paths()
+    paths = PublishedRows(published).paths()
     gone = np.flatnonzero(~is_added)
     removed = pa.table({"path": paths.take(pa.array(gone)), "row": gone})
-    rows = Rows(published, np.flatnonzero(is_added))
+    rows = PublishedRows(published, np.flatnonzero(is_added))
     carried = _not_published(published)
     if not len(rows.numbers):
         return Delta(added=schema.empty_table(), removed=removed, carried=carried)
@@ -145,7 +145,7 @@ def accept_delta(
     return Delta(added=_by_path(added), removed=removed, carried=carried)
 
 
-def _filled(rows: Rows) -> npt.NDArray[np.int64]:
+def _filled(rows: PublishedRows) -> npt.NDArray[np.int64]:
     """Return the rows of files that are not empty: Spark ignores empty ones."""
     sizes_bytes, row_counts = (rows.column(name) for name in ("size_bytes", "row_count"))
     return np.flatnonzero(sizes_bytes.to_numpy() | row_counts.to_numpy())
@@ -156,7 +156,7 @@ def _is_added(published: pa.Table) -> Bools:
         raise InvalidInventoryError(f"column 'change' is missing; send {' or '.join(_CHANGES)}")
     change = cast_column("change", published["change"], pa.string())
     unknown = pc.invert(pc.is_in(change, value_set=pa.array(_CHANGES)))
-    Rows(published).refuse("change", unknown, change, f"is not {' or '.join(_CHANGES)}")
+    PublishedRows(published).refuse("change", unknown, change, f"is not {' or '.join(_CHANGES)}")
     return mask(pc.equal(change, "added"))
 
 
@@ -167,7 +167,7 @@ def _not_published(published: pa.Table) -> tuple[str, ...]:
 
 
 def _files(
-    rows: Rows,
+    rows: PublishedRows,
     paths: pa.ChunkedArray,
     partitions: Partitions,
     schema: pa.Schema,

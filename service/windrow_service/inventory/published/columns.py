@@ -33,7 +33,7 @@ _BLOCK_BYTES = 32
 _MAX_SHOWN_CHARACTERS = 100
 
 
-class Rows:
+class PublishedRows:
     """Rows that were published; errors number them as they were sent.
 
     Args:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.planner.pruning.bounds import Bools, Inventory, mask
+from windrow_service.planner.pruning.bounds import Bools, FileFacts, mask
 from windrow_service.planner.pruning.expressions import Expression
-from windrow_service.planner.pruning.outcomes import outcome
+from windrow_service.planner.pruning.outcomes import truth_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class MarkingRule:
         """Tell which files of an inventory the rule marks."""
         if not len(files):
             return np.zeros(0, np.bool_)
-        said = outcome(
-            self.expression, Inventory(files, np.ones(len(files), np.bool_), evidence="partition")
+        said = truth_values(
+            self.expression, FileFacts(files, np.ones(len(files), np.bool_), evidence="partition")
         )
         marked = said.true & ~said.false & ~said.null
         if self.first_path:

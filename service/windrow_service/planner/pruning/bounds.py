@@ -30,7 +30,7 @@ _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class SortKeys:
     """The keys of n values of one type.
 
     Attributes:
@@ -44,7 +44,7 @@ class Keys:
     type: pa.DataType
 
     @classmethod
-    def of(cls, column: pa.ChunkedArray, *, round_up: bool = False) -> Keys:
+    def of(cls, column: pa.ChunkedArray, *, round_up: bool = False) -> SortKeys:
         """Turn a column into keys; nanoseconds become microseconds, rounded down or up."""
         known = mask(column.is_valid())
         kind = column.type
@@ -88,13 +88,13 @@ class Keys:
         """Tell where `key < literal`, for keys that are text."""
         return mask(pc.less(self.values, pa.scalar(literal, pa.large_binary())))
 
-    def equal(self, other: Keys) -> Bools:
+    def equal(self, other: SortKeys) -> Bools:
         """Tell where two columns of keys have the same key."""
         if isinstance(self.values, np.ndarray):
             return np.asarray(self.values == other.values)
         return mask(pc.equal(self.values, other.values))
 
-    def distance(self, other: Keys) -> npt.NDArray[np.uint64]:
+    def distance(self, other: SortKeys) -> npt.NDArray[np.uint64]:
         """Return `other - self`, for integer keys where `other` is not less."""
         # Unsigned arithmetic wraps around, so the difference is right even beyond int64.
         here, there = (
@@ -159,8 +159,8 @@ class Bounds:
         bloom: Bloom filters of the values; None if there are none, or they were not requested.
     """
 
-    lower: Keys
-    upper: Keys
+    lower: SortKeys
+    upper: SortKeys
     value: Bools
     nan: Bools
     null: Bools
@@ -168,7 +168,7 @@ class Bounds:
     bloom: BloomColumn | None = None
 
 
-class Inventory:
+class FileFacts:
     """The columns of some of an inventory's files.
 
     Args:
@@ -209,11 +209,11 @@ class Inventory:
 
     def _partition(self, at: int) -> Bounds:
         column = self._column("partition", at)
-        keys = Keys.of(column)
+        keys = SortKeys.of(column)
         null = mask(column.is_null())
         up = keys
         if pt.is_timestamp(column.type) and column.type.unit == "ns":
-            up = Keys.of(column, round_up=True)
+            up = SortKeys.of(column, round_up=True)
         return Bounds(keys, up, keys.known, ~keys.known & ~null, null, exact=up is keys)
 
     def _bloom(self, column: str, field: pa.Field) -> BloomColumn | None:
@@ -223,8 +223,8 @@ class Inventory:
         return BloomColumn(self._column("bloom", names.index(column)), field.type.field("min").type)
 
     def _bounds(self, at: int, bloom: BloomColumn | None) -> Bounds:
-        lower = Keys.of(self._column("stats", at, 0))
-        upper = Keys.of(self._column("stats", at, 1), round_up=True)
+        lower = SortKeys.of(self._column("stats", at, 0))
+        upper = SortKeys.of(self._column("stats", at, 1), round_up=True)
         null_count = self._column("stats", at, 2)
         null = mask(pc.greater(null_count, 0).fill_null(True))
         value = mask(pc.less(null_count, self._column("row_count")).fill_null(True))

@@ -38,7 +38,7 @@ class Facts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TruthValues:
     """For each file, what an expression may be for some row of the file."""
 
     true: Bools
@@ -46,14 +46,14 @@ class Outcome:
     null: Bools
 
 
-def outcome(expression: Expression, facts: Facts) -> Outcome:
+def truth_values(expression: Expression, facts: Facts) -> TruthValues:
     """Return what an expression may be for some row of each file."""
     if isinstance(expression, And):
         return _junction(expression.args, facts)
     if isinstance(expression, Or):
         return _not(_junction(expression.args, facts, negated=True))
     if isinstance(expression, Not):
-        return _not(outcome(expression.arg, facts))
+        return _not(truth_values(expression.arg, facts))
     bounds = facts.bounds(expression.column)
     if bounds is None:
         return _of_unknown(expression, facts.file_count)
@@ -63,53 +63,53 @@ def outcome(expression: Expression, facts: Facts) -> Outcome:
         return _in(expression, bounds)
     if isinstance(expression, IsNull):
         never = np.zeros(facts.file_count, np.bool_)
-        return Outcome(bounds.null, bounds.value | bounds.nan, never)
+        return TruthValues(bounds.null, bounds.value | bounds.nan, never)
     return _starts_with(expression, bounds)
 
 
-def _not(one: Outcome) -> Outcome:
-    return Outcome(one.false, one.true, one.null)
+def _not(one: TruthValues) -> TruthValues:
+    return TruthValues(one.false, one.true, one.null)
 
 
-def _junction(args: Sequence[Expression], facts: Facts, *, negated: bool = False) -> Outcome:
+def _junction(args: Sequence[Expression], facts: Facts, *, negated: bool = False) -> TruthValues:
     """Join by AND, negating the arguments first if asked: OR is the negation of that."""
     true = np.ones(facts.file_count, np.bool_)
     not_false = true.copy()
     false = np.zeros(facts.file_count, np.bool_)
     null = false.copy()
     for arg in args:
-        one = outcome(arg, facts)
+        one = truth_values(arg, facts)
         if negated:
             one = _not(one)
         true &= one.true
         false |= one.false
         null |= one.null
         not_false &= one.true | one.null
-    return Outcome(true, false, null & not_false)
+    return TruthValues(true, false, null & not_false)
 
 
-def _of_unknown(leaf: Comparison | In | IsNull | StartsWith, count: int) -> Outcome:
+def _of_unknown(leaf: Comparison | In | IsNull | StartsWith, count: int) -> TruthValues:
     yes, no = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     if isinstance(leaf, IsNull):
-        return Outcome(yes, yes, no)
+        return TruthValues(yes, yes, no)
     if isinstance(leaf, Comparison) and leaf.value is None:
-        return Outcome(no, no, yes)
+        return TruthValues(no, no, yes)
     if isinstance(leaf, In) and leaf.has_null:
-        return Outcome(yes, no, yes)
-    return Outcome(yes, yes, yes)
+        return TruthValues(yes, no, yes)
+    return TruthValues(yes, yes, yes)
 
 
-def _compare(leaf: Comparison, bounds: Bounds) -> Outcome:
+def _compare(leaf: Comparison, bounds: Bounds) -> TruthValues:
     literal = leaf.value
     if literal is None:
         no = np.zeros(len(bounds.null), np.bool_)
-        return Outcome(no, no, bounds.null | bounds.value | bounds.nan)
+        return TruthValues(no, no, bounds.null | bounds.value | bounds.nan)
     above, equal, below = _ORDERS[leaf.op]
     if literal != literal:
         # Every other value is less than NaN, and NaN equals itself.
         true = bounds.value & below | bounds.nan & equal
         false = bounds.value & (not below) | bounds.nan & (not equal)
-        return Outcome(true, false, bounds.null)
+        return TruthValues(true, false, bounds.null)
     lower, upper = bounds.lower, bounds.upper
     may_be_below = ~lower.known | lower.less(literal)
     may_be_above = ~upper.known | ~upper.less_equal(literal)
@@ -130,7 +130,7 @@ def _compare(leaf: Comparison, bounds: Bounds) -> Outcome:
         | (bounds.nan if above is wanted else nowhere)
         for wanted in (True, False)
     )
-    return Outcome(true, false, bounds.null)
+    return TruthValues(true, false, bounds.null)
 
 
 # For each operator: whether it holds for a value above, equal to, and below the literal.
@@ -144,7 +144,7 @@ _ORDERS = {
 }
 
 
-def _in(leaf: In, bounds: Bounds) -> Outcome:
+def _in(leaf: In, bounds: Bounds) -> TruthValues:
     numbers = [value for value in leaf.values if value == value]
     has_nan = len(numbers) < len(leaf.values)
     if numbers:
@@ -173,14 +173,14 @@ def _in(leaf: In, bounds: Bounds) -> Outcome:
     else:
         false = false | bounds.nan
     if leaf.has_null:
-        return Outcome(true, np.zeros(len(true), np.bool_), bounds.null | false)
-    return Outcome(true, false, bounds.null)
+        return TruthValues(true, np.zeros(len(true), np.bool_), bounds.null | false)
+    return TruthValues(true, false, bounds.null)
 
 
-def _starts_with(leaf: StartsWith, bounds: Bounds) -> Outcome:
+def _starts_with(leaf: StartsWith, bounds: Bounds) -> TruthValues:
     prefix = leaf.prefix.encode()
     if not prefix:
-        return Outcome(bounds.value, np.zeros(len(bounds.value), np.bool_), bounds.null)
+        return TruthValues(bounds.value, np.zeros(len(bounds.value), np.bool_), bounds.null)
     # The least text above all texts with this prefix. UTF-8 has no byte 0xFF, so +1 always fits.
     end = prefix[:-1] + bytes([prefix[-1] + 1])
     lower, upper = bounds.lower, bounds.upper
@@ -188,7 +188,7 @@ def _starts_with(leaf: StartsWith, bounds: Bounds) -> Outcome:
     ends_high = upper.known & upper.less_bytes(end)
     above_all = lower.known & ~lower.less_bytes(end)
     below_all = upper.known & upper.less_bytes(prefix)
-    return Outcome(
+    return TruthValues(
         bounds.value & ~above_all & ~below_all,
         bounds.value & ~(starts_low & ends_high),
         bounds.null,

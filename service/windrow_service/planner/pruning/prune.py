@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow_service.planner.columns import bloom_columns
-from windrow_service.planner.pruning.bounds import Bools, Ints, Inventory
+from windrow_service.planner.pruning.bounds import Bools, FileFacts, Ints
 from windrow_service.planner.pruning.expressions import (
     And,
     Expression,
@@ -23,7 +23,7 @@ from windrow_service.planner.pruning.expressions import (
     columns_of,
     conjuncts,
 )
-from windrow_service.planner.pruning.outcomes import outcome
+from windrow_service.planner.pruning.outcomes import truth_values
 
 Step: TypeAlias = Literal["manifest", "partition", "statistics", "bloom", "limit"]
 
@@ -88,10 +88,10 @@ def prune(
     for step, of_step in _steps(files, parts):
         before = survives.copy()
         if of_step and survives.any():
-            inventory = Inventory(files, survives, evidence=step)
+            inventory = FileFacts(files, survives, evidence=step)
             kept = np.ones(inventory.file_count, np.bool_)
             for bit, part in of_step:
-                said = outcome(part, inventory)
+                said = truth_values(part, inventory)
                 kept &= said.true
                 mask = np.uint64(1 << bit)
                 open_[before] &= ~mask

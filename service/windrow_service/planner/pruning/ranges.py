@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.planner.pruning.bounds import Bools, Bounds, Inventory, Keys, mask
+from windrow_service.planner.pruning.bounds import Bools, Bounds, FileFacts, SortKeys, mask
 from windrow_service.planner.pruning.expressions import Expression
-from windrow_service.planner.pruning.outcomes import outcome
+from windrow_service.planner.pruning.outcomes import truth_values
 from windrow_service.planner.pruning.prune import Pruned
 
 _FLAGS = ("value", "nan", "null")
@@ -29,7 +29,7 @@ def range_of(files: pa.Table, check: Callable[[], None] = lambda: None) -> pa.Ta
         files: The manifest's n files, with the schema of `columns.inventory_schema`.
         check: Called between columns; raises to stop.
     """
-    inventory = Inventory(files, evidence="statistics")
+    inventory = FileFacts(files, evidence="statistics")
     fields, values = [], []
     partition, stats = files["partition"], files["stats"]
     # Flatten all parts at once: one part alone takes as long.
@@ -80,7 +80,7 @@ def prune_manifests(ranges: pa.Table, expression: Expression | None) -> tuple[Bo
     """
     kept = np.ones(len(ranges), np.bool_)
     if expression is not None and len(ranges):
-        kept = outcome(expression, _Ranges(ranges)).true
+        kept = truth_values(expression, _Ranges(ranges)).true
     gone = ranges.filter(pa.array(~kept))
     return kept, Pruned(*(int(gone[name].to_numpy().sum()) for name in gone.column_names[:2]))
 
@@ -100,7 +100,9 @@ class _Ranges:
         # By position, because pyarrow could interpret a name as a path of names.
         lower, upper, *flags = pc.struct_field(self._columns, [at]).flatten()
         value, nan, null = (mask(flag) for flag in flags)
-        return Bounds(Keys.of(lower), Keys.of(upper, round_up=True), value, nan, null, exact=False)
+        return Bounds(
+            SortKeys.of(lower), SortKeys.of(upper, round_up=True), value, nan, null, exact=False
+        )
 
 
 def _end(ends: pa.ChunkedArray, known: Bools, value: Bools, which: str) -> pa.Array:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.planner.folders import Places
+from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.policy import (
     DEFAULT_OPEN_FILE_COST,
     MIB,
@@ -27,7 +27,7 @@ from windrow_service.planner.policy import (
 )
 from windrow_service.planner.splits import NO_BUCKET, Bools, Ints, stable_order
 from windrow_service.planner.writes.exact import files_per_key
-from windrow_service.planner.writes.keys import SMALL, Floats, Keys
+from windrow_service.planner.writes.keys import SMALL, Floats, WriteKeys
 from windrow_service.planner.writes.row_sizes import row_sizes
 
 # Why a partition is left alone, or `chosen`; the first that applies counts.
@@ -156,8 +156,8 @@ def find_candidates(
     Complexity: O(n log n); O(n) memory.
     """
     sizes: Ints = files["size_bytes"].to_numpy()
-    places = Places.of(files)
-    part, bucket, count = places.of_file, places.bucket, len(places)
+    folders = FolderBuckets.of(files)
+    part, bucket, count = folders.of_file, folders.bucket, len(folders)
     has_deletes = np.bincount(part, files["delete_count"].to_numpy(), count) > 0
     small = np.flatnonzero(sizes < policy.small_bytes)
     small = small[stable_order(part[small])]
@@ -166,15 +166,15 @@ def find_candidates(
     of_rows = np.concatenate(([0], np.cumsum(files["row_count"].to_numpy()[small])))
     counts, size_bytes = np.diff(offsets), np.diff(of_small[offsets])
     rows = np.diff(of_rows[offsets])
-    row_bytes = _row_bytes(files, places, columns)[owner]
+    row_bytes = _row_bytes(files, folders, columns)[owner]
     becomes_bytes = np.minimum(size_bytes, np.ceil(rows * row_bytes)).astype(np.int64)
     weight = becomes_bytes / policy.target_bytes
-    becomes = files_per_key(Keys(rows=rows, weight=weight, estimated=True)) * (rows > 0)
+    becomes = files_per_key(WriteKeys(rows=rows, weight=weight, estimated=True)) * (rows > 0)
     gain = (counts - becomes) * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND
     cost = _cost_seconds(counts, size_bytes, becomes, policy.target_bytes)
     all_files = np.bincount(part, minlength=count)
     ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
-    fits = _fits(places.names, partition)[places.folder]
+    fits = _fits(folders.names, partition)[folders.folder]
     too_dear = cost > gain * policy.worth_reads
     pays = (ratio[owner] >= policy.min_small_ratio) & (rows > 0) & ~too_dear
     refused = [
@@ -188,7 +188,7 @@ def find_candidates(
         too_dear,
     ]
     return Candidates(
-        folders=places.names.take(pa.array(places.folder[owner])),
+        folders=folders.names.take(pa.array(folders.folder[owner])),
         bucket=bucket[owner],
         all_files=all_files[owner],
         files=counts,
@@ -262,16 +262,16 @@ def _fits(folders: pa.StringArray, partition: Sequence[str]) -> Bools:
     return np.asarray(matched.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _row_bytes(files: pa.Table, places: Places, columns: int) -> Floats:
-    """Return the bytes that a row of each place takes, as estimated for write plans."""
+def _row_bytes(files: pa.Table, folders: FolderBuckets, columns: int) -> Floats:
+    """Return the bytes that a row in each folder or bucket takes, as estimated for write plans."""
     known = row_sizes(
         files["size_bytes"].to_numpy(),
         files["row_count"].to_numpy(),
         columns,
-        group=places.of_file,
-        groups=len(places),
+        group=folders.of_file,
+        groups=len(folders),
     )
-    return np.zeros(len(places)) if known is None else known.of_group
+    return np.zeros(len(folders)) if known is None else known.of_group
 
 
 def _cost_seconds(files: Ints, size_bytes: Ints, becomes: Ints, target_bytes: int) -> Floats:

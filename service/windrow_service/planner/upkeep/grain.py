@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow_service.planner.folders import Places, folders_of
+from windrow_service.planner.folders import FolderBuckets, folders_of
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.origins import ideal_files
 from windrow_service.planner.writes.keys import SMALL
@@ -35,24 +35,26 @@ class Grain:
     becomes: int
 
 
-def find_grain(files: pa.Table, places: Places, levels: int, target_bytes: int) -> Grain | None:
+def find_grain(
+    files: pa.Table, folders: FolderBuckets, levels: int, target_bytes: int
+) -> Grain | None:
     """Tell whether most partitions cannot fill half a file; None if they can, or if there are few.
 
     Args:
         files: n files, with the schema of `columns.inventory_schema`.
-        places: The places of the files.
+        folders: The folders and buckets of the files.
         levels: Number of partition columns of the table.
         target_bytes: Target size of a file.
     """
     sizes: Ints = files["size_bytes"].to_numpy()
     rows: Ints = files["row_count"].to_numpy()
-    folder = places.folder[places.of_file]
-    held = np.bincount(folder, sizes, len(places.names))
+    folder = folders.folder[folders.of_file]
+    held = np.bincount(folder, sizes, len(folders.names))
     small = held < SMALL * target_bytes
     count = int(np.count_nonzero(small))
     if levels == 0 or len(held) < _FEW or 2 * count < len(held):
         return None
-    names = pa.chunked_array([places.names])
+    names = pa.chunked_array([folders.names])
     above = np.arange(len(names))
     # If no number of columns is coarse enough, none (0) comes closest.
     kept = levels

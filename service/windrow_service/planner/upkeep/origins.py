@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_service.planner.folders import Places
+from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Bools, Ints
 from windrow_service.planner.writes.exact import files_per_key
-from windrow_service.planner.writes.keys import SMALL, Keys
+from windrow_service.planner.writes.keys import SMALL, WriteKeys
 
 # What went wrong with a write; the first that applies, or `nothing`.
 #
@@ -59,7 +59,7 @@ class Writes:
         size_bytes: Bytes of its files.
         rows: Rows of its files.
         largest_bytes: Size of its largest file.
-        places: Number of partitions, or buckets of them, that it wrote into.
+        partitions: Number of partitions, or buckets of them, that it wrote into.
         tasks: Its greatest task number plus one; NO_TASKS if the names do not tell it.
         writers: Number of tasks that have files; NO_TASKS likewise.
         ideal: Number of files that an exact write plan would have made.
@@ -75,7 +75,7 @@ class Writes:
     size_bytes: Ints
     rows: Ints
     largest_bytes: Ints
-    places: Ints
+    partitions: Ints
     tasks: Ints
     writers: Ints
     ideal: Ints
@@ -86,12 +86,12 @@ class Writes:
         return len(self.files)
 
 
-def find_writes(files: pa.Table, places: Places, target_bytes: int) -> Writes:
+def find_writes(files: pa.Table, folders: FolderBuckets, target_bytes: int) -> Writes:
     """Find the writes that made the files of an inventory.
 
     Args:
         files: n files, with the schema of `columns.inventory_schema`.
-        places: The places of the files.
+        folders: The folders and buckets of the files.
         target_bytes: Target size of a file.
 
     Complexity: O(n log n); O(n) memory.
@@ -108,7 +108,7 @@ def find_writes(files: pa.Table, places: Places, target_bytes: int) -> Writes:
     np.maximum.at(largest, write, sizes)
     tasks = np.full(count, NO_TASKS)
     np.maximum.at(tasks, write, task + 1)
-    pairs, pair = _distinct(write, places.of_file)
+    pairs, pair = _distinct(write, folders.of_file)
     ideal = np.bincount(pairs, _ideal(sizes, rows, pair, len(pairs), target_bytes), count)
     named = task >= 0
     counts = np.bincount(write, minlength=count)
@@ -121,7 +121,7 @@ def find_writes(files: pa.Table, places: Places, target_bytes: int) -> Writes:
         size_bytes=np.bincount(write, sizes, count).astype(np.int64),
         rows=np.bincount(write, rows, count).astype(np.int64),
         largest_bytes=largest,
-        places=np.bincount(pairs, minlength=count),
+        partitions=np.bincount(pairs, minlength=count),
         tasks=tasks,
         writers=np.where(
             tasks > NO_TASKS,
@@ -132,26 +132,26 @@ def find_writes(files: pa.Table, places: Places, target_bytes: int) -> Writes:
         trouble=np.full(count, NOTHING),
         of_file=write,
     )
-    writes.trouble[:] = _troubles(writes, places, target_bytes)
+    writes.trouble[:] = _troubles(writes, folders, target_bytes)
     return writes
 
 
-def ideal_files(sizes: Ints, rows: Ints, place: Ints, target_bytes: int) -> int:
-    """Return how many files an exact write plan would make of the rows at each place, in all.
+def ideal_files(sizes: Ints, rows: Ints, folder: Ints, target_bytes: int) -> int:
+    """Return how many files an exact write plan would make of the rows in each folder or bucket, in all.
 
     Args:
         sizes: Bytes of n files.
         rows: Rows of the same files.
-        place: Places of the same files, numbered from 0.
+        folder: Folder or bucket of the same files, numbered from 0.
         target_bytes: Target size of a file.
     """
-    return int(_ideal(sizes, rows, place, int(place.max(initial=-1)) + 1, target_bytes).sum())
+    return int(_ideal(sizes, rows, folder, int(folder.max(initial=-1)) + 1, target_bytes).sum())
 
 
-def _ideal(sizes: Ints, rows: Ints, place: Ints, count: int, target_bytes: int) -> Ints:
-    held = np.bincount(place, rows, count).astype(np.int64)
-    weight = np.bincount(place, sizes, count) / target_bytes
-    return files_per_key(Keys(rows=held, weight=weight, estimated=True)) * (held > 0)
+def _ideal(sizes: Ints, rows: Ints, folder: Ints, count: int, target_bytes: int) -> Ints:
+    held = np.bincount(folder, rows, count).astype(np.int64)
+    weight = np.bincount(folder, sizes, count) / target_bytes
+    return files_per_key(WriteKeys(rows=held, weight=weight, estimated=True)) * (held > 0)
 
 
 def _writes(paths: pa.ChunkedArray, times: Ints) -> tuple[Ints, pa.StringArray, Ints]:
@@ -183,33 +183,33 @@ def _distinct(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     return pairs // width, number.reshape(-1)
 
 
-def _troubles(writes: Writes, places: Places, target_bytes: int) -> Ints:
+def _troubles(writes: Writes, folders: FolderBuckets, target_bytes: int) -> Ints:
     too_many = writes.files >= np.maximum(
         writes.ideal * _TOO_MANY_TIMES, writes.ideal + _TOO_MANY_MORE
     )
     spread = writes.files >= 2 * writes.writers
-    many_each = writes.files >= 2 * writes.places
+    many_each = writes.files >= 2 * writes.partitions
     too_large = writes.largest_bytes > LARGE * target_bytes
-    one_each = (writes.files == writes.places) & (writes.places > 1)
-    little = ~too_many & (writes.size_bytes < SMALL * target_bytes * writes.places)
+    one_each = (writes.files == writes.partitions) & (writes.partitions > 1)
+    little = ~too_many & (writes.size_bytes < SMALL * target_bytes * writes.partitions)
     return np.select(
         [
-            too_many & (writes.writers > 1) & spread & many_each & (writes.places > 1),
+            too_many & (writes.writers > 1) & spread & many_each & (writes.partitions > 1),
             too_many,
             too_large & one_each,
             too_large,
-            little & _appended(writes, places, little),
+            little & _appended(writes, folders, little),
         ],
         list(range(NOTHING)),
         NOTHING,
     )
 
 
-def _appended(writes: Writes, places: Places, little: Bools) -> bool:
+def _appended(writes: Writes, folders: FolderBuckets, little: Bools) -> bool:
     """Tell whether small writes repeatedly add to the same partitions."""
     if np.count_nonzero(little) < _APPENDS:
         return False
     of_little = little[writes.of_file]
-    owner, _ = _distinct(writes.of_file[of_little], places.of_file[of_little])
-    touched = len(np.unique(places.of_file[of_little]))
+    owner, _ = _distinct(writes.of_file[of_little], folders.of_file[of_little])
+    touched = len(np.unique(folders.of_file[of_little]))
     return len(owner) >= _APPENDS_EACH * touched

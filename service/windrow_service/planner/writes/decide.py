@@ -10,7 +10,7 @@ import numpy as np
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.errors import SchemeUnfitError, TooManyFilesError
 from windrow_service.planner.writes.exact import ExactTasks, files_per_key, pack
-from windrow_service.planner.writes.keys import SMALL, Keys
+from windrow_service.planner.writes.keys import SMALL, WriteKeys
 from windrow_service.planner.writes.outcomes import Outcome
 from windrow_service.planner.writes.schemes import (
     by_columns,
@@ -46,7 +46,7 @@ class Write:
         exact: Where an exact plan puts the keys; None if their rows were not counted.
     """
 
-    keys: Keys
+    keys: WriteKeys
     tasks: int
     divided: bool
     files_per_key: int | None

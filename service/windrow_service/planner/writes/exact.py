@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow_service.planner.splits import Ints
-from windrow_service.planner.writes.keys import Floats, Keys, quantile
+from windrow_service.planner.writes.keys import Floats, WriteKeys, quantile
 
 # No file should be larger than this, in targets.
 MOST = 1.25
@@ -41,7 +41,7 @@ class ExactTasks:
     count: int
 
 
-def files_per_key(keys: Keys) -> Ints:
+def files_per_key(keys: WriteKeys) -> Ints:
     """Return how many files each key is divided into.
 
     It is the k that minimises `|ln(weight / k)|`, or more if files of that mean would probably
@@ -63,7 +63,7 @@ def files_per_key(keys: Keys) -> Ints:
     return np.minimum(files, np.maximum(keys.rows, 1))
 
 
-def pack(keys: Keys, files: Ints, parallelism: int | None = None) -> ExactTasks:
+def pack(keys: WriteKeys, files: Ints, parallelism: int | None = None) -> ExactTasks:
     """Give each file its own Spark partition; keys below the target share partitions.
 
     Keys that share a partition are of one bucket and neighbours among its small keys. Together they

@@ -23,7 +23,7 @@ _PLENTY = 2**50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class WriteKeys:
     """n keys: distinct values of the partition columns and the bucket.
 
     Attributes:
@@ -43,7 +43,7 @@ class Keys:
     estimated: bool = False
 
     @classmethod
-    def equal(cls, count: int, weight: float, rows: int | None) -> Keys:
+    def equal(cls, count: int, weight: float, rows: int | None) -> WriteKeys:
         """Return equal keys, given only their number and what they hold together."""
         each = _PLENTY if rows is None else max(1, rows // count)
         return cls(
@@ -61,7 +61,7 @@ class Keys:
         hashes: Words | None,
         *,
         estimated: bool = False,
-    ) -> Keys:
+    ) -> WriteKeys:
         """Return keys whose rows were counted."""
         weight = np.minimum(weight, _MOST)
         return cls(rows=rows, weight=weight, bucket=bucket, hashes=hashes, estimated=estimated)

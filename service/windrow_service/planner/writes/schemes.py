@@ -9,7 +9,7 @@ import numpy as np
 
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.exact import ExactTasks
-from windrow_service.planner.writes.keys import SMALL, Keys, quantile
+from windrow_service.planner.writes.keys import SMALL, WriteKeys, quantile
 from windrow_service.planner.writes.murmur3 import hash_int, partition_of
 from windrow_service.planner.writes.outcomes import Ideal, Outcome, Parts, hashed_evenly, placed
 
@@ -21,7 +21,7 @@ _SAMPLES, _MAX_SAMPLES, _OVERSAMPLED = 100, 1_000_000, 3
 _MAX_SCALE, _SCALES_TRIED = 100, 8
 
 
-def dealt(keys: Keys, tasks: int) -> Outcome:
+def dealt(keys: WriteKeys, tasks: int) -> Outcome:
     """Predict `coalesce(tasks)` and `repartition(tasks)`: every task gets rows of every key.
 
     This is the worst case, and what `repartition` does with rows that come in key order.
@@ -46,7 +46,7 @@ def dealt(keys: Keys, tasks: int) -> Outcome:
     )
 
 
-def by_columns(keys: Keys, tasks: int) -> Outcome:
+def by_columns(keys: WriteKeys, tasks: int) -> Outcome:
     """Predict `repartition(tasks, keys)`: one file for each key."""
     parts = _parts(keys, np.ones(len(keys), np.int64))
     if keys.hashes is None:
@@ -54,7 +54,7 @@ def by_columns(keys: Keys, tasks: int) -> Outcome:
     return placed(parts, partition_of(keys.hashes[parts.key], tasks), tasks)
 
 
-def salted(keys: Keys, salts: int, scale: int) -> Outcome:
+def salted(keys: WriteKeys, salts: int, scale: int) -> Outcome:
     """Predict `repartition(keys * salts * scale, keys, salt)`, with salts 0 to salts - 1."""
     tasks = len(keys) * salts * scale
     parts = _parts(keys, np.full(len(keys), salts, np.int64))
@@ -66,7 +66,7 @@ def salted(keys: Keys, salts: int, scale: int) -> Outcome:
     return replace(outcome, scale=scale, salts=salts)
 
 
-def scale_for(keys: Keys, salts: int, efficiency: float) -> int:
+def scale_for(keys: WriteKeys, salts: int, efficiency: float) -> int:
     """Return the least scale of `salted` that is expected to reach an efficiency.
 
     If Spark's own hash is known, a few more scales are tried, because the hash of a specific set
@@ -82,7 +82,7 @@ def scale_for(keys: Keys, salts: int, efficiency: float) -> int:
     return next((s for s in tried if salted(keys, salts, s).efficiency >= efficiency), scale)
 
 
-def ranged(keys: Keys, tasks: int) -> Outcome:
+def ranged(keys: WriteKeys, tasks: int) -> Outcome:
     """Predict `repartitionByRange(tasks, keys)`: neighbours together, no key divided.
 
     A bound lies at the first key where the rows pass the next equal share of the whole, as in
@@ -97,7 +97,7 @@ def ranged(keys: Keys, tasks: int) -> Outcome:
     return replace(placed(parts, task, tasks), exact=False)
 
 
-def ranged_by_hash(keys: Keys, tasks: int) -> Outcome:
+def ranged_by_hash(keys: WriteKeys, tasks: int) -> Outcome:
     """Predict `repartitionByRange(tasks, xxhash64(keys), salt)`: even ranges that cut keys.
 
     A key of x targets is cut in x places on average, and the pieces at its ends are of any size.
@@ -125,13 +125,13 @@ def ranged_by_hash(keys: Keys, tasks: int) -> Outcome:
     )
 
 
-def exactly(keys: Keys, tasks: ExactTasks) -> Outcome:
+def exactly(keys: WriteKeys, tasks: ExactTasks) -> Outcome:
     """Predict an exact plan."""
     parts = _parts(keys, tasks.files)
     return placed(parts, tasks.first[parts.key] + _number(parts.key), tasks.count)
 
 
-def _parts(keys: Keys, count: Ints) -> Parts:
+def _parts(keys: WriteKeys, count: Ints) -> Parts:
     """Divide each key into `count` parts; parts that are expected to get no rows are left out."""
     rows = keys.rows.astype(np.float64)
     held = count * -np.expm1(rows * np.log1p(-1 / np.maximum(count, 1.0 + 1e-12)))

@@ -9,7 +9,7 @@ from windrow.models import CacheRuleDefinition, Filter
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.reading import UNLIMITED, read_filter
 from windrow_service.planner.pruning.expressions import Expression
-from windrow_service.planner.pruning.outcomes import outcome
+from windrow_service.planner.pruning.outcomes import truth_values
 from windrow_service.usecases.caches.errors import InvalidCacheRuleError
 from windrow_service.usecases.caches.ports import CacheRuleStore, StoredCacheRule
 from windrow_service.usecases.ports import Clock, Once, Runner
@@ -65,7 +65,7 @@ class DefineCacheRule:
         def check() -> None:
             _check_definition(definition, self.clock())
             bound = bind_rule(definition.filter, snapshot, self.filter_limits)
-            if not outcome(bound, _Anything()).true.any():
+            if not truth_values(bound, _Anything()).true.any():
                 raise InvalidCacheRuleError(
                     "the filter is TRUE for no value at all, so that the rule would mark no file: "
                     "compare with values that its columns can have, and ask for nulls with IS NULL"

@@ -19,7 +19,7 @@ from windrow.models import (
     TableDefinition,
 )
 from windrow_service.filters.limits import FilterLimits
-from windrow_service.filters.names import ColumnNames
+from windrow_service.filters.names import TableColumns
 from windrow_service.filters.reading import read_filter
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
@@ -207,7 +207,7 @@ def policy_of(options: PlanOptions, max_files: int) -> Policy:
 
 def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
     """Resolve names of columns: exactly, else without regard to case."""
-    names = ColumnNames(types)
+    names = TableColumns(types)
     found: list[str] = []
     for name in asked:
         column = names.find(name)

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.models import MAX_GAINED_FOLDERS, GainedFiles
+from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.folders import folders_of
 from windrow_service.usecases.ports import Runner
-from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 
 # What makes a file the same.
@@ -56,7 +57,7 @@ class FindGainedFiles:
     async def _files(
         self, name: str, snapshot: Snapshot, shared: set[tuple[str, bytes]]
     ) -> pa.Table | None:
-        own = [entry for entry in snapshot.manifests if _key(entry) not in shared]
+        own = [manifest for manifest in snapshot.manifests if _key(manifest) not in shared]
         if not own:
             return None
         decoded = await self.manifests.read(name, snapshot, own, bloom=False)
@@ -64,8 +65,8 @@ class FindGainedFiles:
         return await self.runner.run(lambda: merge_files(narrow, [one.removed for one in own]))
 
 
-def _key(entry: ManifestEntry) -> tuple[str, bytes]:
-    return entry.manifest_id, entry.removed.tobytes()
+def _key(manifest: Manifest) -> tuple[str, bytes]:
+    return manifest.manifest_id, manifest.removed.tobytes()
 
 
 def _gained(before: pa.Table | None, after: pa.Table | None) -> list[str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from windrow.models import (
     RefreshProgress,
@@ -19,27 +17,9 @@ from windrow.models import (
     SnapshotInfo,
     TableDefinition,
 )
+from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.tables.ports import StoredTable
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestEntry:
-    """One manifest of a snapshot.
-
-    Attributes:
-        manifest_id: Digest of the body; equal bodies are one manifest.
-        first_path: Least path in it.
-        last_path: Greatest path in it.
-        removed: Positions of its rows that the snapshot no longer has, ascending.
-        body: Encoded rows; None where the store already has them.
-    """
-
-    manifest_id: str
-    first_path: str
-    last_path: str
-    removed: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    body: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +39,13 @@ class Snapshot:
     data_schema: pa.Schema
     partition_schema: pa.Schema
     bloom_columns: tuple[str, ...] = ()
-    manifests: tuple[ManifestEntry, ...]
+    manifests: tuple[Manifest, ...]
     ranges: pa.Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenInventory:
-    """What a look at a table's location found.
+class NextSnapshot:
+    """What is published as a table's next snapshot.
 
     Attributes:
         data_schema: Columns that are stored in the files.
@@ -84,7 +64,7 @@ class TakenInventory:
     data_schema: pa.Schema
     partition_schema: pa.Schema
     bloom_columns: tuple[str, ...] = ()
-    manifests: tuple[ManifestEntry, ...]
+    manifests: tuple[Manifest, ...]
     ranges: pa.Table
     file_count: int
     row_count: int
@@ -114,7 +94,7 @@ class SnapshotStore(Protocol):
         """
 
     async def bodies(
-        self, table: str, snapshot: Snapshot, manifests: Sequence[ManifestEntry]
+        self, table: str, snapshot: Snapshot, manifests: Sequence[Manifest]
     ) -> list[bytes]:
         """Return the encoded rows of some of a snapshot's manifests, in the order given.
 
@@ -131,7 +111,7 @@ class SnapshotStore(Protocol):
     async def publish(
         self,
         table: StoredTable,
-        inventory: TakenInventory,
+        inventory: NextSnapshot,
         checked_at: datetime | None,
         once: Once | None = None,
         write_id: str | None = None,
@@ -209,7 +189,7 @@ class Inventories(Protocol):
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
-    ) -> TakenInventory:
+    ) -> NextSnapshot:
         """List a table's files and read the footers of those that changed.
 
         `listing` is what folders and files were when they were last listed; None if they were

@@ -26,21 +26,20 @@ from windrow_service.usecases.snapshots.errors import (
     TableContendedError,
     TableNotRefreshedError,
 )
+from windrow_service.usecases.snapshots.next_snapshot import (
+    next_after_delta,
+    next_after_inventory,
+    previous_inventory,
+    schema_of,
+)
 from windrow_service.usecases.snapshots.ports import (
+    NextSnapshot,
     Snapshot,
     SnapshotStore,
-    TakenInventory,
     Turns,
     WriteCommits,
 )
 from windrow_service.usecases.snapshots.scans import ManifestReader
-from windrow_service.usecases.snapshots.taken import (
-    manifests_of,
-    previous_inventory,
-    schema_of,
-    taken_delta,
-    taken_whole,
-)
 from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
@@ -193,11 +192,11 @@ class PublishInventory:
 
     async def _whole(
         self, table: StoredTable, previous: Snapshot | None, files: pa.Table
-    ) -> TakenInventory:
+    ) -> NextSnapshot:
         name, definition = table.info.name, table.info.definition
         bodies = await self.snapshots.bodies(name, previous, previous.manifests) if previous else []
 
-        def work() -> TakenInventory:
+        def work() -> NextSnapshot:
             tables = [decode_manifest(body) for body in bodies]
             accepted = accept_inventory(
                 files,
@@ -212,20 +211,20 @@ class PublishInventory:
                 bloom=definition.bloom_columns,
                 max_bytes=self.max_decoded_bytes,
             )
-            return taken_whole(accepted, previous, tables)
+            return next_after_inventory(accepted, previous, tables)
 
         return await self.runner.run(work)
 
     async def _delta(
         self, table: StoredTable, previous: Snapshot, files: pa.Table, *, may_miss: bool
-    ) -> TakenInventory:
+    ) -> NextSnapshot:
         name, definition = table.info.name, table.info.definition
         bloom = tuple(chosen_columns(definition.bloom_columns, previous.data_schema))
         if previous.manifests and previous.bloom_columns != bloom:
             raise BloomColumnsChangedError(name)
         schema = inventory_schema(previous.data_schema, previous.partition_schema, bloom)
         buckets = definition.bucket_spec.count if definition.bucket_spec else None
-        known = manifests_of(previous)
+        known = previous.manifests
 
         def look() -> Any:
             delta = accept_delta(
@@ -236,9 +235,9 @@ class PublishInventory:
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
         at_hand = self.manifests.at_hand(previous, entries, bloom=True)
-        missing = [entry for entry in entries if entry.manifest_id not in at_hand]
+        missing = [manifest for manifest in entries if manifest.manifest_id not in at_hand]
         found = await self.snapshots.bodies(name, previous, missing)
-        bodies = {entry.manifest_id: body for entry, body in zip(missing, found, strict=True)}
+        bodies = {manifest.manifest_id: body for manifest, body in zip(missing, found, strict=True)}
 
         def decode(one: Manifest, columns: Sequence[str] | None) -> pa.Table:
             rows = at_hand.get(one.manifest_id)
@@ -249,7 +248,7 @@ class PublishInventory:
         applied = await self.runner.run(
             lambda: apply_delta(known, delta, plan, decode, may_miss=may_miss)
         )
-        return taken_delta(previous, applied, bloom)
+        return next_after_delta(previous, applied, bloom)
 
 
 def _matches(if_match: str | None, table: StoredTable) -> bool:
@@ -259,12 +258,12 @@ def _matches(if_match: str | None, table: StoredTable) -> bool:
     return current is not None and if_match == f"snapshot-{current.snapshot_id}"
 
 
-def _published(after: StoredTable, previous: Snapshot | None, taken: TakenInventory) -> Published:
+def _published(after: StoredTable, previous: Snapshot | None, taken: NextSnapshot) -> Published:
     snapshot = after.info.current_snapshot
     assert snapshot is not None
-    known = {entry.manifest_id for entry in previous.manifests} if previous else set()
-    written = [entry for entry in taken.manifests if entry.manifest_id not in known]
-    noted_bytes = sum(entry.removed.nbytes for entry in taken.manifests)
+    known = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
+    written = [manifest for manifest in taken.manifests if manifest.manifest_id not in known]
+    noted_bytes = sum(manifest.removed.nbytes for manifest in taken.manifests)
     return Published(
         version=after.version,
         snapshot=PublishedSnapshot(
@@ -273,6 +272,6 @@ def _published(after: StoredTable, previous: Snapshot | None, taken: TakenInvent
             files_removed=taken.files_removed,
             manifests_written=len(written),
             manifests_reused=len(taken.manifests) - len(written),
-            bytes_written=noted_bytes + sum(len(entry.body or b"") for entry in written),
+            bytes_written=noted_bytes + sum(len(manifest.data or b"") for manifest in written),
         ),
     )

@@ -19,6 +19,7 @@ from tenacity import (
 
 from windrow.models import RefreshProgress, SnapshotInfo
 from windrow_service.inventory.errors import InventoryCancelledError
+from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import (
@@ -28,10 +29,9 @@ from windrow_service.usecases.snapshots.errors import (
 )
 from windrow_service.usecases.snapshots.ports import (
     Inventories,
-    ManifestEntry,
+    NextSnapshot,
     Snapshot,
     SnapshotStore,
-    TakenInventory,
     WriteCommits,
 )
 from windrow_service.usecases.tables.errors import TableChangedError, WriteInProgressError
@@ -177,8 +177,8 @@ class RefreshTable:
         )
         if cancelled.is_set():
             raise InventoryCancelledError
-        known = {entry.manifest_id for entry in previous.manifests} if previous else set()
-        reused = sum(entry.manifest_id in known for entry in taken.manifests)
+        known = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
+        reused = sum(manifest.manifest_id in known for manifest in taken.manifests)
         if previous is not None and _same(previous, taken):
             await _patiently(cancelled, self.snapshots.confirm, table, began, taken.listing)
             return Refreshed(
@@ -216,7 +216,7 @@ async def _patiently(
     return answer
 
 
-def _same(previous: Snapshot, taken: TakenInventory) -> bool:
+def _same(previous: Snapshot, taken: NextSnapshot) -> bool:
     return (
         previous.data_schema.equals(taken.data_schema)
         and previous.partition_schema.equals(taken.partition_schema)
@@ -224,5 +224,5 @@ def _same(previous: Snapshot, taken: TakenInventory) -> bool:
     )
 
 
-def _rows(manifests: Sequence[ManifestEntry]) -> list[tuple[str, bytes]]:
-    return [(entry.manifest_id, entry.removed.tobytes()) for entry in manifests]
+def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
+    return [(manifest.manifest_id, manifest.removed.tobytes()) for manifest in manifests]

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
-from windrow_service.inventory.manifests.encoding import decode_manifest
+from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.expressions import Expression, asks_for_values, columns_of
 from windrow_service.planner.pruning.prune import Pruned
 from windrow_service.planner.pruning.ranges import prune_manifests
 from windrow_service.usecases.ports import Checkpoint, Runner
-from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Scan:
 
     snapshot: Snapshot
     expression: Expression | None
-    manifests: Sequence[ManifestEntry]
+    manifests: Sequence[Manifest]
     pruned: Pruned
 
     @classmethod
@@ -54,7 +54,7 @@ class Scan:
         if not decoded:
             schema = inventory_schema(self.snapshot.data_schema, self.snapshot.partition_schema)
             return schema.empty_table()
-        return merge_files(decoded, [entry.removed for entry in self.manifests])
+        return merge_files(decoded, [manifest.removed for manifest in self.manifests])
 
 
 def columns_beside_partitions(expression: Expression, snapshot: Snapshot) -> list[str]:
@@ -119,7 +119,7 @@ class ManifestReader:
             if len(at_hand) < len(scan.manifests):
                 return scan, []
             # Another way to a thread and back would take as long as a small plan.
-            decoded = [at_hand[entry.manifest_id] for entry in scan.manifests]
+            decoded = [at_hand[manifest.manifest_id] for manifest in scan.manifests]
             return scan, [work(scan, scan.files(decoded))]
 
         scan, done = await self._runner.run(look)
@@ -134,7 +134,7 @@ class ManifestReader:
         self,
         table: str,
         snapshot: Snapshot,
-        manifests: Sequence[ManifestEntry],
+        manifests: Sequence[Manifest],
         *,
         bloom: bool,
         check: Checkpoint = lambda: None,
@@ -157,28 +157,29 @@ class ManifestReader:
         """
         found = self.at_hand(snapshot, manifests, bloom=bloom)
         bloom = bloom and bool(snapshot.bloom_columns)
-        missing = [entry for entry in manifests if entry.manifest_id not in found]
+        missing = [manifest for manifest in manifests if manifest.manifest_id not in found]
         if missing:
             bodies = await self._snapshots.bodies(table, snapshot, missing)
 
             def decode() -> None:
-                for entry, body in zip(missing, bodies, strict=True):
+                for manifest, body in zip(missing, bodies, strict=True):
                     check()
-                    found[entry.manifest_id] = decode_manifest(body, bloom=bloom)
+                    found[manifest.manifest_id] = decode_manifest(body, bloom=bloom)
 
             await self._runner.run(decode)
-            for entry in missing:
-                self._keep((entry.manifest_id, bloom), found[entry.manifest_id])
-        return [found[entry.manifest_id] for entry in manifests]
+            for manifest in missing:
+                self._keep((manifest.manifest_id, bloom), found[manifest.manifest_id])
+        return [found[manifest.manifest_id] for manifest in manifests]
 
     def at_hand(
-        self, snapshot: Snapshot, manifests: Sequence[ManifestEntry], *, bloom: bool
+        self, snapshot: Snapshot, manifests: Sequence[Manifest], *, bloom: bool
     ) -> dict[str, pa.Table]:
         """Return the rows of those manifests that are kept decoded, by id; from any thread."""
         bloom = bloom and bool(snapshot.bloom_columns)
         with self._lock:
             kept = {
-                entry.manifest_id: self._kept.get((entry.manifest_id, bloom)) for entry in manifests
+                manifest.manifest_id: self._kept.get((manifest.manifest_id, bloom))
+                for manifest in manifests
             }
         return {manifest_id: table for manifest_id, table in kept.items() if table is not None}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.models import Advice, TableAdvice, WriteOrigin, WriteRecord
-from windrow_service.planner.folders import Places
+from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.grain import find_grain
 from windrow_service.planner.upkeep.origins import (
@@ -68,8 +68,8 @@ class _Table:
         self._partition = snapshot.partition_schema.names
         self._sizes: Ints = files["size_bytes"].to_numpy()
         self._rows: Ints = files["row_count"].to_numpy()
-        self._places = Places.of(files)
-        self._writes = find_writes(files, self._places, target_bytes)
+        self._folders = FolderBuckets.of(files)
+        self._writes = find_writes(files, self._folders, target_bytes)
 
     def advice(self, reports: Sequence[WriteRecord]) -> TableAdvice:
         """Return all that is known."""
@@ -111,7 +111,7 @@ class _Table:
 
     def _fine_partitions(self) -> list[Advice]:
         levels = len(self._partition)
-        grain = find_grain(self._files, self._places, levels, self._target_bytes)
+        grain = find_grain(self._files, self._folders, levels, self._target_bytes)
         if grain is None:
             return []
         case = self._case(np.arange(len(self._writes)), grain.file_rows, grain.becomes)
@@ -141,9 +141,9 @@ class _Table:
             files=len(rows),
             size_bytes=int(self._sizes[rows].sum()),
             would_be=self._ideal(rows) if would_be is None else would_be,
-            places=len(np.unique(self._places.of_file[rows])),
+            partitions=len(np.unique(self._folders.of_file[rows])),
             worst_files=int(writes.files[worst]),
-            worst_places=int(writes.places[worst]),
+            worst_partitions=int(writes.partitions[worst]),
             worst_bytes=int(writes.size_bytes[worst]),
             worst_largest=int(writes.largest_bytes[worst]),
             worst_tasks=None if tasks == NO_TASKS else tasks,
@@ -151,8 +151,8 @@ class _Table:
         )
 
     def _ideal(self, rows: Ints) -> int:
-        place = self._places.of_file[rows]
-        return ideal_files(self._sizes[rows], self._rows[rows], place, self._target_bytes)
+        folder = self._folders.of_file[rows]
+        return ideal_files(self._sizes[rows], self._rows[rows], folder, self._target_bytes)
 
 
 def _origin(writes: Writes, at: int, reports: Sequence[WriteRecord]) -> WriteOrigin:
@@ -170,7 +170,7 @@ def _origin(writes: Writes, at: int, reports: Sequence[WriteRecord]) -> WriteOri
         last_at=last,
         files=int(writes.files[at]),
         small_files=int(writes.small_files[at]),
-        partitions=int(writes.places[at]),
+        partitions=int(writes.partitions[at]),
         tasks=None if tasks == NO_TASKS else tasks,
         size_bytes=int(writes.size_bytes[at]),
         rows=int(writes.rows[at]),

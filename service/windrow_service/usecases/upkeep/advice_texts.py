@@ -22,9 +22,9 @@ class Case:
         files: Of all of them.
         size_bytes: Of all of them.
         would_be: Files that would have held the same.
-        places: Partitions that they wrote into.
+        partitions: Partitions that they wrote into.
         worst_files: Of the worst write.
-        worst_places: Likewise.
+        worst_partitions: Likewise.
         worst_bytes: Likewise.
         worst_largest: Its largest file, in bytes.
         worst_tasks: Its tasks; None where they are not known.
@@ -38,9 +38,9 @@ class Case:
     files: int
     size_bytes: int
     would_be: int
-    places: int
+    partitions: int
     worst_files: int
-    worst_places: int
+    worst_partitions: int
     worst_bytes: int
     worst_largest: int
     worst_tasks: int | None
@@ -96,11 +96,11 @@ def _explosion(case: Case) -> tuple[str, str]:
     by_columns = (
         f"; or `df.repartition({case.worst_ideal}, {columns})` before "
         f"`partitionBy`, which brings each partition to one task"
-        if case.worst_ideal == case.worst_places and columns
+        if case.worst_ideal == case.worst_partitions and columns
         else ""
     )
     return (
-        f"{case.worst_tasks:,} tasks x {case.worst_places:,} partitions made "
+        f"{case.worst_tasks:,} tasks x {case.worst_partitions:,} partitions made "
         f"{case.worst_files:,} files of {case.mean}: each task wrote into every partition that "
         f"it had rows of{case.among}",
         f"`client.write` would have made {_files(case.worst_ideal)}{by_columns}",
@@ -109,15 +109,15 @@ def _explosion(case: Case) -> tuple[str, str]:
 
 def _many_tasks(case: Case) -> tuple[str, str]:
     by = "" if case.worst_tasks is None else f"{case.worst_tasks:,} tasks made "
-    one_place = case.worst_places == 1
+    one_partition = case.worst_partitions == 1
     by_hand = (
         f"; or `df.coalesce({case.worst_ideal})`, or where a shuffle comes before, "
         f"`spark.sql.shuffle.partitions={case.worst_ideal}`"
-        if one_place
+        if one_partition
         else ""
     )
     return (
-        f"{by}{case.worst_files:,} files of {case.mean} in {_partitions(case.worst_places)}, "
+        f"{by}{case.worst_files:,} files of {case.mean} in {_partitions(case.worst_partitions)}, "
         f"{size(case.worst_bytes)} in all{case.among}",
         f"`client.write` would have made {_files(case.worst_ideal)}{by_hand}",
     )
@@ -125,7 +125,7 @@ def _many_tasks(case: Case) -> tuple[str, str]:
 
 def _one_file_per_key(case: Case) -> tuple[str, str]:
     return (
-        f"each of {case.worst_places:,} partitions has one file, whatever its size: the largest "
+        f"each of {case.worst_partitions:,} partitions has one file, whatever its size: the largest "
         f"has {size(case.worst_largest)}, where {size(case.target_bytes)} is wanted{case.among}",
         f"`client.write` divides large keys by a hash of stable columns, into "
         f"{_files(case.worst_ideal)} in all; `spark.sql.files.maxRecordsPerFile` would cut the "
@@ -145,8 +145,8 @@ def _large_files(case: Case) -> tuple[str, str]:
 def _small_appends(case: Case) -> tuple[str, str]:
     return (
         f"{case.writes:,} writes added {case.files:,} files of "
-        f"{size(case.size_bytes / case.files)} to {_partitions(case.places)}, "
-        f"{case.files / case.places:,.0f} into each",
+        f"{size(case.size_bytes / case.files)} to {_partitions(case.partitions)}, "
+        f"{case.files / case.partitions:,.0f} into each",
         f"write less often, as with a longer trigger of a stream; `windrow compact {case.table}` "
         f"now and then makes {_files(case.would_be)} of them",
     )

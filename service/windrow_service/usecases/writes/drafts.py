@@ -28,7 +28,7 @@ from windrow_service.planner.writes.decide import (
 )
 from windrow_service.planner.writes.errors import InvalidKeysError, NoEstimateError
 from windrow_service.planner.writes.exact import files_per_key
-from windrow_service.planner.writes.keys import Floats, Keys
+from windrow_service.planner.writes.keys import Floats, WriteKeys
 from windrow_service.planner.writes.murmur3 import Words
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.tables.columns import wire_columns
@@ -304,15 +304,15 @@ def _write(
     if counted is not None:
         weight = _weight(counted.rows.astype(np.float64), per_row, target)
         estimated = per_row is not None and target.basis_is_size
-        keys = Keys.of(counted.rows, weight, counted.buckets, hashes, estimated=estimated)
+        keys = WriteKeys.of(counted.rows, weight, counted.buckets, hashes, estimated=estimated)
         total = keys.total
     elif rows is not None:
         each = None if per_row is None or size is None else np.array([size.mean * share])
         total = float(_weight(np.array([float(rows)]), each, target)[0])
-        keys = Keys.equal(count, total, rows)
+        keys = WriteKeys.equal(count, total, rows)
     elif request.files is not None or request.files_per_key is not None:
         total = float(request.files or (request.files_per_key or 1) * count)
-        keys = Keys.equal(count, total, None)
+        keys = WriteKeys.equal(count, total, None)
     else:
         raise NoEstimateError(
             "how much is to be written is not known: give rows, keys, keys_from or files"
@@ -322,7 +322,7 @@ def _write(
         tasks = request.files_per_key * count
     elif request.files is None and (len(keys) == 1 or not keys.counted):
         # Dealt out evenly, so that no part strays from the mean.
-        tasks = request.files_per_key or int(files_per_key(Keys.equal(1, total, None)).sum())
+        tasks = request.files_per_key or int(files_per_key(WriteKeys.equal(1, total, None)).sum())
     return Write(
         keys=keys,
         tasks=tasks,

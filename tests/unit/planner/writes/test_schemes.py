@@ -8,7 +8,7 @@ import pytest
 from tests.support.writes import EVEN, ZIPF, keys_of_days
 from windrow_service.planner.writes.decide import Write, judge
 from windrow_service.planner.writes.exact import files_per_key, pack
-from windrow_service.planner.writes.keys import Keys
+from windrow_service.planner.writes.keys import WriteKeys
 from windrow_service.planner.writes.outcomes import Ideal
 from windrow_service.planner.writes.schemes import (
     by_columns,
@@ -124,7 +124,7 @@ def test_ranges_keep_a_key_whole_and_neighbours_together() -> None:
 
 @pytest.mark.parametrize("efficiency", [0.3, 0.8, 0.9, 0.95, 0.99])
 def test_the_scale_is_the_least_that_an_ideal_hash_needs(efficiency: float) -> None:
-    keys = Keys.equal(365, 1825, None)
+    keys = WriteKeys.equal(365, 1825, None)
 
     scale = scale_for(keys, 5, efficiency)
 

@@ -15,25 +15,7 @@ from windrow_service.inventory.manifests.totals import check_files, check_totals
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.columns import bloom_columns, inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
-from windrow_service.usecases.snapshots.ports import ManifestEntry, Snapshot, TakenInventory
-
-
-def manifests_of(snapshot: Snapshot | None) -> list[Manifest]:
-    """Return the manifests of a snapshot, whose rows are stored."""
-    if snapshot is None:
-        return []
-    counts = snapshot.ranges["file_count"].to_pylist()
-    return [
-        Manifest(
-            manifest_id=entry.manifest_id,
-            first_path=entry.first_path,
-            last_path=entry.last_path,
-            file_count=counts[at],
-            range=snapshot.ranges.slice(at, 1),
-            removed=entry.removed,
-        )
-        for at, entry in enumerate(snapshot.manifests)
-    ]
+from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
 
 
 def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> PreviousInventory:
@@ -45,7 +27,7 @@ def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> Previo
     """
     # A table that has become empty has no manifests, and still its columns.
     schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
-    removed = [entry.removed for entry in snapshot.manifests]
+    removed = [manifest.removed for manifest in snapshot.manifests]
     return PreviousInventory(
         files=merge_files(tables, removed) if tables else schema.empty_table(),
         data_schema=snapshot.data_schema,
@@ -53,12 +35,12 @@ def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> Previo
     )
 
 
-def taken_whole(
+def next_after_inventory(
     inventory: Inventory,
     previous: Snapshot | None,
     tables: Sequence[pa.Table],
     check: Callable[[], None] = lambda: None,
-) -> TakenInventory:
+) -> NextSnapshot:
     """Return what is to be published of a whole inventory.
 
     Args:
@@ -71,8 +53,10 @@ def taken_whole(
         TotalsTooLargeError: The files add up to too much.
     """
     check_files(inventory.files)
-    manifests = replace_files(manifests_of(previous), tables, inventory.files, check=check)
-    return _taken(
+    manifests = replace_files(
+        () if previous is None else previous.manifests, tables, inventory.files, check=check
+    )
+    return _next(
         manifests,
         data_schema=inventory.data_schema,
         partition_schema=inventory.partition_schema,
@@ -84,7 +68,7 @@ def taken_whole(
     )
 
 
-def taken_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str]) -> TakenInventory:
+def next_after_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str]) -> NextSnapshot:
     """Return what is to be published of a snapshot after a change.
 
     Args:
@@ -95,7 +79,7 @@ def taken_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str]) -> T
     Raises:
         TotalsTooLargeError: The files add up to too much.
     """
-    return _taken(
+    return _next(
         applied.manifests,
         data_schema=previous.data_schema,
         partition_schema=previous.partition_schema,
@@ -117,7 +101,7 @@ def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
     return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
 
 
-def _taken(
+def _next(
     manifests: Sequence[Manifest],
     *,
     data_schema: pa.Schema,
@@ -127,24 +111,15 @@ def _taken(
     files_added: int,
     files_removed: int,
     listing: bytes | None = None,
-) -> TakenInventory:
+) -> NextSnapshot:
     ranges = join_ranges([manifest.range for manifest in manifests])
     size_bytes = int(ranges["size_bytes"].to_numpy().sum())
     check_totals(size_bytes, row_count)
-    return TakenInventory(
+    return NextSnapshot(
         data_schema=data_schema,
         partition_schema=partition_schema,
         bloom_columns=tuple(bloom),
-        manifests=tuple(
-            ManifestEntry(
-                manifest_id=manifest.manifest_id,
-                first_path=manifest.first_path,
-                last_path=manifest.last_path,
-                removed=manifest.removed,
-                body=manifest.data,
-            )
-            for manifest in manifests
-        ),
+        manifests=tuple(manifests),
         ranges=ranges,
         file_count=int(ranges["file_count"].to_numpy().sum()),
         row_count=row_count,
