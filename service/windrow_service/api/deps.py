@@ -1,4 +1,4 @@
-"""Parameters that several calls have: names in paths, pages, conditions and preferences."""
+"""Parameters shared by several calls: names in paths, pages, conditions and preferences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each group of calls needs, as `bootstrap` builds it, and how handlers get at it."""
+"""The services of each group of calls: `bootstrap` builds them, and handlers depend on them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from windrow_service.usecases.writes.ports import WriteStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessServices:
-    """Who calls, what of theirs was made before, and their page tokens."""
+    """Authentication, repeated requests and page tokens."""
 
     authenticate: Authenticate
     once: OnceStore
@@ -54,7 +54,7 @@ class TableServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotServices:
-    """Snapshots; `runner` reads bodies."""
+    """Snapshots; `runner` parses bodies."""
 
     snapshots: SnapshotStore
     publish: PublishInventory
@@ -76,7 +76,7 @@ class PlanServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteServices:
-    """Writes and their plans; `runner` reads bodies."""
+    """Writes and their plans; `runner` parses bodies."""
 
     writes: WriteStore
     plan: PlanWrite
@@ -93,7 +93,7 @@ class UpkeepServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheServices:
-    """Cache rules, and workers with what they hold."""
+    """Cache rules, and workers with the files they hold."""
 
     rules: CacheRuleStore
     define_rule: DefineCacheRule
@@ -115,7 +115,7 @@ class OperationServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """All of them; the state of the application while it runs."""
+    """All services; the state of the running application."""
 
     access: AccessServices
     tables: TableServices
@@ -133,7 +133,7 @@ def services_of(request: Request) -> Services:
 
 
 def _group(of: Callable[[Services], object]) -> Any:
-    # Not a plain function, which FastAPI would call in a thread for each request.
+    # Async, because FastAPI would call a plain function in a thread for each request.
     async def group(request: Request) -> object:
         return of(services_of(request))
 

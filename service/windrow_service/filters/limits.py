@@ -14,7 +14,7 @@ MAX_DEPTH = 90
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterLimits:
-    """Most nodes of a filter, and most levels."""
+    """Most nodes and most levels of a filter."""
 
     max_nodes: int
     max_depth: int

@@ -1,4 +1,4 @@
-"""Read a filter, SQL or a tree, as a table with these columns understands it."""
+"""Parse a filter, as SQL or a tree, and bind it to the columns of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.sql import parse_sql
 from windrow_service.planner.pruning.expressions import Expression
 
-# For filters that were accepted before: bound to columns, they may have more nodes than were sent.
+# For filters that were accepted before: once bound, they may have more nodes than as sent.
 UNLIMITED = FilterLimits(max_nodes=sys.maxsize, max_depth=sys.maxsize)
 
 
@@ -23,12 +23,12 @@ def read_filter(
     """Return a filter, bound to columns.
 
     Args:
-        filter: As it was given.
-        types: Of the columns by name.
-        limits: How large it may be.
+        filter: The filter as given.
+        types: Types of the columns, by name.
+        limits: Limits on the filter's size.
 
     Raises:
-        InvalidFilterError: It is too large, cannot be read, or names a column that is not there.
+        InvalidFilterError: It is too large, cannot be parsed, or names an unknown column.
     """
     bounds = {"max_nodes": limits.max_nodes, "max_depth": limits.max_depth}
     parsed = parse_sql(filter, **bounds) if isinstance(filter, str) else filter

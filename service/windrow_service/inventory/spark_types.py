@@ -39,7 +39,7 @@ _QUOTED = re.compile(r"`(?:[^`]|``)*`|'[^']*'")
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Do what `spark_types.arrow_type` says."""
+    """Parse a type for `arrow_type`."""
     if ";" in _QUOTED.sub("", text):
         raise UnknownTypeError(text, "it contains a semicolon")
     if text.strip().lower() == "struct<>":

@@ -25,7 +25,7 @@ from windrow.files.isolated import STARTED
 _Result = TypeVar("_Result")
 
 _SHOWN_STDERR_BYTES = 1_000
-# Footers are read by `chunks`: what is imported for it is not memory that a file makes it gain.
+# Import `chunks`, which reads footers, first: its memory must not count as growth by a file.
 _CODE = "from windrow.files import chunks, isolated; isolated.serve()"
 
 

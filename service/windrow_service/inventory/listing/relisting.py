@@ -29,9 +29,9 @@ from windrow_service.planner.pruning.bounds import Bools
 from windrow_service.planner.splits import Hashes
 
 # A file's stamp is its inode number and the time of its last change of any kind, which nobody can
-# set back: it tells the file from one of equal path, size and time that took its place. Both parts
-# also change where the content stays (another link to the file, another owner, a restored disk):
-# a new stamp says that a file must be read again, not that its content differs.
+# set back: it distinguishes the file from a replacement with equal path, size and time. Both parts
+# may also change while the content stays (another link to the file, another owner, a restored
+# disk): a new stamp means that a file must be read again, not that its content differs.
 _DIGEST_BYTES = 16
 _LENGTH = struct.Struct("<Q")
 _WORD = np.dtype("<u8")

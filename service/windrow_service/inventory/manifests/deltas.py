@@ -1,4 +1,4 @@
-"""A change of a table's files, applied to its manifests: what is not touched stays as it is."""
+"""Apply a change of a table's files to its manifests; other manifests stay as they are."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.planner.pruning.bounds import Bools, Ints, mask
 
-# Manifests of like size are merged once there are many of them, as a log-structured merge tree
-# does (O'Neil et al. 1996; size-tiered compaction): each row is written again about once for
-# each 16-fold growth. One merge at a time bounds what one delta has to write.
+# Manifests of similar size are merged once there are many of them, as in a log-structured merge
+# tree (O'Neil et al. 1996; size-tiered compaction): each row is rewritten about once for each
+# 16-fold growth. Only one merge at a time limits what one delta has to write.
 
 # How many small manifests of one tier are merged, and the ratio of sizes between tiers.
 _FAN_IN = 16

@@ -1,4 +1,4 @@
-"""A small inventory that was sent as JSON, as the table that a stream would hold."""
+"""Convert a small inventory sent as JSON to the table that a stream would contain."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from windrow_service.inventory.published.schema import COLUMNS_KEY
 from windrow_service.inventory.published.size import refuse_beyond
 from windrow_service.planner.columns import FIXED_FIELDS
 
-# Of one column of one file, as Python has them on the way.
+# Memory of the bounds of one column of one file, as Python objects during the conversion.
 _BOUNDS_BYTES = 32
 _TYPES = {field.name: field.type for field in FIXED_FIELDS}
 
 
 def table_of(change: InventoryChange, mode: PublishMode, max_bytes: int) -> pa.Table:
-    """Return a published inventory; of a delta with the column `change`, added files first.
+    """Return a published inventory as a table; a delta has a column `change`, added files first.
 
     Args:
-        change: As it was sent.
-        mode: Whether it is all files, or a change.
+        change: The inventory as it was sent.
+        mode: Whether it lists all files, or a change.
         max_bytes: Most bytes that it may take in memory.
 
     Raises:
-        InvalidInventoryError: Values of one column's bounds are of several types, a whole
-            inventory removes files, or it takes too much memory.
+        InvalidInventoryError: The bounds of one column have several types, a whole inventory
+            removes files, or it takes too much memory.
     """
     if mode == "full" and change.removed:
-        raise InvalidInventoryError("files are removed by a delta alone: leave `removed` out")
+        raise InvalidInventoryError("only a delta can remove files: leave `removed` out")
     if mode == "delta" and change.columns is not None:
-        raise InvalidInventoryError("columns are those of the table in a delta: leave them out")
-    # A column that nobody sent is not known, which is another thing than empty.
+        raise InvalidInventoryError("a delta has the columns of its table: leave `columns` out")
+    # A column that was not sent is unknown, which differs from empty.
     sent = {name for file in change.added for name in file.model_fields_set}
     sent |= {"path", "size_bytes", "mtime_ns", "row_count"}
     rows: list[InventoryFile | None] = [*change.added, *(None for _ in change.removed)]
@@ -58,7 +58,7 @@ def table_of(change: InventoryChange, mode: PublishMode, max_bytes: int) -> pa.T
 
 def _stats(rows: list[InventoryFile | None], max_bytes: int) -> pa.StructArray:
     names = list(dict.fromkeys(name for file in rows if file for name in file.stats))
-    # Each file may name other columns, and each of all those is a column of all files.
+    # Each file may name different columns, and each of these becomes a column for all files.
     refuse_beyond(len(rows) * len(names) * _BOUNDS_BYTES, max_bytes)
     found = []
     for name in names:
@@ -67,7 +67,7 @@ def _stats(rows: list[InventoryFile | None], max_bytes: int) -> pa.StructArray:
             end: [getattr(one, end) if one else None for one in bounds] for end in ("min", "max")
         }
         try:
-            # Both at once, so that they get one type.
+            # Convert both together, so that they get one type.
             both = pa.array(ends["min"] + ends["max"])
         except (pa.ArrowException, OverflowError) as error:
             raise InvalidInventoryError(f"column 'stats.{name}': {error}") from error

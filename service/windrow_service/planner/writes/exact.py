@@ -22,7 +22,7 @@ _CHANCE = 0.01
 _FILES_PER_TASK = 64
 # With this many tasks for each slot, all slots finish at about the same time.
 _WAVES = 4
-# How often the interval is halved in which the best share of a task is looked for.
+# Number of bisection steps in the search for the best share of a task.
 _HALVINGS = 12
 
 
@@ -97,10 +97,10 @@ def pack(keys: WriteKeys, files: Ints, parallelism: int | None = None) -> ExactT
 
 
 def _share(weight: Floats, bucket: Ints, least: float, tasks: int) -> float:
-    """Return how much of a target small keys may share, so that they take `tasks` tasks at most.
+    """Return the part of a target that small keys may share, so that they take at most `tasks` tasks.
 
-    One task more than fills the waves would be a wave of its own. It is found in `least` and one
-    key more, which is enough unless buckets keep keys apart; then, it is `least`.
+    One task beyond full waves would need a wave of its own. The search goes from `least` to `least`
+    plus one key, which is enough unless buckets keep keys apart; then the result is `least`.
     """
     most = min(1.0, least + float(weight.max()))
 
