@@ -39,8 +39,15 @@ from windrow.terminal.options import (
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs.batches import Batch, Partition, rewrite
 from windrow_jobs.errors import PartitionsLeftError
-from windrow_jobs.reporting import Tell, now_and_then, tell_tasks, telling
-from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
+from windrow_jobs.running import (
+    CoordinatorUrl,
+    SparkWhenNeeded,
+    Tell,
+    client_of_command,
+    now_and_then,
+    tell_tasks,
+    telling,
+)
 
 StartSpark = Callable[[], SparkSession]
 

@@ -42,8 +42,15 @@ from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
 from windrow_jobs.hosts import hosts_of
-from windrow_jobs.reporting import Tell, now_and_then, tell_tasks, telling
-from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
+from windrow_jobs.running import (
+    CoordinatorUrl,
+    SparkWhenNeeded,
+    Tell,
+    client_of_command,
+    now_and_then,
+    tell_tasks,
+    telling,
+)
 
 # Code that runs in tasks is sent along with them, so executors need only NumPy and pyarrow.
 cloudpickle.register_pickle_by_value(files)

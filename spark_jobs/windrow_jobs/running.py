@@ -1,10 +1,11 @@
-"""A job's Spark session and client, and the exit of its command."""
+"""How a job runs: its Spark session, its client, what it tells, and how its command ends."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Annotated, TypeAlias
@@ -16,10 +17,15 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.spark.placement import require_classic
+from windrow.terminal.consoles import error_console
 
 CoordinatorUrl: TypeAlias = Annotated[
     str, typer.Option(envvar="WINDROW_URL", help="URL of the coordinator.", metavar="URL")
 ]
+
+Tell: TypeAlias = Callable[[str], None]
+
+_INTERVAL_S = 3.0
 
 
 class SparkWhenNeeded:
@@ -86,3 +92,43 @@ def client_of_command(url: str) -> Iterator[Client]:
     except WindrowError as error:
         typer.echo(f"windrow: {error}", err=True)
         raise SystemExit(1) from error
+
+
+def telling(name: str, *, quiet: bool) -> Tell:
+    """Return a function that prints progress for a table, or nothing if `quiet`.
+
+    `quiet` is for output as JSON, since spark-submit sends a job's stderr to stdout.
+    """
+    console = error_console()
+
+    def tell(text: str) -> None:
+        if not quiet:
+            console.print(f"{name}: {text}", markup=False)
+
+    return tell
+
+
+@contextmanager
+def now_and_then(act: Callable[[], None]) -> Iterator[None]:
+    """Call a function every few seconds in a thread until the block ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_INTERVAL_S):
+            act()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def tell_tasks(spark: SparkSession, tell: Tell) -> None:
+    """Report the progress of the running stages."""
+    tracker = spark.sparkContext.statusTracker()
+    for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
+        if stage is not None:
+            tell(f"{stage.numCompletedTasks:,} of {stage.numTasks:,} tasks")

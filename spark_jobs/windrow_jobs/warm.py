@@ -32,8 +32,14 @@ from windrow.terminal.options import AsJson, TableName
 from windrow.terminal.render import seconds_text, size_text
 from windrow_jobs import warming
 from windrow_jobs.errors import ColdFilesError
-from windrow_jobs.reporting import Tell, now_and_then, telling
-from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command
+from windrow_jobs.running import (
+    CoordinatorUrl,
+    SparkWhenNeeded,
+    Tell,
+    client_of_command,
+    now_and_then,
+    telling,
+)
 from windrow_jobs.warming import Warmed, Warming
 
 # Code that runs in tasks is sent along with them.
