@@ -18,9 +18,9 @@ from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import (
     next_after_inventory,
     previous_inventory,
-    schema_of,
 )
 from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
+from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import LocationNotAllowedError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from windrow.models import Column
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.inventory.manifests.totals import check_files, check_totals
-from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.planner.columns import bloom_columns, inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
@@ -88,17 +86,6 @@ def next_after_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str])
         files_added=applied.files_added,
         files_removed=applied.files_removed,
     )
-
-
-def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
-    """Return columns that were declared, as types of Arrow's; None stays None.
-
-    Raises:
-        UnknownTypeError: A type is not one of Spark SQL.
-    """
-    if columns is None:
-        return None
-    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
 
 
 def _next(

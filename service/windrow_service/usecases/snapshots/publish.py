@@ -30,7 +30,6 @@ from windrow_service.usecases.snapshots.next_snapshot import (
     next_after_delta,
     next_after_inventory,
     previous_inventory,
-    schema_of,
 )
 from windrow_service.usecases.snapshots.ports import (
     NextSnapshot,
@@ -40,6 +39,7 @@ from windrow_service.usecases.snapshots.ports import (
     WriteCommits,
 )
 from windrow_service.usecases.snapshots.scans import ManifestReader
+from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 

@@ -12,13 +12,16 @@ from windrow.models import (
     MAX_WRITE_KEYS,
     Column,
     FileCountBasis,
+    KeyFiles,
     KeyReport,
+    WriteOutcome,
     WritePlan,
     WritePlanRequest,
     WriteReport,
 )
 from windrow_service.planner.writes.decide import (
     SCHEMES,
+    Judged,
     Write,
     choose,
     file_count,
@@ -27,13 +30,12 @@ from windrow_service.planner.writes.decide import (
     refuse_unfit,
 )
 from windrow_service.planner.writes.errors import InvalidKeysError, NoEstimateError
-from windrow_service.planner.writes.exact import files_per_key
+from windrow_service.planner.writes.exact import ExactTasks, files_per_key
 from windrow_service.planner.writes.keys import Floats, WriteKeys
 from windrow_service.planner.writes.murmur3 import Words
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_service.usecases.tables.ports import StoredTable
-from windrow_service.usecases.writes.answers import key_files, wire_outcome
 from windrow_service.usecases.writes.keys import KeyTable
 from windrow_service.usecases.writes.row_sizes import KnownRowSize, row_size_of
 
@@ -347,3 +349,47 @@ def _basis(request: WritePlanRequest) -> FileCountBasis:
     if request.keys_from == "history":
         return "hybrid"
     return "size" if request.target_rows is None else "rows"
+
+
+def key_files(counted: KeyTable, tasks: ExactTasks) -> KeyFiles:
+    """Return the files and tasks of each key."""
+    return KeyFiles(
+        columns=counted.columns,
+        values=counted.travelling(),
+        buckets=None if counted.buckets is None else counted.buckets.tolist(),
+        rows=counted.rows.tolist(),
+        files=tasks.files.tolist(),
+        first_task=tasks.first.tolist(),
+    )
+
+
+def wire_outcome(judged: Judged, target_bytes: int | None) -> WriteOutcome:
+    """Return what a scheme comes to, in bytes as well where the target is known in bytes."""
+    outcome = judged.outcome
+
+    def in_bytes(targets: float) -> int | None:
+        return None if target_bytes is None else round(targets * target_bytes)
+
+    return WriteOutcome.model_validate(
+        {
+            "scheme": judged.scheme,
+            "serves": judged.serves,
+            "reason": judged.reason,
+            "tasks": outcome.tasks,
+            "scale": outcome.scale,
+            "salts": outcome.salts,
+            "files": outcome.files,
+            "small_files": outcome.small_files,
+            "mean_file": outcome.mean_file,
+            "largest_file": outcome.largest_file,
+            "largest_task": outcome.largest_task,
+            "mean_file_bytes": in_bytes(outcome.mean_file),
+            "largest_file_bytes": in_bytes(outcome.largest_file),
+            "largest_task_bytes": in_bytes(outcome.largest_task),
+            "efficiency": outcome.efficiency,
+            "collisions": outcome.collisions,
+            "severe_collisions": outcome.severe,
+            "most_keys_in_a_task": outcome.most_keys,
+            "exact": outcome.exact,
+        }
+    )
