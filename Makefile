@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+DEMO_INSTALLED := .venv/.demo-installed
 QUICK_SPARK := .venv/spark.jsa
 
 # Hundreds of processes would compile everything anew.
@@ -15,10 +16,23 @@ help: ## Show this list
 
 setup: $(INSTALLED) ## Make the virtual environment
 
-$(INSTALLED): pyproject.toml
+# In a terminal pip shows the progress of each download; elsewhere the line before it must do.
+PIP := [ -t 1 ] && quiet= || quiet=--quiet; $(BIN)/python -m pip install $$quiet
+
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Windrow needs Python 3.10 or newer")'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[service,spark,worker,demo,test]'
+	@echo "Making a virtual environment in .venv"
+	@$(PYTHON) -m venv .venv
+
+$(INSTALLED): pyproject.toml | $(BIN)/pip
+	@echo "Installing everything for work on Windrow into .venv: 2.2 GB"
+	@$(PIP) --editable '.[service,spark,worker,demo,test]'
+	@touch $@ $(DEMO_INSTALLED)
+
+# Modules are compiled when they are imported: most never are.
+$(DEMO_INSTALLED): pyproject.toml | $(BIN)/pip
+	@echo "Installing what the demo needs into .venv: 870 MB, most of it Spark"
+	@$(PIP) --no-compile --editable '.[service,spark,demo]'
 	@touch $@
 
 $(QUICK_SPARK): $(INSTALLED) | java # What lets the tests' JVMs start in half the time.
@@ -37,7 +51,7 @@ chromium: # The one thing that no wheel brings; only tests/browser needs it.
 	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	  else echo "No Chromium here: tests/browser is left out. Install it with: apt-get install chromium" >&2; fi; }
 
-demo: $(INSTALLED) java ## Read 19,486 small files three ways and compare
+demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
 # Two processes share the tests, whole files at a time, in the order of tests/conftest.py.

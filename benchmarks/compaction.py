@@ -126,7 +126,7 @@ class _Reads:
             fingerprint(spark, side, columns) for side in contestants
         ]
         self.timings = time_in_turns(
-            spark, contestants, flight_queries(), runs=runs, on_run=lambda: None
+            spark, contestants, flight_queries(), runs=runs, on_run=lambda *_: None
         )
 
     @property

@@ -49,10 +49,12 @@ CASES = (
     table_of(50_000, 16 * KIB),
     table_of(100, 8 * MIB),
     TableSpec("mix", "2,000 x 16 KB + 10 x 32 MB", (Part(2_000, 16 * KIB), Part(10, 32 * MIB))),
+    table_of(300, 16 * KIB),
+    TableSpec("smallmix", "100 x 16 KB + 2 x 8 MB", (Part(100, 16 * KIB), Part(2, 8 * MIB))),
 )
 QUICK_CASES = (
-    table_of(300, 16 * KIB),
-    TableSpec("quickmix", "100 x 16 KB + 2 x 8 MB", (Part(100, 16 * KIB), Part(2, 8 * MIB))),
+    table_of(60, 16 * KIB),
+    TableSpec("quickmix", "20 x 16 KB + 2 x 1 MB", (Part(20, 16 * KIB), Part(2, MIB))),
 )
 
 
@@ -108,7 +110,7 @@ def _warm(
     if fingerprints[WINDROW].row_count != case.row_count:
         raise DisagreementError(f"{case.title}: {fingerprints} and {case.row_count:,} were written")
     asked = queries()
-    timings = time_in_turns(spark, contestants, asked, runs=runs, on_run=lambda: None)
+    timings = time_in_turns(spark, contestants, asked, runs=runs, on_run=lambda *_: None)
     results = [_result(case, "", "know the files", "s", refresh_s, SPARK_DEFAULT, listing_s)]
     for query in asked:
         spark_timings = {timing.side: timing for timing in timings if timing.query == query.name}

@@ -21,6 +21,10 @@ def test_all_three_ways_of_reading_agree_and_are_measured(tmp_path: Path) -> Non
 
     assert done.returncode == 0, done.stderr
     assert "WARN" not in done.stderr
+    # Results come one by one, and the quickest reader does not wait for the slowest.
+    results = [line for line in done.stderr.splitlines() if line.endswith(" s")]
+    assert len(results) == 3 * 3
+    assert ["Windrow" in line for line in results] == [True, False, False] * 3
     said = json.loads(done.stdout)
     assert said["agreed"] is True
     fingerprints = list(said["fingerprints"].values())

@@ -109,7 +109,7 @@ def time_in_turns(
     queries: Sequence[Query],
     *,
     runs: int,
-    on_run: Callable[[], None],
+    on_run: Callable[[Side, Query, float], None],
     warm: bool = True,
 ) -> list[Timing]:
     """Run every query on every side in several rounds; the sides take turns.
@@ -119,7 +119,7 @@ def time_in_turns(
         sides: The sides to compare.
         queries: The queries to run.
         runs: Number of timed rounds.
-        on_run: Called after each run, timed or not.
+        on_run: Told the seconds of each run, of the untimed round too.
         warm: Whether to run an untimed round first.
     """
     kept: dict[tuple[str, str], list[_Run]] = {}
@@ -129,7 +129,7 @@ def time_in_turns(
                 run = _run(spark, side, query)
                 if round_ >= warm:
                     kept.setdefault((side.name, query.name), []).append(run)
-                on_run()
+                on_run(side, query, run.seconds)
     return [
         Timing(
             side=side,

@@ -28,6 +28,7 @@ from windrow.demo.measuring import (
 from windrow.models import RefreshStatus
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.progress import counting, refreshing
+from windrow.terminal.render import seconds_text
 from windrow.version import __version__
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
         connect(url) as client,
     ):
         client.register_table(TABLE, str(table))
+        console.print("Taking Windrow's inventory: folders and footers …", style="dim")
         with refreshing(console, TABLE) as on_progress:
             refresh, refresh_s = timed(partial(client.refresh, TABLE, on_progress=on_progress))
         console.print("Starting Spark …", style="dim")
@@ -200,6 +202,7 @@ def _compare(
 ) -> DemoOutcome:
     # Spark's first job also starts its threads; this keeps that out of the listing's time.
     spark.range(10).count()
+    console.print("Listing the folders on Spark …", style="dim")
     listed, listing_s = timed(partial(spark.read.parquet, str(table)))
     queries, contestants = flight_queries(), sides(listed, client, TABLE)
     # The same parallelism as the plans that the timed reads make.
@@ -211,13 +214,31 @@ def _compare(
     console.print("Reading on Spark …", style="dim")
     steps = len(contestants) * (1 + len(queries) * runs)
     with counting(console, "Reading on Spark", steps) as progress:
+        told: set[tuple[str, str]] = set()
+
+        def tell(side: Side, what: str, seconds: float) -> None:
+            # Of each query the first run alone: the report has the medians.
+            if (side.name, what) not in told:
+                told.add((side.name, what))
+                console.print(f"  {what:<56}  {side.title:<27}  {seconds_text(seconds):>8}")
+            progress.advance()
+
+        # The quickest first: whoever waits for the others has something to look at.
+        in_turn = contestants[::-1]
         # Each side reads the whole table once here, which also warms it up.
         fingerprints = {}
-        for side in contestants:
-            fingerprints[side.name] = fingerprint(spark, side, listed.columns)
-            progress.advance()
+        for side in in_turn:
+            fingerprints[side.name], taken_s = timed(
+                partial(fingerprint, spark, side, listed.columns)
+            )
+            tell(side, "Every column of every row, not yet warm", taken_s)
         timings = time_in_turns(
-            spark, contestants, queries, runs=runs, on_run=progress.advance, warm=False
+            spark,
+            in_turn,
+            queries,
+            runs=runs,
+            on_run=lambda side, query, seconds: tell(side, query.title, seconds),
+            warm=False,
         )
     return DemoOutcome(
         sides=contestants,
