@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--target", type=int, default=64, help="target size of a file, in KiB")
     given = parser.parse_args()
     require_java()
-    days = 12 if given.quick else 365
+    days = 6 if given.quick else 365
     runs = 1 if given.quick else given.runs
     written: list[Written] = []
     with place_of_work(given.data) as (spark, client, folder):

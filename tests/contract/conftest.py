@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,15 @@ def url(tables_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
 
 
+@pytest.fixture(scope="session")
+def certificates() -> ssl.SSLContext:
+    """Those that every client loads unless told; to read them takes longer than most calls."""
+    return httpx.create_ssl_context()
+
+
 @pytest.fixture
-def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=60) as client:
+def http(url: str, certificates: ssl.SSLContext) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=60, verify=certificates) as client:
         yield client
 
 

@@ -31,7 +31,7 @@ from windrow_service.settings import Settings
 PLAN_ID, PAGE_TOKEN = "f" * 32, "the next page"
 TABLE, WORKER, RULE = "fuzzed", "w1", "r1"
 # Drawn at random, for each call and database; edge cases, many more, come on top of them.
-_EXAMPLES = 25
+_EXAMPLES = 25 if is_nightly() else 10
 
 
 @schemathesis.serializer("application/vnd.apache.arrow.stream")

@@ -9,9 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from tests.support.problems import problem_of
 from tests.support.servers import running
 from windrow_service.planner.packing.strategies import STRATEGIES
@@ -123,7 +124,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
 def test_what_adds_up_to_too_much_is_refused(http: httpx.Client, folder: Path) -> None:
-    @settings(max_examples=20, suppress_health_check=SLOW)
+    @examples(20, suppress_health_check=SLOW)
     @given(sent=files(NUMBERS))
     @example(sent=[{**FILE, "size_bytes": 2**63 - 1}] * 4)
     @example(sent=[{**FILE, "size_bytes": 2**62}] * 4)
@@ -163,7 +164,7 @@ def test_a_delta_that_adds_up_to_too_much_is_refused(http: httpx.Client, folder:
 def test_every_plan_of_what_was_accepted_is_made(
     http: httpx.Client, folder: Path, strategy: str
 ) -> None:
-    @settings(max_examples=15, suppress_health_check=SLOW)
+    @examples(15, suppress_health_check=SLOW)
     @given(sent=files(FIT), options=OPTIONS, sql=FILTERS, limit=st.none() | st.just(10**11))
     @example(
         sent=[{**FILE, "delete_count": 2**31 - 1, "delete_bytes": 2**63 - 1}] * 8,
@@ -197,7 +198,7 @@ def test_every_plan_of_what_was_accepted_is_made(
 def test_compactions_and_writes_of_what_was_accepted_are_planned(
     http: httpx.Client, folder: Path
 ) -> None:
-    @settings(max_examples=15, suppress_health_check=SLOW)
+    @examples(15, suppress_health_check=SLOW)
     @given(sent=files(FIT), target=SIZES, rows=st.sampled_from([None, 1, 2**31, 2**50]))
     def law(sent: list[dict[str, Any]], target: int, rows: int | None) -> None:
         answer = published(http, sent, folder)
@@ -226,7 +227,7 @@ def many_keys(rows: int, count: int) -> dict[str, Any]:
 def test_every_write_that_can_be_asked_for_is_planned_or_refused_by_name(
     http: httpx.Client,
 ) -> None:
-    @settings(max_examples=40, suppress_health_check=SLOW)
+    @examples(40, suppress_health_check=SLOW)
     @given(
         asked=st.fixed_dictionaries(
             {},

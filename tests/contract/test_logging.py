@@ -113,6 +113,7 @@ def test_an_error_in_an_embedded_coordinator_shows_no_local_variables(
     assert len(told) < 16_000
 
 
+@pytest.mark.slow
 def test_a_log_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
     allowed = tmp_path / "tables"
     allowed.mkdir()

@@ -105,6 +105,7 @@ def test_what_changed_is_found(
     assert "ds=2026-11-04/new.parquet" in planned_paths(http, name)
 
 
+@pytest.mark.slow
 def test_more_folders_than_are_listed_apart_are_listed_at_once(
     http: httpx.Client, s3: S3, name: str, tmp_path: Path
 ) -> None:

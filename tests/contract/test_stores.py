@@ -332,6 +332,7 @@ def test_manifests_go_once_no_snapshot_has_them(run: Run) -> None:
     run(body)
 
 
+@pytest.mark.slow
 def test_no_published_snapshot_ever_lacks_a_manifest(run: Run) -> None:
     """Publishers use few manifests again and again, while others drop what nobody uses."""
     done = threading.Event()

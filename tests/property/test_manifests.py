@@ -142,6 +142,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(25)
 @given(CHANGES, st.integers(1, 9))
 def test_after_any_changes_the_manifests_hold_the_files_that_there_are(
@@ -194,6 +195,7 @@ def test_what_changes_nothing_leaves_every_manifest(
     assert (applied.files_added, applied.files_removed, applied.rows_gained) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(CHANGES, st.integers(1, 9), st.integers(0, 4))
 def test_a_plan_does_not_depend_on_how_the_files_lie_in_manifests(

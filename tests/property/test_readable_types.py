@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from tests.support.published import read_in_full
 from tests.unit.inventory.files import take_inline
 from windrow_service.inventory import UnsupportedTypeError
@@ -116,7 +117,7 @@ def plain(values: pa.Array) -> list[Any]:
     return list(values.to_pylist())
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(COLUMNS)
 def test_every_column_that_a_refresh_accepts_is_read_with_its_values(
     columns: list[pa.Array],

@@ -12,10 +12,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow
+from tests.support.laws import examples
 from tests.support.looking import planned_ids
 from tests.support.servers import running
 from tests.support.writers import report_of, stage
@@ -78,7 +79,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+@examples(12)
 @given(partitioned=st.booleans(), asked=st.lists(steps, min_size=4, max_size=12))
 def test_no_interleaving_loses_files_that_a_write_cannot_have_known(
     url: str, tmp_path_factory: pytest.TempPathFactory, partitioned: bool, asked: list[Step]

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "windrow.cli"]
 
 

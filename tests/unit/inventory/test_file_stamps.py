@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.laws import examples
 from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
 from windrow_service.inventory import Inventory
 from windrow_service.inventory.listing.relisting import FileStamps, join_state, split_state
@@ -120,7 +121,7 @@ def test_a_damaged_state_is_no_state(table: Path) -> None:
     assert split_state(b"")[0] == split_state(None)[0] == b""
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     known=st.dictionaries(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), max_size=20),
     asked=st.lists(st.integers(0, 2**64 - 1), max_size=20),

@@ -173,6 +173,7 @@ def test_a_file_that_keeps_its_size_and_time_keeps_what_was_not_said_of_it() -> 
             assert decode_manifest(after.data).equals(described(hosts, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path_of", "writes"),
     [
