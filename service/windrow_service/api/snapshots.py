@@ -40,8 +40,8 @@ _NO_SNAPSHOT_YET = 2**31 - 1
 ModeQuery = Annotated[
     PublishMode | None,
     Query(
-        description="`full`, the default: the body lists all files of the table. `delta`: it "
-        "what changed."
+        description="`full`, the default: the body lists all files of the table. `delta`: "
+        "it lists what has changed."
     ),
 ]
 ListedAtQuery = Annotated[

@@ -135,7 +135,7 @@ def encode_folders(
 
     Args:
         location: Absolute path of the location.
-        stamps: Of every folder, including the location itself; None if not to be trusted.
+        stamps: Stamps of all folders, including the location itself; None if not trusted.
         file_count: Number of files in them.
     """
     known = list(stamps.values())

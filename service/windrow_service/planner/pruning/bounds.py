@@ -174,7 +174,7 @@ class FileFacts:
     Args:
         files: With the schema of `columns.inventory_schema`.
         rows: Which files, or None for all of them.
-        evidence: What to use: partition values only, statistics as well, or Bloom filters as
+        evidence: Which evidence to use: partition values only, statistics as well, or Bloom filters as
             well.
     """
 

@@ -74,7 +74,7 @@ def prune(
         expression: The filter; None keeps every file.
         limit: How many rows are enough. If files whose every row matches hold that many rows,
             only the first such files are kept, in the order of `files`.
-        by_manifest: What was ruled out earlier as whole manifests; it is not in `files`.
+        by_manifest: Totals of manifests that were ruled out earlier and are not in `files`.
 
     Complexity: O(n) for each node of the filter, O(n log n) for an IN; O(n) memory.
     """
@@ -111,7 +111,7 @@ def residuals(
     """Return the filter that the reader of each group must still apply.
 
     Args:
-        pruning: What `prune` returned.
+        pruning: The result of `prune`.
         file: For each of m splits, the row of its file; only files that survive.
         offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`, at least one.
 
