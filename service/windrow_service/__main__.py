@@ -1,4 +1,4 @@
-"""Serve the coordinator: `python -m windrow_service`, set up by the environment."""
+"""Serve the coordinator: `python -m windrow_service`, configured by the environment."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from windrow_service.usecases.errors import UseCaseError
 
 
 def main() -> None:
-    """Serve until stopped; what keeps it from starting is said in one line each."""
+    """Serve until stopped; each reason not to start is printed as one line."""
     try:
         settings = Settings.model_validate({})
-        # Before it listens: what goes wrong once it has started ends in a traceback.
+        # Before the server listens: errors after its start end in a traceback.
         asyncio.run(check(settings))
     except ValidationError as error:
         sys.exit("\n".join(map(_line_of, error.errors())))
@@ -30,7 +30,7 @@ def main() -> None:
         server = uvicorn.Server(server_config(settings, owns_process=True))
         server.run()
     if not server.started:
-        sys.exit("windrow_service: it did not start: its log above says why")
+        sys.exit("windrow_service: it did not start; see its log above")
 
 
 def _line_of(issue: ErrorDetails) -> str:

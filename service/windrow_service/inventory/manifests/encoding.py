@@ -36,10 +36,10 @@ class Manifest:
         first_path: Least path of its rows, including removed ones.
         last_path: Greatest path of its rows, including removed ones. Other manifests may have
             paths between the two.
-        ranges: Holds its range, as `planner.pruning.ranges` says, perhaps beside those of other
-            manifests of a snapshot. Its counts are those of live rows; its bounds hold for
+        ranges: A table of ranges as in `planner.pruning.ranges`, of this manifest and perhaps of
+            others in the same snapshot. The counts are those of live rows; the bounds hold for
             all rows.
-        row: Its row of `ranges`.
+        row: The manifest's row in `ranges`.
         removed: Positions of removed rows, ascending.
         data: The rows as an Arrow IPC stream; None if they are stored already.
     """
@@ -60,7 +60,7 @@ class Manifest:
 
     @property
     def range(self) -> pa.Table:
-        """Its range, as one row."""
+        """The manifest's range, as one row."""
         return self.ranges.slice(self.row, 1)
 
     def without(self, positions: npt.NDArray[np.int64], size_bytes: int) -> Manifest | None:
