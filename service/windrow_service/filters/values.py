@@ -27,7 +27,7 @@ _TIMESTAMP = re.compile(
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?)?"
     r" ?(Z|UTC|[+-][0-9]{2}:[0-9]{2})?"
 )
-# Python reads no longer integers from text than about this.
+# Python refuses to parse integers that are not much longer than this.
 _MAX_INTEGER_DIGITS = 4_000
 # Enough digits for every decimal256; a longer value is out of range before it is rounded.
 # Python's operators would round to the 28 digits of the default context.

@@ -108,14 +108,8 @@ def arrow_type(text: str) -> pa.DataType:
     Raises:
         UnknownTypeError: The text is not such a type.
     """
-    return _kept(text) if len(text) <= _MAX_KEPT_CHARACTERS else _parsed(text)
-
-
-def _parsed(text: str) -> pa.DataType:
-    # Not at the top: sqlglot takes long to import, and who reads footers never needs it.
-
-    return parse_type(text)
+    return _kept(text) if len(text) <= _MAX_KEPT_CHARACTERS else parse_type(text)
 
 
 # Parsing takes a millisecond, and wide tables have thousands of columns of few types.
-_kept = lru_cache(maxsize=1024)(_parsed)
+_kept = lru_cache(maxsize=1024)(parse_type)

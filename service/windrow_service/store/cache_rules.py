@@ -150,7 +150,7 @@ async def _check_room(connection: AsyncConnection, table: str, table_id: int) ->
 
 @lru_cache(1_000)
 def _definition(text: str) -> CacheRuleDefinition:
-    # Cached, because every plan asks for all rules of its table.
+    # Cached, because every plan reads all rules of its table.
     return CacheRuleDefinition.model_validate_json(text)
 
 
