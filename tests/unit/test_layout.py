@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -73,3 +74,26 @@ def test_the_client_can_be_imported_without_service_and_spark() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md", "GLOSSARY.md"])
+def test_every_module_that_a_page_names_is_there(page: str) -> None:
+    modules = [
+        f"/{path.relative_to(ROOT)}"
+        for folder in (*SOURCE_ROOTS, "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = re.findall(r"[\w/]+\.py\b", (ROOT / page).read_text())
+
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in modules)] == []
+
+
+def test_every_room_has_its_line_in_the_architecture() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+
+    rooms = {
+        init.parent.name
+        for folder, package in SOURCE_ROOTS.items()
+        for init in (ROOT / folder / package).glob("**/__init__.py")
+    } - {"migrations", "versions"}
+    assert {room for room in rooms if f"{room}/" not in text} == set()
