@@ -1,6 +1,6 @@
-"""How Hypothesis runs here, the order of the tests, and what processes find that tests start.
+"""Hypothesis profiles, the order of tests, and the environment of processes that tests start.
 
-Then one PostgreSQL server for all tests that only need a database on one.
+Also one PostgreSQL server for all tests that only need a database.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.support import quick_spark
 
-# A busy machine makes drawing slow; that says nothing about the code.
+# Drawing examples is slow on a busy machine, which says nothing about the code.
 _ANY_SPEED = [HealthCheck.too_slow]
-# The same examples every time; or others every night, and many: see tests/support/laws.py.
+# The same examples in every run, or more and different ones every night: see tests/support/laws.py.
 settings.register_profile(
     "ci", deadline=None, max_examples=40, derandomize=True, suppress_health_check=_ANY_SPEED
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=2_000, suppress_health_check=_ANY_SPEED
 )
-# For who wants to know that an example fails, and not which is the smallest.
+# To learn only that an example fails, without finding the smallest one.
 settings.register_profile(
     "any-failure", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("ci")
 
 quick_spark.set_up(os.environ)
-# Processes that tests start import what is compiled, also where the shell asks for nothing to be.
+# Processes that tests start use compiled modules, even if the shell's environment forbids it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _TESTS = Path(__file__).parent
-# Of what these folders hold, most takes seconds: processes that are started and killed.
+# Most tests in these folders take seconds, since they start and kill processes.
 _SLOW_FOLDERS = {"browser", "deploy", "faults"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by where they lie, and put the long ones first.
+    """Mark tests by their folder, and run the long ones first.
 
     The many short files at the end then keep both processes of a run busy.
     """
@@ -61,9 +61,9 @@ def _place_in_line(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def _ctrl_c_is_heeded() -> Iterator[None]:
-    """Let commands that are started here end by Ctrl-C, wherever the tests run.
+    """Make commands that tests start react to Ctrl-C, however the tests were started.
 
-    A shell lets what it starts in the background ignore it, and so would all that starts there.
+    A shell makes background commands ignore Ctrl-C, and their child processes inherit that.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -72,7 +72,7 @@ def _ctrl_c_is_heeded() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
-    """URL of a PostgreSQL server on which tests make databases of their own."""
+    """URL of a PostgreSQL server on which tests create their own databases."""
     from tests.support.databases import server_url
 
     with server_url() as url:

@@ -29,9 +29,9 @@ from windrow.spark.placement import default_parallelism, require_classic
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     AsJson,
-    FilterText,
     MaxBatchBytes,
     MinFiles,
+    PartitionFilterText,
     TableName,
     TargetSize,
     WorthReads,
@@ -288,7 +288,7 @@ def _main(
     table: TableName,
     coordinator: CoordinatorUrl,
     target_size: TargetSize = None,
-    filter_: FilterText = None,
+    filter_: PartitionFilterText = None,
     min_files: MinFiles = None,
     worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,

@@ -1,4 +1,4 @@
-"""Small Arrow IPC streams that stand for gigabytes, as a hostile publisher would send them."""
+"""Small Arrow IPC streams that decode to gigabytes, as a hostile publisher would send them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def zeros() -> bytes:
 
 
 def dictionary() -> bytes:
-    """One text of 16 MB, which 400 paths are."""
+    """A dictionary with one text of 16 MB, which is the path of 400 files."""
     paths = pa.DictionaryArray.from_arrays(pa.array([0] * 400, pa.int16()), ["x" * 16_000_000])
     return stream_of(pa.table({"path": paths}))
 
 
 def dictionary_within() -> bytes:
-    """The same among the hosts of files."""
+    """The same for the hosts of files."""
     hosts = pa.DictionaryArray.from_arrays(pa.array([0] * 400, pa.int16()), ["x" * 16_000_000])
     return stream_of(_with(hosts=pa.ListArray.from_arrays(pa.array([0, 400], pa.int32()), hosts)))
 
@@ -53,12 +53,12 @@ def runs() -> bytes:
 
 
 def nulls() -> bytes:
-    """A column of 2³¹ - 1 nulls, which has no bytes."""
+    """A column of 2³¹ - 1 nulls, which takes no bytes."""
     return stream_of(pa.table({"path": _nulls(2**31 - 1)}))
 
 
 def nulls_within() -> bytes:
-    """A file with 2³¹ - 1 hosts, all of them null."""
+    """A file with 2³¹ - 1 hosts, all null."""
     offsets = pa.array([0, 2**31 - 1], pa.int32())
     return stream_of(_with(hosts=pa.ListArray.from_arrays(offsets, _nulls(2**31 - 1))))
 
@@ -87,33 +87,33 @@ def deep() -> bytes:
 
 
 def overlapping() -> bytes:
-    """2,000 columns of the same 8 MB."""
+    """2,000 columns that share the same 8 MB."""
     body = bytes(8_000_000)
     return _schema_of_columns(2_000) + _batch(1_000_000, [(0, len(body))] * 2_000, body)
 
 
 def shared_fields() -> bytes:
-    """Eight levels of structs of 1,000 fields, which are all the same field."""
+    """Eight levels of structs with 1,000 references to the same field."""
     return _schema(fields=1_000, depth=8)
 
 
 def shared_texts() -> bytes:
-    """Metadata of 40,000 pairs, which are all the same 1 MB."""
+    """Metadata of 40,000 pairs that refer to the same 1 MB."""
     return _schema(texts=40_000)
 
 
 def message_texts() -> bytes:
-    """The same beside the schema rather than in it."""
+    """The same in the message's metadata instead of the schema's."""
     return _schema(message_texts=40_000)
 
 
 def short_buffers() -> bytes:
-    """A batch that states 20 million rows and has three."""
+    """A batch that claims 20 million rows but has three."""
     return _schema_of_columns(1) + _batch(20_000_000, [(0, 24)], bytes(24))
 
 
 def many_columns() -> bytes:
-    """20,000 files of a table of 10,000 columns, of which nothing is known."""
+    """20,000 files of a table of 10,000 columns without any statistics."""
     columns = [{"name": f"c{n}", "type": "bigint"} for n in range(10_000)]
     numbers = pa.array(np.arange(20_000))
     facts = dict.fromkeys(("size_bytes", "mtime_ns", "row_count"), numbers)
@@ -150,13 +150,13 @@ def _schema_of_columns(count: int) -> bytes:
 
 
 def _before_batches(stream: bytes) -> bytes:
-    """Return the message of a stream that is its schema."""
+    """Return the schema message of a stream."""
     (metadata_bytes,) = struct.unpack_from("<i", stream, 4)
     return stream[: 8 + metadata_bytes]
 
 
 def _schema(fields: int = 1, depth: int = 1, texts: int = 0, message_texts: int = 0) -> bytes:
-    """Return a stream of a schema alone, whose parts are written once and named often."""
+    """Return a stream of only a schema, whose parts are written once and referenced many times."""
     builder = flatbuffers.Builder()
     name = builder.CreateString("x")
     pair = _table(builder, [builder.CreateString("k"), builder.CreateString("v" * 1_000_000)])

@@ -12,7 +12,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 def load_benchmark(name: str) -> ModuleType:
     """Import a benchmark by the name of its script."""
-    # Their folder is on the path when they run.
+    # Their folder is on the import path when they run as scripts.
     sys.path.insert(0, str(BENCHMARKS))
     try:
         spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")

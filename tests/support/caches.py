@@ -1,4 +1,4 @@
-"""Caches of a host, as its agent makes them."""
+"""A host's caches, made as its agent does."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def keys_in(cache: FileCache) -> set[str]:
 
 
 def damage_rows(folder: Path, content: bytes, at: int = 0) -> None:
-    """Change one byte of a small entry's content where it lies on disk."""
+    """Change one byte of a small entry's content on disk."""
     database = folder / "files" / "cache.db"
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     stored = bytearray(database.read_bytes())
-    # A part that is within one page.
+    # A part that fits into one page.
     found = stored.find(content[at : at + 64])
-    assert found > 0, "the content is not in the database as it is"
+    assert found > 0, "the content is not stored unchanged in the database"
     stored[found] ^= 0xFF
     database.write_bytes(stored)

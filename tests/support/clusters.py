@@ -30,9 +30,9 @@ class Caching:
     """The file caches of a cluster's hosts.
 
     Attributes:
-        coordinator: URL that the agents report to.
-        capacity: Of each host's cache, as `windrow worker run` takes it.
-        ttl_seconds: When a host that died is forgotten.
+        coordinator: URL of the coordinator that the agents report to.
+        capacity: Size of each host's cache, as given to `windrow worker run`.
+        ttl_seconds: Seconds after which a dead host is forgotten.
     """
 
     coordinator: str
@@ -41,13 +41,13 @@ class Caching:
 
 
 class Host:
-    """One host: a Spark worker of one core and, where it caches files, its agent.
+    """One host: a Spark worker with one core and, if it caches files, its agent.
 
     Args:
-        name: Its address.
-        folder: For its logs, its work and its cache.
+        name: Address of the host.
+        folder: Folder for its logs, work files and cache.
         master: The cluster's `spark://` address.
-        environment: Of its processes.
+        environment: Environment of its processes.
         caching: Its cache; none by default.
     """
 
@@ -72,7 +72,7 @@ class Host:
             self._environment["WINDROW_CACHE_DIR"] = str(self.cache_dir)
 
     def start(self) -> None:
-        """Start its processes; `wait` tells when the master knows the worker."""
+        """Start its processes; call `wait` to wait until the master knows the worker."""
         self._starts += 1
         if self._caching is not None:
             self._processes.append(self._agent(self._caching))
@@ -86,7 +86,7 @@ class Host:
         wait_for(self._log, "Successfully registered with master")
 
     def kill(self) -> None:
-        """End the worker, its executors and its agent as a power cut would."""
+        """Kill the worker, its executors and its agent, as a power cut would."""
         for process in self._processes:
             for pid in _session(process.pid):
                 os.kill(pid, signal.SIGKILL)
@@ -94,7 +94,7 @@ class Host:
         self._processes.clear()
 
     def stop(self) -> None:
-        """Ask its processes to end, and wait until they have."""
+        """Ask its processes to end, and wait for them."""
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:
@@ -130,8 +130,8 @@ class Cluster:
 
     Attributes:
         master: Its `spark://` address.
-        hosts: Those with a worker, by address.
-        environment: What a driver needs in its environment.
+        hosts: Hosts with a worker, by address.
+        environment: Environment for drivers.
     """
 
     master: str
@@ -140,16 +140,16 @@ class Cluster:
 
     @property
     def conf(self) -> dict[str, str]:
-        """Return what a driver sets to run one task at a time on each host, and where asked."""
+        """Return the settings of a driver that runs one task at a time on each requested host."""
         return {
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.executor.extraJavaOptions": jvm_options(),
             "spark.cores.max": str(len(self.hosts)),
-            # Longer than the default, on machines that are busy; a plan that names a host which
-            # has just died waits for it as long.
+            # Longer than the default, for busy machines. Tasks wait this long for a host that has
+            # just died.
             "spark.locality.wait": "10s",
-            # All executors are there before the first task is placed.
+            # Wait for all executors before the first task is scheduled.
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
         }
@@ -163,13 +163,13 @@ def spark_cluster(
     environment: Mapping[str, str] | None = None,
     caching: Caching | None = None,
 ) -> Iterator[Cluster]:
-    """Start a master and workers of one core each, and end all of them.
+    """Start a master and workers with one core each, and stop them at the end of the block.
 
     Args:
-        folder: For their logs and their work; there is nothing in it.
-        hosts: Where workers run.
-        environment: More for all processes, such as how a store is reached.
-        caching: What makes each host keep a file cache.
+        folder: Empty folder for their logs and work files.
+        hosts: Addresses of the workers.
+        environment: Additional variables for all processes, such as access to a store.
+        caching: File caches of all hosts; none by default.
     """
     environment = {
         **os.environ,
@@ -201,7 +201,7 @@ def spark_cluster(
 
 
 def wait_for(log: Path, words: str) -> str:
-    """Return the first line of a log with these words, once it is there."""
+    """Wait until a log contains these words, and return the first such line."""
     deadline = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline:
         for line in log.read_text(errors="replace").splitlines():
@@ -212,13 +212,13 @@ def wait_for(log: Path, words: str) -> str:
 
 
 def counters(client: Client) -> CacheCounters:
-    """Return what all caches have done up to now, once their agents have told of it."""
-    # A beat that is on its way may have been begun before.
+    """Return up-to-date statistics of all caches, after waiting for new heartbeats."""
+    # The first heartbeat may have started before this call, so wait for another.
     for _ in range(2):
         told = {worker.worker_id: worker.expires_at for worker in client.workers()}
         deadline = time.monotonic() + _START_TIMEOUT_S
         while any(told.get(one.worker_id) == one.expires_at for one in client.workers()):
-            assert time.monotonic() < deadline, "an agent does not beat"
+            assert time.monotonic() < deadline, "an agent sends no heartbeats"
             time.sleep(0.1)
     each = [worker.counters.model_dump() for worker in client.workers()]
     return CacheCounters(**{name: sum(one[name] for one in each) for name in each[0]})
@@ -238,7 +238,7 @@ def _daemon(
 
 
 def _session(leader: int) -> list[int]:
-    """Return the processes of a session: executors' Python workers have a group of their own."""
+    """Return the processes of a session; Python workers of executors have separate groups."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():

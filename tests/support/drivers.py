@@ -1,4 +1,4 @@
-"""A Spark driver in a process of its own that reads and writes through a coordinator when told to."""
+"""A Spark driver in a separate process that reads and writes through a coordinator on command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(table, **options):
     return sorted(rows.collect())
 
 def write(table, rows, days, **options):
-    # Rows come out of a shuffle, in another order whenever a task of it runs again.
+    # Rows come from a shuffle, so their order changes when a task runs again.
     ids = spark.range(rows, numPartitions=8).repartition(8, "id")
     events = ids.selectExpr("id", f"concat('day-', id % {days}) AS ds")
     return client.write(events, table, **options).model_dump(exclude={"keys"})
@@ -51,7 +51,7 @@ def warm_up(table, rule=None):
     return dataclasses.asdict(warm(lambda: spark, client, table, rule))
 
 def hosts():
-    # The driver is among them.
+    # Includes the driver.
     infos = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
     return sorted(info.host() for info in infos)
 
@@ -64,19 +64,19 @@ spark.stop()
 
 
 class Driver:
-    """A running driver, which does one thing at a time."""
+    """A running driver, which executes one call at a time."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process = process
         self._log = log
 
     def begin(self, call: str, **arguments: Any) -> None:
-        """Let it begin something."""
+        """Start a call."""
         assert self._process.stdin is not None
         print(json.dumps({"call": call, **arguments}), file=self._process.stdin, flush=True)
 
     def finish(self) -> Any:
-        """Wait for the end of what was begun, and return its answer."""
+        """Wait for the end of the started call, and return its answer."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, self._log.read_text()[-5_000:]
@@ -89,7 +89,7 @@ class Driver:
         return rows
 
     def wait_for_hosts(self, hosts: Sequence[str]) -> None:
-        """Return once executors run on these hosts, and on no others."""
+        """Wait until executors run on exactly these hosts."""
         deadline = time.monotonic() + _TIMEOUT_S
         found: list[str] = []
         while found != sorted(["127.0.0.1", *hosts]):

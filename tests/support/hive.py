@@ -24,7 +24,7 @@ def write_file(path: Path, ids: Sequence[int], *, row_group_size: int | None = N
 def write_events(
     location: Path, *, days: Sequence[str] = DAYS, files_per_day: int = 2, rows_per_file: int = 10
 ) -> Path:
-    """Write a table partitioned by `ds`; ids count on from file to file, so none repeats."""
+    """Write a table partitioned by `ds`, with ids that are unique across files."""
     first = 0
     for day in days:
         for number in range(files_per_day):

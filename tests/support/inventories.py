@@ -1,4 +1,4 @@
-"""Inventories for tests: say only what the test is about."""
+"""Inventories for tests, with defaults for all that a test does not care about."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def inventory(
     paths: Sequence[str] | None = None,
     deletes: Sequence[tuple[int, int]] | None = None,
 ) -> pa.Table:
-    """Return an inventory of files with these sizes, without partitions and statistics."""
+    """Return an inventory of files with these sizes, without partitions or statistics."""
     count = len(sizes)
     schema = inventory_schema(pa.schema([]), pa.schema([]))
     nothing = pa.array([{}] * count, pa.struct([]))
@@ -47,7 +47,7 @@ def inventory(
 
 
 def told(cached: Cached) -> Callable[[pa.Table, Any], Cached]:
-    """Return what tells a plan of these caches, by where files are in the order of paths."""
+    """Return a function that gives a plan these caches; files are numbered in order of paths."""
 
     def tell(files: pa.Table, rows: np.ndarray) -> Cached:
         return Cached(
@@ -61,7 +61,7 @@ def told(cached: Cached) -> Callable[[pa.Table, Any], Cached]:
 
 
 def marked(flags: np.ndarray) -> Callable[[pa.Table, Any], Cached]:
-    """Return what tells a plan that these files are cacheable, and no worker lives."""
+    """Return a function that marks these files as cacheable, with no workers running."""
 
     def tell(files: pa.Table, rows: np.ndarray) -> Cached:
         nothing = Cached.nothing(len(rows))

@@ -1,4 +1,4 @@
-"""How many examples a law is tried on."""
+"""The number of examples for property tests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _NIGHTLY_TIMES = 20
 
 
 def is_nightly() -> bool:
-    """Return whether this run may take long: `make test-nightly`."""
+    """Return whether this is a nightly run (`make test-nightly`), which may take long."""
     return bool(settings.get_current_profile_name() == "nightly")
 
 
 def examples(count: int, **more: Any) -> settings:
-    """Return settings for so many examples, the same every time.
+    """Return settings for a number of examples, the same in every run.
 
-    In a nightly run they are others every time, and many times as many.
+    Nightly runs use many times as many examples, and different ones each time.
     """
     return settings(max_examples=count * (_NIGHTLY_TIMES if is_nightly() else 1), **more)

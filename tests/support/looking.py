@@ -1,4 +1,4 @@
-"""Readers that look at a table again and again while it is written to."""
+"""Readers that read a table repeatedly while it is being written."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def ids_in(file: Path) -> list[int]:
 
 
 def listed_ids(location: Path) -> dict[str, list[int] | None]:
-    """Return the ids of each partition, as a reader finds them that lists folders.
+    """Return the ids of each partition, as seen by a reader that lists folders.
 
-    None where a file vanishes between that it is listed and that it is opened.
+    None stands for a partition with a file that vanished after it was listed.
     """
     found: dict[str, list[int] | None] = {}
     for folder in sorted(location.iterdir()):
@@ -40,7 +40,7 @@ def listed_ids(location: Path) -> dict[str, list[int] | None]:
 
 
 def planned_ids(url: str, table: str, location: Path) -> list[int] | None:
-    """Return all ids, as a reader finds them that goes by a plan; None if a file has changed."""
+    """Return all ids, as seen by a reader with a plan; None if a file has changed."""
     with windrow.connect(url) as client:
         groups = client.plan(table).groups
     ids: list[int] = []
@@ -58,7 +58,7 @@ def planned_ids(url: str, table: str, location: Path) -> list[int] | None:
 
 @contextmanager
 def looking(look: Callable[[], T]) -> Iterator[list[T]]:
-    """Look again and again in a thread, at least once; yield all that was seen."""
+    """Call `look` repeatedly in a thread, at least once; yield the list of results."""
     seen: list[T] = []
     failed: list[BaseException] = []
     ended = threading.Event()

@@ -1,10 +1,10 @@
-"""A program: writes that lose the output of a map task halfway, on the Spark that runs it.
+"""A program that runs Spark writes which lose the output of a map task halfway.
 
     python -m tests.support.lost_map_outputs FOLDER
 
-Each way to place rows writes 20,000 rows once. As soon as the first files are there, what a map
-task wrote for the shuffle is deleted, so that it runs again; and its rows come in another order
-then. One line of JSON on stdout says what each made of the rows.
+Each way to place rows writes 20,000 rows once. As soon as the first files exist, the shuffle output
+of a map task is deleted, so that the task runs again and produces its rows in a different order.
+One line of JSON on stdout reports what became of the rows in each way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HAZARDS = ("rand", "range_rand")
 
 
 def main(scratch: Path) -> None:
-    """Write in all ways, and say what became of the rows."""
+    """Write in all ways, and report what became of the rows."""
     local = scratch / "local"
     spark = (
         SparkSession.builder.master("local[2]")
@@ -114,7 +114,7 @@ def _plainly(df: DataFrame, folder: str) -> None:
 
 
 def _source(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return rows that come in another order each time a task makes them."""
+    """Return rows whose order changes each time a task makes them."""
     runs, days = str(folder), list(_DAYS)
 
     def rows(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -136,7 +136,7 @@ def _source(spark: SparkSession, folder: Path) -> DataFrame:
 def _delete_one_output(
     staging: Path, local: Path, stop: threading.Event, deleted: list[str]
 ) -> None:
-    """Wait for the first file of the write, and delete what a map task wrote for its shuffle."""
+    """Wait for the first file of the write, and delete the shuffle output of a map task."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not any(staging.rglob("*.parquet")):
         if stop.is_set() or time.monotonic() > deadline:

@@ -47,16 +47,16 @@ def plan_of(
     """Return a plan of every Parquet file under `location`, and its groups.
 
     Args:
-        location: The table's folder.
+        location: Folder of the table.
         columns: Spark types of the columns in the files.
-        asked: Columns to return; all by default, partition columns last.
+        asked: Columns to return; all by default, with partition columns last.
         partition: Spark types of the partition columns, outermost first.
-        sort: What the files are sorted by.
-        hidden: Columns of the files that the residual filter or the order needs besides.
-        group_count: Most groups; splits are dealt out in runs of path order.
-        by_row_group: Whether each row group is a split of its own.
-        residual: A filter left to the reader, the same for all groups.
-        hosts: Hosts by relative path: each file with hosts becomes a group of its own.
+        sort: Sort columns of the files.
+        hidden: Further columns of the files that the residual filter or the sort order needs.
+        group_count: Maximum number of groups; each gets a run of splits in path order.
+        by_row_group: Whether each row group is a separate split.
+        residual: Residual filter for the reader, the same for all groups.
+        hosts: Hosts by relative path; each file with hosts becomes a separate group.
     """
     partition = dict(partition or {})
     splits = splits_of(location, partition, by_row_group=by_row_group)
@@ -187,7 +187,7 @@ def groups_table(
 
 
 def group_of(location: Path | str, partition: Mapping[str, str] | None = None) -> pa.RecordBatch:
-    """Return the splits of all files under `location`, as a task gets them."""
+    """Return the splits of all files under `location` in the form that a task gets."""
     partition = dict(partition or {})
     rows = pa.array(splits_of(location, partition), splits_type(partition))
     return pa.RecordBatch.from_struct_array(rows)

@@ -1,4 +1,4 @@
-"""What every problem must be."""
+"""Checks that hold for every problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PREFIX = "urn:windrow:problem:"
 
 
 def problem_of(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
-    """Check that an answer is this problem, in full, and return it."""
+    """Check that an answer is this problem with all its fields, and return it."""
     assert answer.headers["Content-Type"] == "application/problem+json", answer.text
     body: dict[str, Any] = answer.json()
     assert (answer.status_code, body["type"]) == (status, PREFIX + slug), answer.text

@@ -1,7 +1,7 @@
-"""Scripts that run one after another in one process, and so share its imports and its JVM.
+"""Scripts that run one after another in one process and share its imports and JVM.
 
-`python -m tests.support.programs` runs the scripts that are named on its standard input, each
-with `__main__`, `sys.argv` and the environment that it would have in a process of its own.
+`python -m tests.support.programs` runs the scripts named on its standard input, each with the same
+`__main__`, `sys.argv` and environment as in a separate process.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ spark.sql.codegen.factoryMode NO_CODEGEN
 
 
 class Programs:
-    """The process in which they run."""
+    """The process that runs the scripts."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def run(self, script: Path, *arguments: str) -> tuple[int, str]:
-        """Run a script, and return its exit code and what it wrote to its standard error."""
+        """Run a script, and return its exit code and its standard error."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps([str(script), *arguments]), file=self._process.stdin, flush=True)
@@ -67,7 +67,7 @@ def one_process() -> Iterator[Programs]:
 
 def _outcome(arguments: list[str]) -> tuple[int, str]:
     path, argv, environment = sys.path[:], sys.argv, dict(os.environ)
-    # As in a process of its own.
+    # As in a separate process.
     sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).parent)
     code = 0
     with contextlib.redirect_stderr(io.StringIO()) as said:
@@ -90,7 +90,7 @@ def _outcome(arguments: list[str]) -> tuple[int, str]:
 def main() -> None:
     """Run scripts until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
-    # Neither a script nor a JVM may write among the answers.
+    # Scripts and JVMs must not write to the stream of answers.
     os.dup2(2, 1)
     for line in sys.stdin:
         print(json.dumps(_outcome(json.loads(line))), file=answers, flush=True)

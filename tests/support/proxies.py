@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts connections where a test says so."""
+"""A TCP proxy that cuts connections at points chosen by a test."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal, TypeAlias
 
-# Decides on a piece of what a client sends: pass it on, cut before it is sent, or after.
+# Decides what to do with a piece from a client: pass it on, or cut before or after sending it.
 Verdict: TypeAlias = Literal["pass", "cut before", "cut after"]
 
 
 class Proxy:
-    """Listens on loopback and passes bytes on, both ways, until it is told to cut.
+    """Listens on loopback and passes bytes on in both directions until it is told to cut.
 
     Args:
         target: Address of the server: a host and port, or the path of a socket file.
 
     Attributes:
-        target: Where new connections go.
-        judge: Asked about each piece that a client sends.
-        answer_bytes: How much is still answered before that connection is cut; None for all.
+        target: Server of new connections.
+        judge: Called for each piece that a client sends.
+        answer_bytes: Bytes of the answer to pass on before a connection is cut; None for all.
     """
 
     def __init__(self, target: tuple[str, int] | str) -> None:
@@ -35,12 +35,12 @@ class Proxy:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return int(self._listening.getsockname()[1])
 
     def close(self) -> None:
-        """Cut everything, and listen no more."""
-        # Closing alone does not wake who accepts.
+        """Cut all connections and stop listening."""
+        # Closing alone does not wake the accepting thread.
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -73,7 +73,7 @@ class Proxy:
                 if verdict == "cut before":
                     break
                 if verdict == "cut after":
-                    # Nobody hears the answer: what it was is known by the server alone.
+                    # Nobody receives the answer: only the server knows the outcome.
                     _cut(client)
                     server.sendall(data)
                     server.recv(2**16)

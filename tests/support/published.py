@@ -1,4 +1,4 @@
-"""One Parquet file, read as a table of its own by Windrow and by Spark, and compared."""
+"""Comparing how Windrow and Spark read a table of one Parquet file."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _EVERYTHING = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of one file.
+    """The outcome for one file.
 
     Attributes:
-        kind: `equal`, `different`, `refused by both`, `refused by us` (which says nothing of
-            whether we are right), or `read by us alone`.
-        detail: What we said, or what differs.
+        kind: `equal`, `different`, `refused by both`, `refused by us` (which may be right or
+            wrong), or `read by us alone`.
+        detail: Windrow's message, or the difference.
     """
 
     kind: str
@@ -51,7 +51,7 @@ def compared(spark: SparkSession, folder: Path) -> Verdict:
         return Verdict(kind="read by us alone", detail=re.sub(r"\s+", " ", str(theirs))[:200])
     types = spark.read.parquet(str(folder)).schema.simpleString()
     our_types, table = ours
-    # A column without any value is `void`; Spark calls it by what nulls are laid out as.
+    # A column of only nulls is `void` here; Spark names the physical type instead.
     if types != our_types and types != our_types.replace("void", "int"):
         return Verdict(kind="different", detail=f"{our_types} where Spark has {types}")
     for name, column, other in zip(table.column_names, table.columns, theirs.columns, strict=True):
@@ -74,7 +74,7 @@ def _read(folder: Path) -> tuple[str, pa.Table]:
 
 
 def read_in_full(location: str, inventory: Inventory, columns: pa.Schema) -> pa.Table:
-    """Return the rows of a table without partitions, read as a task reads them."""
+    """Return the rows of a table without partitions, read in the way of a task."""
     spec = ReadSpec(
         table="t",
         location=location,
@@ -88,7 +88,7 @@ def read_in_full(location: str, inventory: Inventory, columns: pa.Schema) -> pa.
 
 
 def _inventory(folder: Path) -> Inventory:
-    # Arrow ends the process on some damaged footers, and on these: they go to another.
+    # Arrow aborts the process on some damaged footers, so another process reads them.
     if any(b"encrypt" in path.name.encode() for path in folder.iterdir()):
         return take_inventory(str(folder))
     return take_inline(str(folder))
@@ -108,7 +108,7 @@ def _splits(files: pa.Table) -> pa.RecordBatch:
 
 
 def _text(values: pa.Array) -> str:
-    """Return every value as text: NaN equals NaN, 0.0 is not -0.0, and no year is too far."""
+    """Return values as text, so that NaN equals NaN, 0.0 differs from -0.0, and any year works."""
     if pt.is_struct(values.type):
         parts = [values.is_valid(), *values.flatten()]
     elif pt.is_map(values.type):

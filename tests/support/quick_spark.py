@@ -1,10 +1,10 @@
-"""What lets the JVMs that tests start begin sooner: most of them live for seconds.
+"""Faster start of the tests' JVMs, most of which run only for seconds.
 
     python -m tests.support.quick_spark
 
-writes the classes that Spark loads, as they are once loaded, into a file of the virtual
-environment. A JVM that finds it there starts in half the processor time; one of another Spark or
-Java, or without the file, starts as ever.
+writes an archive of the classes that Spark loads into the virtual environment. A JVM that finds it
+starts with half the CPU time; a JVM of another Spark or Java, or without the archive, starts as
+usual.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import Any
 
 _CLASSES = Path(sys.prefix) / "spark.jsa"
-# Few JVMs live long enough for a thorough compiler to pay, and none should take both processors.
+# Few JVMs run long enough for the optimising compiler to pay, and none should use both cores.
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def jvm_options() -> str:
-    """Return what a JVM of Spark is started with."""
+    """Return the options for Spark's JVMs."""
     if not _CLASSES.exists():
         return _BRIEF
     return f"{_BRIEF} -XX:SharedArchiveFile={_CLASSES} -Xlog:cds=off"
 
 
 def set_up(environment: MutableMapping[str, str]) -> None:
-    """Let drivers, masters and workers that start in this environment begin sooner."""
+    """Make drivers, masters and workers in this environment start faster."""
     environment["SPARK_SUBMIT_OPTS"] = environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options()
     environment["SPARK_LAUNCHER_OPTS"] = _BRIEF
 
 
 def main() -> None:
-    """Do a little of everything that tests do, and write down what was loaded for it."""
+    """Do a little of everything that tests do, and archive the classes loaded for it."""
     from pyspark.sql import SparkSession
 
     _CLASSES.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def main() -> None:
         rows.rdd.map(len).collect()
     spark.stop()
     jvm = spark.sparkContext._gateway.proc
-    # It ends when nobody writes to it any more, and then writes the file.
+    # The JVM ends when its input is closed, and then writes the archive.
     jvm.stdin.close()
     jvm.wait()
 

@@ -1,4 +1,4 @@
-"""A real Redis server for tests: on a port of loopback, to stop, start and flush."""
+"""A real Redis server for tests on a loopback port, which can be stopped, started and flushed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _START_TIMEOUT_S = 30.0
 
 
 class RedisProcess:
-    """A redis-server in a process of its own that keeps nothing on disk.
+    """A redis-server process that keeps nothing on disk.
 
     Args:
-        folder: Where it runs.
-        password: What clients must say; none by default.
+        folder: Its working folder.
+        password: Password for clients; none by default.
     """
 
     def __init__(self, folder: Path, *, password: str = "") -> None:
@@ -34,12 +34,12 @@ class RedisProcess:
 
     @property
     def url(self) -> str:
-        """Where it listens, with its password."""
+        """URL of the server, with its password."""
         secret = f":{self._password}@" if self._password else ""
         return f"redis://{secret}127.0.0.1:{self._port}/0"
 
     def start(self) -> None:
-        """Start it, on the same port as before, and wait until it answers."""
+        """Start the server on the same port as before, and wait until it answers."""
         options = ["--port", str(self._port), "--bind", "127.0.0.1", "--save", ""]
         with (self._folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -59,7 +59,7 @@ class RedisProcess:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """End it at once; what it held is gone."""
+        """Kill the server; its data is lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -67,7 +67,7 @@ class RedisProcess:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop it where it stands: connections stay open, and nothing is answered."""
+        """Suspend the process: connections stay open, but nothing is answered."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:
@@ -76,7 +76,7 @@ class RedisProcess:
             self._process.send_signal(signal.SIGCONT)
 
     def flush(self) -> None:
-        """Make it forget everything."""
+        """Delete all data."""
         flush(self.url)
 
     def _answers(self) -> bool:
@@ -100,7 +100,7 @@ def redis_process(folder: Path, *, password: str = "") -> Iterator[RedisProcess]
 
 @contextmanager
 def redis_url(folder: Path) -> Iterator[str]:
-    """Yield the URL of a server: that of `WINDROW_TEST_REDIS_URL`, or one that is started here."""
+    """Yield the URL of a server: `WINDROW_TEST_REDIS_URL`, or that of a new one."""
     if elsewhere := os.environ.get("WINDROW_TEST_REDIS_URL"):
         yield elsewhere
     else:
@@ -109,6 +109,6 @@ def redis_url(folder: Path) -> Iterator[str]:
 
 
 def flush(url: str) -> None:
-    """Make a server forget everything in the database of `url`."""
+    """Delete all data in the database of `url`."""
     with client.Redis.from_url(url) as redis:
         redis.flushdb()

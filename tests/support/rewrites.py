@@ -1,9 +1,9 @@
-"""A program: tables written from what is read of them, and plans of every kind, on its own Spark.
+"""A program that writes tables from their own rows, and examines plans of every kind of DataFrame.
 
     python -m tests.support.rewrites URL FOLDER
 
-One line of JSON on stdout says what each mode left in its table, and which columns of each
-DataFrame are taken as unstable.
+One line of JSON on stdout reports what each mode left in its table, and which columns of each
+DataFrame count as unstable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_DAY = date(2026, 11, 1)
 
 
 def main(url: str, folder: Path) -> None:
-    """Do all of it, and say what came of it."""
+    """Do all of it, and report the results."""
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.host", "127.0.0.1")
@@ -55,7 +55,7 @@ def main(url: str, folder: Path) -> None:
 def rewritten(
     spark: SparkSession, client: windrow.Client, folder: Path, mode: WriteMode
 ) -> list[tuple[int, str, str]]:
-    """Write a table, read it, write even rows of it back as other rows; return what is there."""
+    """Write a table, read it, write its even rows back changed, and return its rows."""
     location = folder / f"events_{mode}"
     location.mkdir()
     name = f"events_{mode}"
@@ -64,7 +64,7 @@ def rewritten(
     rows = spark.range(100).select("id", F.lit("old").alias("state"), day.alias("ds"))
     client.write(rows, name, target_rows=40)
 
-    # Of the first day alone, so that partitions differ from the whole.
+    # Only the first day, so that overwriting partitions differs from overwriting everything.
     read = client.read(spark, name, columns=["id", "ds"], filter=f"ds = '{_FIRST_DAY}'")
     changed = read.where("id % 2 = 0").withColumn("state", F.lit("new"))
     client.write(changed, name, mode, target_rows=40)
@@ -75,7 +75,7 @@ def rewritten(
 
 
 def expected(mode: WriteMode) -> list[tuple[int, str, str]]:
-    """Return what `rewritten` must leave, reckoned without Spark."""
+    """Return the rows that `rewritten` must leave, computed without Spark."""
     old = [(id_, "old", "2026-11-01" if id_ < 60 else "2026-11-02") for id_ in range(100)]
     new = [(id_, "new", "2026-11-01") for id_ in range(0, 60, 2)]
     kept = {"append": old, "overwrite": [], "overwrite_partitions": old[60:]}[mode]
@@ -83,7 +83,7 @@ def expected(mode: WriteMode) -> list[tuple[int, str, str]]:
 
 
 def unstable_of_plans(spark: SparkSession) -> dict[str, dict[str, str]]:
-    """Return what is said of the columns of DataFrames of many kinds."""
+    """Return the unstable columns of many kinds of DataFrames, with reasons."""
     rows = spark.range(10).selectExpr("id", "id % 3 AS key")
     return {
         name: {column: found.reason for column, found in lineage_of(made(rows)).unstable.items()}
@@ -151,7 +151,7 @@ _ROWS: dict[str, Callable[[DataFrame], DataFrame]] = {
     "offset": lambda rows: rows.orderBy("id").offset(1).limit(3),
 }
 PLANS = _CODE | _ROWS
-# Their columns are what code made that Spark cannot look into; of the others all are stable.
+# The columns of these are made by code that Spark cannot look into; all others are stable.
 OPAQUE = frozenset(_CODE)
 
 

@@ -24,8 +24,8 @@ class S3:
     """A running server.
 
     Attributes:
-        environment: What leads clients there.
-        client: boto3's client of it.
+        environment: Environment variables that direct clients to the server.
+        client: boto3's client for the server.
         requests: Method and path of each request so far.
     """
 
@@ -45,7 +45,7 @@ class S3:
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """Serve, and let the environment of this process and of its children lead there."""
+    """Run the server, and direct this process and its children to it by their environment."""
     moto = DomainDispatcherApplication(create_backend_app)
     requests: list[tuple[str, str]] = []
 

@@ -1,4 +1,4 @@
-"""Real coordinators for tests: in a thread of this process, or in a process of their own."""
+"""Real coordinators for tests, in a thread of this process or in a separate process."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 60.0
 
-# One process imports what coordinators need, and each coordinator is a fork of it: a process of
-# its own as ever, without the seconds that imports take.
+# One process imports what coordinators need, and each coordinator is forked from it: still a
+# separate process, but without seconds of imports.
 _forking = multiprocessing.get_context("forkserver")
 _imported_late = ("aiosqlite", "anyio._backends._asyncio", "httptools", "uvloop")
 _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
@@ -35,18 +35,18 @@ _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
 
 @contextmanager
 def running(settings: Settings) -> Iterator[str]:
-    """Serve a coordinator in a thread, on a free port of loopback; yield its URL."""
+    """Serve a coordinator in a thread on a free loopback port; yield its URL."""
     with serving(build_app(settings), settings) as url:
         yield url
 
 
 @contextmanager
 def serving(app: FastAPI, settings: Settings | None = None) -> Iterator[str]:
-    """Serve an application in a thread, on a free port of loopback; yield its URL."""
+    """Serve an application in a thread on a free loopback port; yield its URL."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        # A test that keeps a connection open must not keep the server up.
+        # A test that keeps a connection open must not keep the server running.
         config = server_config(settings or Settings(), app, stop_timeout_s=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
@@ -62,24 +62,24 @@ def serving(app: FastAPI, settings: Settings | None = None) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorProcess:
-    """A coordinator in a process of its own, which does what `python -m windrow_service` does."""
+    """A coordinator in a separate process, equivalent to `python -m windrow_service`."""
 
     url: str
     process: BaseProcess | subprocess.Popen[bytes]
     log: Path
 
     def kill(self) -> None:
-        """End it as a crash would: at once, with no chance to tidy up."""
+        """Kill the process, without a chance to clean up, as in a crash."""
         self.process.kill()
         self._ended()
 
     def stop(self) -> int:
-        """Ask it to end, as an operator would, and return its exit code."""
+        """Ask the process to end, as an operator would, and return its exit code."""
         self.process.terminate()
         return self._ended()
 
     def has_ended(self) -> bool:
-        """Return whether it has ended, by itself or not."""
+        """Return whether the process has ended, for whatever reason."""
         if isinstance(self.process, BaseProcess):
             return not self.process.is_alive()
         return self.process.poll() is not None
@@ -104,11 +104,11 @@ def coordinator_process(
     """Start a coordinator process and wait until it is ready; kill it at the end.
 
     Args:
-        state_dir: Folder of its database; its log lies beside it.
-        allowed: Folder that tables may lie under.
-        prefix: Command that runs it, such as `("prlimit", "--fsize=1000000")`.
-        executable: The Python that runs it.
-        **environment: More settings, such as `WINDROW_PLANNER_THREADS="1"`.
+        state_dir: Folder of its database; the log is next to it.
+        allowed: Folder that may hold tables.
+        prefix: Command to run it with, such as `("prlimit", "--fsize=1000000")`.
+        executable: Python interpreter that runs it.
+        **environment: Further settings, such as `WINDROW_PLANNER_THREADS="1"`.
     """
     port = free_port()
     log = state_dir.with_name(f"{state_dir.name}-{port}.log")
@@ -127,7 +127,7 @@ def coordinator_process(
     )
     started = CoordinatorProcess(f"http://127.0.0.1:{port}", process, log)
     try:
-        # One client for all tries: making one loads certificates, which takes longer than asking.
+        # One client for all attempts: making one loads certificates, which takes longer than a request.
         with httpx.Client(base_url=started.url) as http:
             _wait_until(lambda: started.has_ended() or _is_ready(http))
         assert not started.has_ended(), f"the coordinator did not start: {log.read_text()}"
@@ -157,12 +157,12 @@ def _serve(log: Path, environment: dict[str, str]) -> None:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nothing listens on, for this caller alone."""
+    """Return a free loopback port that nobody else will get."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-        # Open until these tests end: a server can listen there, but no other program is given it.
+        # Held open until the tests end: a server can listen on it, but no other program gets it.
         probe.detach()
     return port
 

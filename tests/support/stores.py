@@ -1,4 +1,4 @@
-"""A store that speaks S3 on loopback, and lets every request wait as a distant one does."""
+"""An S3 store on loopback that delays every request like a distant one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MAX_LISTED_KEYS = 1_000
 
 
 class SlowStore:
-    """A running store: the folders right under `root` are its buckets, files their objects.
+    """A running store: folders directly under `root` are its buckets, and files their objects.
 
     Attributes:
-        root: The folder.
-        environment: What leads clients there.
-        latency_s: Seconds that each answer waits; it costs no processor.
+        root: Folder of the buckets.
+        environment: Environment variables that direct clients to the store.
+        latency_s: Delay of each answer in seconds; waiting takes no CPU time.
         requests: Method and `bucket/key` of each request so far, listings as `bucket/?prefix`.
     """
 
@@ -38,11 +38,11 @@ class SlowStore:
         self.requests: list[tuple[str, str]] = []
 
     def data_requests(self) -> Counter[str]:
-        """Return how often each object was asked for, in whatever way."""
+        """Return the number of requests for each object, of any kind."""
         return Counter(key for _, key in list(self.requests) if "/?" not in key)
 
     def overwrite(self, key: str, content: bytes) -> None:
-        """Put other bytes in place of an object, last modified at another second than before."""
+        """Replace an object's bytes, with a modification time in a different second."""
         path = self.root / key
         before = path.stat()
         beside = path.with_name(f".{path.name}")
@@ -56,7 +56,7 @@ def slow_store(root: Path, *, latency_s: float = 0.0) -> Iterator[SlowStore]:
     """Serve a folder in a thread."""
     store = SlowStore(root, latency_s)
     loop = asyncio.new_event_loop()
-    # In a thread from the start: a browser that other tests keep open has a loop in this one.
+    # In a thread, since a browser kept open by other tests has a running loop in this one.
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     open_connections: set[_Connection] = set()
@@ -80,7 +80,7 @@ def slow_store(root: Path, *, latency_s: float = 0.0) -> Iterator[SlowStore]:
         server.close()
         for connection in list(open_connections):
             connection.abort()
-        # Their `connection_lost` runs in the next turn.
+        # Their `connection_lost` runs in the next turn of the loop.
         await asyncio.sleep(0)
 
     try:
@@ -93,7 +93,7 @@ def slow_store(root: Path, *, latency_s: float = 0.0) -> Iterator[SlowStore]:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, which stays open; clients ask for the next when they have an answer."""
+    """One persistent connection; clients send the next request after an answer."""
 
     _transport: asyncio.Transport
 
@@ -232,12 +232,12 @@ def listing(bucket: Path, query: dict[str, str]) -> bytes:
 
 
 def _names(bucket: Path, prefix: str, *, deep: bool) -> Iterator[str]:
-    """Yield keys that begin with a prefix; folders, with a slash behind, unless deep."""
+    """Yield keys with a prefix; unless deep, also folders with a trailing slash."""
     folder = bucket / prefix.rpartition("/")[0]
     if not folder.is_dir():
         return
     for entry in os.scandir(folder):
-        # A file that is just being put in place.
+        # A file that is being moved into place.
         if entry.name.startswith("."):
             continue
         name = Path(entry.path).relative_to(bucket).as_posix() + ("/" if entry.is_dir() else "")

@@ -1,4 +1,4 @@
-"""Write plans made by hand, for tests of what Spark makes of them."""
+"""Write plans made by hand, for tests of their execution on Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plan_of(
     salts: int | None = None,
     keys: KeyFiles | None = None,
 ) -> WritePlan:
-    """Return a plan of a scheme; what is only told of it is made up."""
+    """Return a plan of a scheme; purely informative fields are made up."""
     outcome = {
         "scheme": scheme,
         "serves": True,
@@ -58,12 +58,12 @@ def plan_of(
 def exact_keys(
     columns: Mapping[str, str], files: Mapping[tuple[Any, ...], int], *, bucketed: bool = False
 ) -> tuple[KeyFiles, int]:
-    """Return keys whose tasks lie side by side, and how many tasks that makes.
+    """Return keys with consecutive tasks, and the number of tasks.
 
     Args:
         columns: Names and types of the partition columns.
-        files: Of each key, which is its values, and its bucket last.
-        bucketed: Whether that is there.
+        files: Number of files by key; a key is its values, followed by its bucket if there is one.
+        bucketed: Whether keys end with a bucket.
     """
     values: list[list[Any]] = [list(column) for column in zip(*files, strict=True)]
     buckets = values.pop() if bucketed else None

@@ -1,7 +1,7 @@
-"""Drivers that write to tables, each in a process of its own, and may be made to die at a step.
+"""Drivers that write to tables in separate processes and can be made to die at a given step.
 
-`python -m tests.support.writers` forks one process per write, which takes a fraction of the time
-that starting Python does.
+`python -m tests.support.writers` forks one process per write, which is much faster than starting
+Python.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from windrow.models import WriteReport
 
 ROOT = Path(__file__).parents[2]
 
-# Where a driver may die: a function, and whether before or after it, in the order of a commit.
+# Steps at which a driver can die: a function, and whether before or after it, in commit order.
 STEPS: Mapping[str, tuple[Any, str, str]] = {
     "begun": (Lease, "keep", "after"),
     "staged": (TableWrite, "_admit", "before"),
@@ -38,9 +38,9 @@ STEPS: Mapping[str, tuple[Any, str, str]] = {
     "linked": (Preparation, "changes", "after"),
     "recorded": (intents, "record", "after"),
     "exchanging": (posix, "swap", "before"),
-    # Where folders cannot be exchanged: between the two renames; else of new partitions alone.
+    # Between the two renames if folders cannot be exchanged; otherwise only of new partitions.
     "placing": (posix, "move_if_free", "before"),
-    # Right after the exchange of a partition, or its removal.
+    # Right after a partition is exchanged or removed.
     "exchanged": (Moving, "_bring_back", "before"),
     "moved in": (Moving, "move_in", "after"),
     "published": (Commit, "_published", "after"),
@@ -50,7 +50,7 @@ STEPS: Mapping[str, tuple[Any, str, str]] = {
 
 
 def report_of(rows: int) -> WriteReport:
-    """Return a report of a write of so many rows."""
+    """Return a report of a write with this number of rows."""
     return WriteReport(
         scheme="exact",
         basis="rows",
@@ -70,7 +70,7 @@ def report_of(rows: int) -> WriteReport:
 
 
 def stage(folder: str, files: Mapping[str, Sequence[int]]) -> int:
-    """Write Parquet files of these ids below a folder, as Spark would; return their rows."""
+    """Write Parquet files with these ids below a folder, as Spark would; return their row count."""
     for path, ids in files.items():
         hive.write_file(Path(folder) / path, ids)
     return sum(map(len, files.values()))
@@ -100,17 +100,17 @@ class Writers:
         """Write files in a driver; return `committed`, `killed`, or the error's name and text.
 
         Args:
-            url: Of the coordinator.
-            table: Its name.
+            url: URL of the coordinator.
+            table: Name of the table.
             files: Ids of each file, by path relative to the table's location.
-            mode: Of the write.
-            replaces: Paths that the files take the place of.
-            dies: Name of a step, and which time that it is reached the driver dies there.
-            file_limit: A step, and how large a file may be from then on, in bytes.
-            open_limit: A step, and how many files may be open from then on.
-            kills: A step, and a process that is killed then.
+            mode: Mode of the write.
+            replaces: Paths that the files replace.
+            dies: A step, and after how many times of reaching it the driver dies.
+            file_limit: A step, and the maximum size of a file in bytes from then on.
+            open_limit: A step, and the maximum number of open files from then on.
+            kills: A step, and a process to kill at that point.
             can_exchange: Whether the file system can exchange folders.
-            **options: Of `begin`.
+            **options: Options of `begin`.
         """
         asked = {
             "url": url,
@@ -152,7 +152,7 @@ def forking_writers() -> Iterator[Writers]:
 
 
 def at_step(step: str, nth: int, act: Callable[[], object]) -> None:
-    """Do something when a step of a commit is reached for the n-th time, in this process."""
+    """Call a function when this process reaches a step of a commit for the n-th time."""
     holder, name, when = STEPS[step]
     original = getattr(holder, name)
     reached = 0
@@ -172,7 +172,7 @@ def at_step(step: str, nth: int, act: Callable[[], object]) -> None:
 
 
 def die() -> None:
-    """End this process as a crash would."""
+    """End this process as in a crash."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 

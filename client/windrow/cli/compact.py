@@ -14,9 +14,9 @@ from windrow.terminal.local_session import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
-    FilterText,
     MaxBatchBytes,
     MinFiles,
+    PartitionFilterText,
     TableName,
     TargetSize,
     Url,
@@ -27,7 +27,7 @@ from windrow.terminal.options import (
 def compact(
     table: TableName,
     target_size: TargetSize = None,
-    filter_: FilterText = None,
+    filter_: PartitionFilterText = None,
     min_files: MinFiles = None,
     worth_reads: WorthReads = None,
     max_batch_bytes: MaxBatchBytes = None,

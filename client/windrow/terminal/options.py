@@ -133,6 +133,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print only the result, as 
 FilterText = Annotated[
     str | None, typer.Option("--filter", help="Rows to keep, in SQL: \"ds >= '2026-11-01'\".")
 ]
+PartitionFilterText = Annotated[
+    str | None,
+    typer.Option("--filter", help="Partitions to consider, in SQL: \"ds >= '2026-11-01'\"."),
+]
 ColumnNames = Annotated[
     str | None,
     typer.Option("--columns", help="Columns to read; all by default.", metavar="NAME,…"),
