@@ -1,4 +1,4 @@
-"""Build everything, and close it again: the one place that names adapters."""
+"""Build everything, and close it again: the only module that names adapters."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
 
     Args:
         settings: All of them.
-        owns_process: Whether the process is there for the coordinator alone, so that its
-            garbage collector may be tuned.
+        owns_process: Whether the process runs only the coordinator, so that its garbage
+            collector may be tuned.
     """
 
     @asynccontextmanager
@@ -113,23 +113,23 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
 
 
 def upgrade(settings: Settings) -> Upgraded:
-    """Bring the database to the revision that this version works with.
+    """Upgrade the database to the revision that this version needs.
 
     Raises:
-        RevisionError: It is of a later version of Windrow, or not Windrow's.
+        RevisionError: It belongs to a later version of Windrow, or is not Windrow's.
         StoreUnavailableError: It does not answer, or is full.
     """
     return upgrade_database(database_url(settings))
 
 
 async def check(settings: Settings) -> None:
-    """Make sure that the database is there for a coordinator to start on.
+    """Make sure that the database is ready for a coordinator.
 
-    One that is embedded is made, or brought to the newest revision.
+    An embedded one is created, or upgraded to the newest revision.
 
     Raises:
         RevisionError: It is at another revision.
-        StoreUnavailableError: It does not answer, or cannot be made.
+        StoreUnavailableError: It does not answer, or cannot be created.
     """
     database = await open_database(database_url(settings))
     await database.aclose()
@@ -144,7 +144,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         runner = ThreadRunner(
             max_running=settings.planner_threads, max_waiting=settings.max_waiting
         )
-        # Refreshes run long and read files: they must not wait behind plans, nor plans behind them.
+        # Refreshes run long and read files: neither they nor plans must wait for the other.
         refresh_runner = ThreadRunner(
             max_running=settings.planner_threads, max_waiting=settings.max_waiting
         )
@@ -240,7 +240,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                     manifests=manifests,
                     writes=writes,
                     turns=TakenInTurn(max_waiting=settings.max_waiting),
-                    # Apart from refreshes, which take long, and from plans, which take no time.
+                    # Separate from refreshes, which take long, and from plans, which are quick.
                     runner=ThreadRunner(
                         max_running=settings.planner_threads, max_waiting=settings.max_waiting
                     ),
@@ -334,10 +334,10 @@ def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | Me
 
 
 def _tune_the_process() -> None:
-    # Planning in small steps must not hold the interpreter's lock for long while calls wait.
+    # Planning in small steps must not hold the interpreter lock for long while calls wait.
     sys.setswitchinterval(_SWITCH_S)
-    # A full collection stops all threads, 0.1 s where it looks at every module's objects, and
-    # a page of many splits starts some: docs/decisions/0004-plan-in-threads.md.
+    # A full collection looks at every module's objects and stops all threads for 0.1 s, and a
+    # page of many splits starts several: docs/decisions/0004-plan-in-threads.md.
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Work that goes on beside requests, and its end."""
+"""Work beside requests, and its end."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _log = get_logger(__name__)
 
 
 async def forever(what: str, work: Callable[[], Awaitable[object]], every_s: float) -> None:
-    """Do the work, wait, and begin again; what goes wrong is logged, and tried the next time.
+    """Repeat the work after each pause; errors are logged, and it is tried again next time.
 
     Args:
         what: The work, for the log.
         work: Does it once.
-        every_s: Seconds from the end of one to the beginning of the next.
+        every_s: Seconds from the end of one run to the start of the next.
     """
     while True:
         try:
             await work()
         except UseCaseError as error:
             _log.warning(f"not done this time: {what}", reason=str(error))
-        except Exception:  # or one surprise would end it for as long as the process lives
+        except Exception:  # or one surprise would end it until the process is restarted
             _log.exception(f"not done this time: {what}")
         await asyncio.sleep(every_s)
 
 
 async def stop(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks, and wait for their ends: by then they have given back what they used."""
+    """Cancel tasks, and wait until they have released what they used."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

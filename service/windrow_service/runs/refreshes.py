@@ -1,4 +1,4 @@
-"""Refreshes in the background: one at a time per table over all replicas, seen from any."""
+"""Refreshes in the background: one at a time per table over all replicas, visible from any."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from windrow_service.usecases.snapshots.refresh import Refreshed, RefreshTable
 # A runner silent for LEASE is presumed dead.
 LEASE = timedelta(seconds=5)
 _POLL_S, _MAX_POLL_S = 0.2, 1.0
-# How long callers wait for a database that does not tell how a refresh ended.
+# How long callers wait for a database that is away to say how a refresh ended.
 _PATIENCE_S = 30.0
 _STOP_S = 10.0
 _log = get_logger(__name__)
 
-# How a refresh ended; None if nobody can tell, so that it has to be done again.
+# How a refresh ended; None if that is unknown, so that it has to be done again.
 Ended = RefreshStatus | None
 
 
@@ -47,8 +47,8 @@ class _Run:
     Attributes:
         status: As it began.
         progress: How far it is; written by the thread that reads the files.
-        stop: Set to end it early.
-        reason: Why it was; None if it was not.
+        stop: Set to stop it early.
+        reason: Why it was stopped; None if it was not.
     """
 
     table_id: int
@@ -67,7 +67,7 @@ class _Run:
 
 
 class Refreshes:
-    """The refreshes that run here, and those of other replicas that callers here wait for.
+    """The refreshes that run here, and those of other replicas for which callers here wait.
 
     Args:
         refresh: Does the work.
@@ -92,9 +92,9 @@ class Refreshes:
         self._closing = False
 
     async def start(self, table: str, *, full: bool = False) -> RefreshStatus:
-        """Start a refresh, or return the one of the table that runs, wherever it does.
+        """Start a refresh, or return the table's running one, on whichever replica.
 
-        One that lists every folder waits for the end of one that does not.
+        A full refresh waits for the end of a running one that is not full.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -125,14 +125,14 @@ class Refreshes:
             await self._outcome(record.status)
 
     async def wait(self, started: RefreshStatus, *, full: bool = False) -> RefreshStatus:
-        """Wait until a refresh that `start` returned is done, or another in place of it.
+        """Wait until a refresh that `start` returned is done, or another that replaced it.
 
         A caller that gives up waiting does not stop the refresh.
 
         Raises:
-            RefreshFailedError: It ended otherwise; it holds the problem.
+            RefreshFailedError: It ended with a problem, which the error holds.
             TableNotFoundError: The table was deleted meanwhile.
-            StoreUnavailableError: The database does not tell how it ended.
+            StoreUnavailableError: The database is away and cannot tell how it ended.
         """
         while (ended := await self._outcome(started)) is None:
             started = await self.start(started.table, full=full)
@@ -142,7 +142,7 @@ class Refreshes:
 
     async def refresh_unless_checked(self, table: str, since: datetime) -> None:
         """See `Refresher.refresh_unless_checked`."""
-        # The first may be one that had begun before; the second began after this was asked.
+        # The first may be one that began earlier; the second begins after this call.
         for _ in range(2):
             checked_at = (await self._refresh.tables.get(table)).checked_at
             if checked_at is not None and checked_at >= since:
@@ -150,7 +150,7 @@ class Refreshes:
             await self.wait(await self.start(table))
 
     async def latest(self, table: str) -> RefreshStatus:
-        """Return the refresh of a table that runs, or the last that ended.
+        """Return the table's running refresh, or its last one.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -159,11 +159,11 @@ class Refreshes:
         return self._seen(await self._store.get(table))
 
     async def cancel(self, table: str) -> RefreshStatus:
-        """Ask the refresh of a table that runs to stop, wherever it does; it ends soon.
+        """Ask the table's running refresh to stop, on whichever replica; it ends soon.
 
         Raises:
             TableNotFoundError: No table has this name.
-            RefreshNotRunningError: No refresh of it runs.
+            RefreshNotRunningError: None is running.
         """
         record = await self._store.cancel(table, self._clock())
         run = self._runs.get(record.status.refresh_id)
@@ -172,7 +172,7 @@ class Refreshes:
         return self._seen(record)
 
     async def aclose(self) -> None:
-        """Stop what runs here; nothing of it is published, and others may begin at once."""
+        """Stop the refreshes here; they publish nothing, and others may begin at once."""
         self._closing = True
         for run in self._runs.values():
             run.end("closing")
@@ -183,14 +183,14 @@ class Refreshes:
         await self._tasks.aclose()
 
     async def _outcome(self, status: RefreshStatus) -> Ended:
-        """Wait for the end of a refresh: all callers here for the same task."""
+        """Wait for the end of a refresh; all callers here wait for the same task."""
         task = self._tasks.get(status.refresh_id)
         if task is None:
             task = self._tasks.start(status.refresh_id, self._watch(status))
         return await asyncio.shield(task)
 
     async def _watch(self, status: RefreshStatus) -> Ended:
-        """Return how a refresh ended that runs elsewhere; None if it was abandoned."""
+        """Return how a refresh on another replica ended; None if it was abandoned."""
         poll_s, patience_s = _POLL_S, _PATIENCE_S
         while True:
             try:
@@ -198,7 +198,7 @@ class Refreshes:
             except NotFoundError:
                 return None
             except StoreUnavailableError:
-                # So long that its runner could renew the lease before it is taken for abandoned.
+                # Long enough for its runner to renew the lease before it is presumed abandoned.
                 patience_s -= 2 * RENEW_S
                 if patience_s < 0:
                     raise
@@ -254,7 +254,7 @@ class Refreshes:
         return self._now(run).model_copy(update={"status": status, "problem": problem})
 
     async def _end(self, run: _Run, outcome: Ended) -> Ended:
-        """Write down how a refresh ended, and return it unless another has taken it over."""
+        """Record how a refresh ended, and return it unless another runner took it over."""
         try:
             if outcome is not None:
                 return outcome if await self._store.finish(run.table_id, outcome) else None
@@ -279,7 +279,7 @@ class Refreshes:
         return run.status.model_copy(update=update)
 
     def _seen(self, record: RefreshRecord) -> RefreshStatus:
-        """Return what callers see of a refresh, wherever it runs."""
+        """Return what callers see of a refresh, on whichever replica it runs."""
         status = record.status
         if record.lease_until is None:
             return status

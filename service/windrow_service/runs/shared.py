@@ -1,4 +1,4 @@
-"""Work that several callers want at the same time, and that is done once."""
+"""Work that several callers want at the same time is done once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TasksInCommon:
 
     def __init__(self) -> None:
         self._running: dict[str, _Running] = {}
-        # Also of those that everybody has left.
+        # Including work that every caller has left.
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, key: str, work: Callable[[Checkpoint], Awaitable[T]]) -> T:
@@ -51,11 +51,11 @@ class TasksInCommon:
             running.callers -= 1
             if not running.callers and not running.task.done():
                 running.stopped.set()
-                # Whoever comes now wants it from the start.
+                # A caller who comes now needs a new start.
                 self._forget(key, running)
 
     async def aclose(self) -> None:
-        """Stop what is being done; nobody may be left who waits for it."""
+        """Stop all work; no caller may be waiting for it."""
         await stop(*self._tasks)
 
     async def _work(
@@ -65,7 +65,7 @@ class TasksInCommon:
             return await work(running.check)
         except PlanCancelledError:
             if running.stopped.is_set():
-                # Everybody has left.
+                # Every caller has left.
                 return None
             raise
         finally:

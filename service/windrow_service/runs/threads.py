@@ -1,7 +1,7 @@
 """Run blocking and CPU-heavy work in threads, off the event loop.
 
-NumPy and Arrow release the interpreter lock in their long calls, so that the event loop
-goes on while a plan is made: docs/decisions/0004-plan-in-threads.md has the figures.
+NumPy and Arrow release the interpreter lock in their long calls, so the event loop continues
+while a plan is made: docs/decisions/0004-plan-in-threads.md has the figures.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class ThreadRunner:
     """`Runner` over a bounded number of threads.
 
     Args:
-        max_running: Pieces of work that run at the same time.
-        max_waiting: Pieces that may wait for a thread; one more is refused.
+        max_running: Most pieces of work that run at the same time.
+        max_waiting: Most pieces that may wait for a thread; more are refused.
     """
 
     def __init__(self, *, max_running: int, max_waiting: int) -> None:

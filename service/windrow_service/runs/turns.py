@@ -1,4 +1,4 @@
-"""Turns: who wants the same thing has it one after the other, in the order of asking."""
+"""Turns: callers that want the same thing have it one after another, in the order of asking."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class TakenInTurn:
     """`Turns` among the callers of this process.
 
     Args:
-        max_waiting: Callers that may wait for one thing; one more is refused.
+        max_waiting: Most callers that may wait for one thing; more are refused.
     """
 
     def __init__(self, *, max_waiting: int) -> None:
         self._max_waiting = max_waiting
         self._pending: Counter[str] = Counter()
-        # Forgotten once nobody holds it or waits for it.
+        # A lock is dropped once nobody holds it or waits for it.
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager

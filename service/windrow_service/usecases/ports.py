@@ -1,4 +1,4 @@
-"""What every use case may need: the time, a thread, and changes that are made once."""
+"""What any use case may need: the time, a thread, and changes that are made only once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Once:
-    """A change that may be asked for again, after an answer was lost, and is made once.
+    """A change that is made once, even if it is requested again because an answer was lost.
 
     Attributes:
-        principal: Who asks; keys of others are other keys.
+        principal: The caller; the same key from another caller is a different key.
         key: The caller's name for the change.
-        fingerprint: Digest of all that was asked for.
-        answer: Says what is answered, from what the change returns.
+        fingerprint: Digest of the whole request.
+        answer: Makes the answer from what the change returns.
     """
 
     principal: str
@@ -28,13 +28,13 @@ class Once:
 
 
 class OnceStore(Protocol):
-    """Answers to changes that callers may ask for again; the stores write them with the change."""
+    """Answers to changes that callers may request again; the stores write them with the change."""
 
     async def refuse_repeated(self, once: Once) -> None:
-        """Make sure that a change was not asked for before.
+        """Make sure that a change was not requested before.
 
         Raises:
-            RepeatedRequestError: It has been made; the error holds the answer.
+            RepeatedRequestError: It was made already; the error holds the answer.
             IdempotencyKeyReusedError: The key was used for another change.
         """
 
@@ -43,7 +43,7 @@ class OnceStore(Protocol):
 
 
 class Runner(Protocol):
-    """Where blocking work runs, so that the event loop stays free."""
+    """Runs blocking work, so that the event loop stays free."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do the work elsewhere and return its result, or raise its error.
@@ -60,5 +60,5 @@ class Clock(Protocol):
         """Return now, with a time zone."""
 
 
-# Called between the steps of long work; raises PlanCancelledError once nobody wants it.
+# Called between the steps of long work; raises PlanCancelledError if nobody wants it any more.
 Checkpoint = Callable[[], None]

@@ -25,7 +25,7 @@ SCOPES: Mapping[str, frozenset[str]] = {
     "admin": frozenset({"read", "write", "worker", "admin"}),
 }
 
-# How long a revoked token may still be taken for valid.
+# How long a revoked token may still be accepted.
 _KNOWN_FOR_S = 5.0
 _MOST_KNOWN = 10_000
 _TOKEN = re.compile(TOKEN_PREFIX + "[A-Za-z0-9_-]{43}")
@@ -36,7 +36,7 @@ class Principal:
     """Who calls.
 
     Attributes:
-        name: Of the token that was sent; at most 128 characters.
+        name: The token's name; at most 128 characters.
         scopes: All that it allows.
     """
 
@@ -53,7 +53,7 @@ class Principal:
             raise ScopeMissingError(scope)
 
 
-# Everybody, where no tokens are asked for; no token has this name.
+# Every caller, if no tokens are required; no token has this name.
 ANONYMOUS = Principal("anonymous", SCOPES["admin"])
 
 
@@ -63,7 +63,7 @@ class Authenticate:
     Args:
         tokens: Where tokens are kept.
         clock: Says whether a token has expired.
-        required: Whether tokens are asked for at all.
+        required: Whether callers need tokens.
     """
 
     def __init__(self, tokens: TokenStore, clock: Clock, *, required: bool) -> None:
@@ -71,14 +71,14 @@ class Authenticate:
         self._clock = clock
         self._required = required
         self._found: TTLCache[str, Token] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
-        # Apart, so that guesses do not push out the tokens that are in use.
+        # Kept apart, so that guesses do not push out tokens in use.
         self._unknown: TTLCache[str, None] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
 
     async def __call__(self, sent: str | None) -> Principal:
         """Return who sent a token.
 
         Raises:
-            UnauthenticatedError: There is none, or none that is valid; it does not say why.
+            UnauthenticatedError: There is none, or it is not valid; the error does not say why.
             StoreUnavailableError: The database does not answer.
         """
         if not self._required:
@@ -104,8 +104,8 @@ class Authenticate:
 def digest_of(token: str) -> str:
     """Return what is kept of a token.
 
-    A slow hash would protect nothing: 32 random bytes cannot be guessed from a digest. Nor can
-    the time that a search by digest takes tell anything of use, since whoever guesses cannot
-    choose the digest's first characters.
+    A slow hash would protect nothing: 32 random bytes cannot be guessed from a digest. Nor
+    does the time of a search by digest reveal anything useful, since a guesser cannot choose the
+    digest's first characters.
     """
     return hashlib.sha256(token.encode()).hexdigest()

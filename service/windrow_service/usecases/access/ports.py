@@ -10,15 +10,15 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What is known of a token; the token itself is kept nowhere.
+    """A token's record; the token itself is stored nowhere.
 
     Attributes:
-        token_id: Names it, and is no secret.
-        name: Of who uses it; tokens of one name are one principal.
-        scopes: What it was made for, of `usecases.access.SCOPES`.
+        token_id: Its id, which is not secret.
+        name: Of its user; tokens with the same name are one principal.
+        scopes: The scopes it was made for, out of `SCOPES`.
         created_at: When it was made.
-        expires_at: From when on it is refused; None for never.
-        revoked_at: Since when it is refused; None if it was not revoked.
+        expires_at: When it expires; None if never.
+        revoked_at: When it was revoked; None if it was not.
     """
 
     token_id: str
@@ -46,7 +46,7 @@ class TokenStore(Protocol):
         """Return all tokens by name, the oldest of each first."""
 
     async def revoke(self, token_id: str, now: datetime) -> Token:
-        """Refuse a token from now on; one that is revoked stays so since it was.
+        """Refuse a token from now on; a revoked token keeps the time of its revocation.
 
         Raises:
             TokenNotFoundError: No token has this id.

@@ -22,7 +22,7 @@ _LONGEST = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManageTokens:
-    """Look after the tokens that callers send."""
+    """Manage the tokens that callers send."""
 
     tokens: TokenStore
     clock: Clock
@@ -30,10 +30,10 @@ class ManageTokens:
     async def create(
         self, name: str, scopes: Sequence[str], expires_in: timedelta | None
     ) -> tuple[Token, str]:
-        """Return a new token, and the secret that is shown this once.
+        """Return a new token, and its secret, which is shown only once.
 
         Raises:
-            InvalidTokenError: The name, a scope or the time is not one that a token can have.
+            InvalidTokenError: The name, a scope or the lifetime is not valid.
         """
         if not _NAME.fullmatch(name) or name == ANONYMOUS.name:
             raise InvalidTokenError(

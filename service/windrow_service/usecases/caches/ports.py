@@ -21,9 +21,9 @@ class StoredCacheRule:
     """A rule, and the table that it is of.
 
     Attributes:
-        table_id: The table, whichever name it has by now.
+        table_id: The table's number.
         info: As callers see it.
-        version: Another once the rule is: its ETag.
+        version: Changes with the rule; its ETag.
     """
 
     table_id: int
@@ -48,7 +48,7 @@ class CacheRuleStore(Protocol):
             table: The table's name.
             rule: The rule's name.
             definition: What it marks.
-            expected: The version that it must have; `*` is any, None also that it is new.
+            expected: The version that it must have; `*` is any version, None no condition.
             once: The caller's key.
 
         Raises:
@@ -100,14 +100,14 @@ MAX_WORKERS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheReport:
-    """What a worker says of its cache.
+    """A worker's report about its cache.
 
     Attributes:
         worker_id: The worker.
         session: The one of its last heartbeat.
-        table_id: The table whose files it speaks of.
+        table_id: The table that the files belong to.
         added: Keys of files that it holds; in any order.
-        removed: Keys of files that it no longer holds, unless they are added; in any order.
+        removed: Keys of files that it no longer holds, except those added; in any order.
         replace: Whether it holds no files of the table but those added.
     """
 
@@ -120,18 +120,18 @@ class CacheReport:
 
 
 class Heartbeats(Protocol):
-    """Workers, until they have not been heard of for their time to live."""
+    """Workers, until they are silent for their time to live."""
 
     async def beat(self, worker_id: str, heartbeat: Heartbeat, now: datetime) -> WorkerInfo:
-        """Note that a worker lives; one that was not known begins a session.
+        """Record that a worker is live; an unknown one begins a session.
 
         Raises:
-            TooManyWorkersError: The worker is new, and `MAX_WORKERS` live.
+            TooManyWorkersError: The worker is new, and `MAX_WORKERS` are live.
             CacheUnavailableError: The cache map does not answer.
         """
 
     async def live(self, now: datetime) -> Sequence[WorkerInfo]:
-        """Return the workers that live, by id.
+        """Return the live workers, by id.
 
         Raises:
             CacheUnavailableError: The cache map does not answer.
@@ -141,25 +141,25 @@ class Heartbeats(Protocol):
         """Forget a worker and what it holds.
 
         Raises:
-            WorkerNotFoundError: No such worker lives.
+            WorkerNotFoundError: No such worker is live.
             CacheUnavailableError: The cache map does not answer.
         """
 
 
 class CacheMap(Protocol):
-    """Which files the workers that live hold, as keys that `planner.file_keys` makes."""
+    """Which files live workers hold, as keys made by `planner.caching.file_keys`."""
 
     async def report(self, report: CacheReport, now: datetime) -> int:
-        """Change what a worker holds, wholly or not at all; return how many files of the table.
+        """Change what a worker holds, completely or not at all; return its files of the table.
 
         Raises:
-            WorkerNotFoundError: No such worker lives, or it is in another session.
+            WorkerNotFoundError: No such worker is live, or it is in another session.
             CacheFullError: The worker would hold more than `MAX_CACHED_FILES` files.
             CacheUnavailableError: The cache map does not answer.
         """
 
     async def holdings(self, table_id: int, now: datetime) -> Sequence[Holding]:
-        """Return what each worker that lives holds of a table, be it nothing, by worker id.
+        """Return what each live worker holds of a table, even if nothing, by worker id.
 
         Raises:
             CacheUnavailableError: The cache map does not answer.

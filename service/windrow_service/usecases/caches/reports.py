@@ -1,4 +1,4 @@
-"""Take reports of what workers hold, and say it to whoever plans."""
+"""Take workers' reports of the files that they hold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMA = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("mtime_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCachedFiles:
-    """Note which files of a table a worker holds, or no longer holds."""
+    """Record which files of a table a worker holds, or no longer holds."""
 
     tables: TableStore
     cache: CacheMap
@@ -31,7 +31,7 @@ class ReportCachedFiles:
 
         Raises:
             TableNotFoundError: No table has this name.
-            WorkerNotFoundError: No such worker lives, or it is in another session.
+            WorkerNotFoundError: No such worker is live, or it is in another session.
             CacheFullError: The worker would hold too many files.
             CacheUnavailableError: The cache map does not answer.
             BusyError: Too much is waiting already.

@@ -22,7 +22,7 @@ _LONGEST = timedelta(days=36_500)
 
 
 class _Anything:
-    """One file of which nothing is known, so that all may be in it."""
+    """One file of which nothing is known, so that it may hold anything."""
 
     file_count = 1
 
@@ -76,7 +76,7 @@ class DefineCacheRule:
 
 
 def bind_rule(filter: Filter, snapshot: Snapshot, limits: FilterLimits = UNLIMITED) -> Expression:
-    """Return what a rule's filter asks of the partition values of a snapshot's files.
+    """Return a rule's filter, bound to the partition columns of a snapshot.
 
     Args:
         filter: As it was given.

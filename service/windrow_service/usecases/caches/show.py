@@ -1,4 +1,4 @@
-"""Show what of a table's current snapshot is cacheable, and where it is cached."""
+"""Show which files of a table's current snapshot are cacheable, and where they are cached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windrow_service.usecases.snapshots.scans import ManifestReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowCache:
-    """Count what the rules of a table mark, and what workers hold of it."""
+    """Count the files that a table's rules mark, and those that workers hold."""
 
     snapshots: SnapshotStore
     manifests: ManifestReader
@@ -25,12 +25,12 @@ class ShowCache:
     clock: Clock
 
     async def __call__(self, name: str) -> TableCache:
-        """Return the figures of the rules that have not expired, and of the workers that live.
+        """Return the figures of unexpired rules and of live workers.
 
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             BusyError: Too much is waiting already.
         """
         table, snapshot = await self.snapshots.get(name, None)

@@ -1,4 +1,4 @@
-"""What a plan knows of the caches of its table: the rules, and what workers hold."""
+"""What a plan knows about its table's caches: the rules, and what workers hold."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from windrow_service.usecases.snapshots.scans import ManifestReader, Scan
 from windrow_service.usecases.tables.ports import StoredTable
 
 _MAX_RULES_KEPT = 10_000
-# Ten bytes a file.
+# Ten bytes per file.
 _WHOLE_TABLES_KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """Where all files of a snapshot are read, as workers held them."""
+    """Where all files of a snapshot are read, given what workers held."""
 
     holdings: Sequence[Holding]
     cached: Cached
 
     def is_of(self, holdings: Sequence[Holding]) -> bool:
-        """Tell whether workers hold the same now."""
+        """Tell whether workers still hold the same."""
         return len(holdings) == len(self.holdings) and all(
             (one.host, one.capacity_bytes) == (other.host, other.capacity_bytes)
             and np.array_equal(one.keys, other.keys)
@@ -48,7 +48,7 @@ class _Placed:
 
 @dataclass(frozen=True, slots=True)
 class _WholeTableCaching(Caching):
-    """What is known of a table's caches; plans of all its files are told from memory."""
+    """A table's caches; for plans of all its files the result is remembered."""
 
     file_count: int = 0
     recall: Callable[[], _Placed | None] = lambda: None
@@ -66,12 +66,12 @@ class _WholeTableCaching(Caching):
 
 
 class TableCaching:
-    """Tells of tables what is known of their caches.
+    """Finds out what is known about tables' caches.
 
     Args:
         rules: What makes files cacheable.
         cache: What workers hold.
-        manifests: For rules with a limit of bytes, which must see every file that they mark.
+        manifests: For rules with a limit of bytes, which need every file that they mark.
         runner: Where that is worked out.
         clock: The time.
     """
@@ -89,23 +89,23 @@ class TableCaching:
         self._manifests = manifests
         self._runner = runner
         self._clock = clock
-        # Of a rule and a snapshot; None where the rule marks nothing of it.
+        # By rule and snapshot; None if the rule marks none of its files.
         self._known: LRUCache[tuple[int, int, str, str], MarkingRule | None] = LRUCache(
             _MAX_RULES_KEPT
         )
-        # By snapshot and rules. To place a million files takes as long as a third of their plan.
+        # By snapshot and rules. Placing a million files takes a third of the time of their plan.
         self._placed: LRUCache[tuple[int, int, tuple[str, ...]], _Placed] = LRUCache(
             _WHOLE_TABLES_KEPT
         )
         self._lock = threading.Lock()
 
     async def __call__(self, table: StoredTable, snapshot: Snapshot) -> Caching:
-        """Return what is known of a table's caches, as far as the cache map answers.
+        """Return what is known about a table's caches; less if the cache map does not answer.
 
         A plan that is made without what workers hold is still correct, only less local.
 
         Raises:
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             BusyError: Too much is waiting already.
         """
         if not table.has_cache_rules:
@@ -131,10 +131,10 @@ class TableCaching:
         return _WholeTableCaching(rules, holdings, snapshot.info.file_count, recall, remember)
 
     async def rule(self, stored: StoredCacheRule, snapshot: Snapshot) -> MarkingRule | None:
-        """Return a rule as the planner applies it; None where it marks nothing of a snapshot.
+        """Return a rule as the planner applies it; None if it marks no file of a snapshot.
 
         Raises:
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             BusyError: Too much is waiting already.
         """
         key = stored.table_id, snapshot.info.snapshot_id, stored.info.rule, stored.version
@@ -166,5 +166,5 @@ def _marking_rule(info: CacheRule, snapshot: Snapshot) -> MarkingRule | None:
     try:
         return MarkingRule(bind_rule(info.filter, snapshot))
     except (InvalidFilterError, InvalidCacheRuleError):
-        # The table's partition columns have changed since the rule was made.
+        # The table's partition columns have changed since.
         return None

@@ -1,4 +1,4 @@
-"""Draft a plan: the groups of a table's surviving files, and what is said of them."""
+"""Draft a plan: the groups of a table's surviving files, and figures about them."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from windrow_service.usecases.tables.ports import StoredTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """All of a plan but its name and its times.
+    """A plan without its name and times.
 
-    The groups themselves stay behind: even to count or to free them takes 0.1 s for a million
-    files, which the event loop must not spend.
+    The groups themselves are not in it: even counting or freeing them takes 0.1 s for a million
+    files, too long for the event loop.
 
     Attributes:
         summary: The plan in figures.
         body: Its groups, encoded.
         columns: The columns asked for.
-        hidden_columns: What residual filters and sort columns need besides.
-        sort_columns: The table's, by the names that the columns have.
+        hidden_columns: Further columns that residual filters and sort columns need.
+        sort_columns: The table's sort columns, spelled as the columns are.
         filter: As a JSON tree; `Plan` makes nodes of it.
-        options: As the plan was made.
+        options: With which the plan was made.
     """
 
     summary: PlanSummary
@@ -95,7 +95,7 @@ class DraftPlan:
             InvalidFilterError: The filter cannot be planned.
             InvalidColumnsError: A column asked for is not there.
             PlanTooLargeError: More files survive than a plan may hold.
-            PlanCancelledError: Nobody wants it any more.
+            PlanCancelledError: Nobody wants the plan any more.
             BusyError: Too much is being planned already.
         """
         started = time.perf_counter()
@@ -140,9 +140,9 @@ def draft_plan(
 
     Args:
         definition: The table's.
-        scan: What is looked at.
+        scan: The manifests that can match.
         files: Those of the scan's manifests.
-        caching: What is known of the caches of the table.
+        caching: What is known about the table's caches.
         request: What was asked for.
         max_files: Most files that may survive.
         codec: Makes bytes of the groups.
@@ -151,11 +151,11 @@ def draft_plan(
     Raises:
         InvalidColumnsError: A column asked for is not there.
         PlanTooLargeError: More files survive than a plan may hold.
-        PlanCancelledError: Nobody wants it any more.
+        PlanCancelledError: Nobody wants the plan any more.
     """
     types, expression = types_of(scan.snapshot), scan.expression
     columns = list(types) if request.columns is None else _columns(request.columns, types)
-    # Rows of which nothing is asked have no order.
+    # Rows without columns have no order.
     sort_columns = definition.sort_columns if columns else ()
     sort_names = _columns([column.name for column in sort_columns], types)
     options = with_defaults(request.options)
@@ -188,7 +188,7 @@ def draft_plan(
 
 
 def with_defaults(options: PlanOptions) -> PlanOptions:
-    """Return options in which what the caller left out is said by the strategy."""
+    """Return options completed with the strategy's defaults."""
     strategy = STRATEGIES[options.strategy]
     chosen = {
         "min_split_size": min(strategy.min_split_size, options.max_split_size),

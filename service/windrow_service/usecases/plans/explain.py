@@ -38,7 +38,7 @@ from windrow_service.usecases.tables.errors import TableNotFoundError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainPlan:
-    """Work a plan out anew from the snapshot that it is pinned to, under every strategy."""
+    """Plan again from the snapshot that a plan is pinned to, with every strategy."""
 
     snapshots: SnapshotStore
     manifests: ManifestReader
@@ -53,8 +53,8 @@ class ExplainPlan:
         Raises:
             PlanNotFoundError: No plan has this id, or it has expired.
             PlanNotCompletedError: It is still being made, or could not be made.
-            PlanSnapshotGoneError: The snapshot of the plan has been dropped since.
-            PlanTooLargeError: The plan holds more files than is allowed by now.
+            PlanSnapshotGoneError: The plan's snapshot was dropped.
+            PlanTooLargeError: The plan holds more files than are allowed now.
             BusyError: Too much is being planned already.
         """
         record = await self.plans.get(plan_id, self.clock())
@@ -62,7 +62,7 @@ class ExplainPlan:
         try:
             table, snapshot = await self.snapshots.get(plan.table, plan.snapshot_id)
             if table.table_id != record.table_id:
-                # Another table took the name since.
+                # Another table has taken the name since.
                 raise SnapshotNotFoundError(plan.table, plan.snapshot_id)
             caching = await self.caching(table, snapshot)
             return await self.manifests.scan(
@@ -101,7 +101,7 @@ class ExplainPlan:
             figures.append(_figures(strategy, groups, predicted))
             if strategy == own:
                 fields = _own_fields(groups, predicted, policy.max_split_size)
-            # Two strategies' groups at the same time would take twice the memory.
+            # Keeping the groups of two strategies would take twice the memory.
             del groups
         return PlanExplanation(
             plan_id=plan.plan_id,

@@ -58,7 +58,7 @@ class MakePlan:
     async def __call__(
         self, request: PlanRequest, principal: str, once: Once | None = None
     ) -> PlanRecord:
-        """Make a plan, or take part in the making of an equal one.
+        """Make a plan, or share the making of an equal one.
 
         Args:
             request: What is asked for.
@@ -96,12 +96,12 @@ class MakePlan:
         lease: timedelta,
         once: Once | None = None,
     ) -> PlanRecord:
-        """Note that a plan is wanted, which `finish` then makes.
+        """Record that a plan is wanted; `finish` then makes it.
 
         Args:
             request: What is asked for.
             principal: Who asks.
-            lease: After this time without a sign of life, others may go on with it.
+            lease: Others may take the plan over if the lease is not renewed for this long.
             once: The caller's key.
 
         Raises:
@@ -112,7 +112,7 @@ class MakePlan:
             BusyError: Too much is being planned already.
         """
         if may_refresh(request):
-            # Which takes as long as it takes: the plan is pinned to what comes of it.
+            # The refresh may take long: the plan is pinned to its result.
             plan = self._record(await self.tables.get(request.table), request, principal)
         else:
             table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
@@ -122,11 +122,11 @@ class MakePlan:
         return plan
 
     async def finish(self, plan: PlanRecord) -> None:
-        """Make a plan that was submitted, here or elsewhere, and note how that ended.
+        """Make a plan that was submitted, here or elsewhere, and record how that ended.
 
         Raises:
-            StoreUnavailableError: It could not be noted; it may be tried again.
-            OutcomeUnknownError: It may have been noted; it may be tried again.
+            StoreUnavailableError: The end could not be recorded; it may be tried again.
+            OutcomeUnknownError: The end may have been recorded; it may be tried again.
             BusyError: Too much is being planned already; it may be tried again.
             PlanCancelledError: Nobody wants it any more.
         """
@@ -172,7 +172,7 @@ class MakePlan:
     async def _complete(
         self, table: StoredTable, snapshot: Snapshot, plan: PlanRecord, keep: _Keep
     ) -> PlanRecord:
-        """Make a plan and keep it, or give it the groups of an equal one that is being made."""
+        """Make a plan and keep it, or give it the groups of an equal plan in the making."""
         assert plan.request_key is not None
         leads = False
 
@@ -199,6 +199,6 @@ class MakePlan:
             try:
                 await keep(made, None)
             except PlanNotFoundError:
-                # The plan that has these groups was deleted at this very moment.
+                # The plan whose groups these are was deleted just now.
                 continue
             return made

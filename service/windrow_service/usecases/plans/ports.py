@@ -1,4 +1,4 @@
-"""What the use cases need to keep plans, to make them once, and to stop making them."""
+"""Plans, where they are kept, and what making them needs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class PlanChunk:
     """Some groups of a plan, as bytes.
 
     Attributes:
-        first_group: Number of the first of them.
-        data: Them.
+        first_group: Number of the first of these groups.
+        data: Their bytes.
     """
 
     first_group: int
@@ -49,21 +49,21 @@ class PlanBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A plan that was asked for, as it is kept without its groups.
+    """A requested plan, without its groups.
 
     Attributes:
         plan_id: Its name.
         principal: Who asked for it.
         table_id: The table's number.
-        snapshot_id: The snapshot that it is pinned to; None before a refresh that it waits for.
+        snapshot_id: The snapshot that it is pinned to; None while it waits for a refresh.
         state: How far it is.
-        created_at: When it was asked for.
+        created_at: When it was requested.
         expires_at: When it is forgotten.
         request: What was asked for.
-        request_key: Digest of all that makes two plans equal; None before it is pinned.
+        request_key: Digest of everything that makes two plans equal; None until it is pinned.
         info: What callers see, without groups; None until it is completed.
         problem: Why it failed, as an RFC 9457 problem; None unless it did.
-        body_id: Names its groups; None until it is completed. Plans may share one.
+        body_id: Id of its groups; None until it is completed. Several plans may share it.
     """
 
     plan_id: str
@@ -95,8 +95,8 @@ class PlanStore(Protocol):
 
         Args:
             plan: The plan.
-            body: Its groups; None if it has none yet, or those that are kept already.
-            lease_until: Of one that is being made: when it may be taken for abandoned.
+            body: Its groups; None if it has none yet, or if they are kept already.
+            lease_until: When its making may be presumed abandoned.
             once: The caller's key.
 
         Raises:
@@ -105,7 +105,7 @@ class PlanStore(Protocol):
         """
 
     async def finish(self, plan: PlanRecord, body: PlanBody | None = None) -> None:
-        """Note how the making of a plan ended, unless nobody wants it any more.
+        """Record how the making of a plan ended, unless nobody wants it any more.
 
         Raises:
             PlansFullError: All plans together would be too large.
@@ -121,7 +121,7 @@ class PlanStore(Protocol):
         """
 
     async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
-        """Return a completed plan that answers the same request, and is kept for a while."""
+        """Return a completed plan for the same request that is kept longer than until then."""
 
     async def chunk(self, plan: PlanRecord, group: int) -> tuple[bytes, PlanChunk]:
         """Return the head of a completed plan's groups, and the chunk that holds one of them.
@@ -145,10 +145,10 @@ class PlanStore(Protocol):
         """
 
     async def renew(self, plan_id: str, lease_until: datetime) -> bool:
-        """Go on making a plan; tell whether anybody still wants it."""
+        """Renew the lease of a plan that is being made; tell whether anybody still wants it."""
 
     async def adopt(self, now: datetime, lease_until: datetime) -> Sequence[PlanRecord]:
-        """Take over plans whose making was abandoned; nobody else gets the same."""
+        """Take over plans whose making was abandoned; no other replica gets the same ones."""
 
     async def purge(self, now: datetime) -> int:
         """Forget the plans that have expired by `now`; return how many."""
@@ -167,7 +167,7 @@ class GroupCodec(Protocol):
 
 
 class Refresher(Protocol):
-    """Looks at a table's files."""
+    """Refreshes tables."""
 
     async def refresh_unless_checked(self, table: str, since: datetime) -> None:
         """Refresh a table unless its snapshot agreed with its files at `since` or later.
@@ -179,10 +179,10 @@ class Refresher(Protocol):
 
 
 class SharedWork(Protocol):
-    """Makes one of what several callers want at the same time."""
+    """Does work once that several callers want at the same time."""
 
     async def run(self, key: str, work: Callable[[Checkpoint], Awaitable[T]]) -> T:
-        """Return the result of `work`, or of the one of the same key that runs already.
+        """Return the result of `work`, or of the running work with the same key.
 
-        Once every caller of a key was cancelled, its work is told to stop.
+        Once every caller of a key has been cancelled, its work is told to stop.
         """

@@ -1,4 +1,4 @@
-"""What is known of a plan: what it is pinned to, what makes it equal to others, what is said."""
+"""Plan records: what pins a plan, what makes two plans equal, and what callers see."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.tables.ports import StoredTable
 
-# What says how a plan is handed over, not what it is.
+# These say how a plan is delivered, not what it is.
 _NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}
 
 
@@ -30,7 +30,7 @@ def info_of(plan: PlanRecord) -> Plan:
 
 
 def may_refresh(request: PlanRequest) -> bool:
-    """Tell whether the table may have to be refreshed before it is planned."""
+    """Tell whether the table may have to be refreshed first."""
     return request.max_staleness is not None and request.snapshot_id is None
 
 
@@ -51,7 +51,7 @@ def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str
 
 
 def same_groups(found: PlanRecord, plan: PlanRecord) -> PlanRecord:
-    """Return the plan with the groups of one that was made before."""
+    """Return the plan with the groups of an earlier one."""
     assert found.info is not None
     times = {"plan_id": plan.plan_id, "created_at": plan.created_at, "expires_at": plan.expires_at}
     info = found.info.model_copy(update=times)

@@ -1,4 +1,4 @@
-"""Keep snapshots for a while, and drop them and what only they need."""
+"""Drop old snapshots, and the manifests that only they need."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MANIFESTS_AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireSnapshots:
-    """Drop snapshots that are neither among the last ones nor young, or that are too many.
+    """Drop snapshots that are neither recent enough nor among the newest, or that are too many.
 
     Attributes:
         tables: The tables.
         keeping: Where snapshots are.
         clock: The time.
-        keep_last: So many of the newest stay where a caller does not say.
-        max_age: Younger ones stay where a caller does not say.
-        max_count: No more stay, however young, unless a caller says to keep more.
+        keep_last: How many of the newest stay, unless a caller says otherwise.
+        max_age: Newer ones than this stay, unless a caller says otherwise.
+        max_count: The most that stay, however new, unless a caller keeps more.
     """
 
     tables: TableStore
@@ -43,7 +43,7 @@ class ExpireSnapshots:
     ) -> Sequence[int]:
         """Drop snapshots of one table; return their ids, ascending.
 
-        The current one stays, and those that a live plan is pinned to.
+        The current one stays, and those to which an unexpired plan is pinned.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -61,7 +61,7 @@ class ExpireSnapshots:
         )
 
     async def everywhere(self) -> None:
-        """Drop snapshots of every table, then the manifests that are in none any more."""
+        """Drop old snapshots of every table, then the manifests that are in no snapshot."""
         now = self.clock()
         await self.keeping.expire(
             None,

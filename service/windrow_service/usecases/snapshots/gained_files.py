@@ -1,4 +1,4 @@
-"""Where a table has gained files since one of its snapshots, so that writers do not remove them."""
+"""Where a table has gained files since one of its snapshots, so that overwrites spare them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 
-# What makes a file the same.
+# Two files that agree in these are the same.
 _IDENTITY = ["path", "size_bytes", "mtime_ns"]
 
 
@@ -28,7 +28,7 @@ class FindGainedFiles:
     runner: Runner
 
     async def __call__(self, name: str, since: int) -> GainedFiles:
-        """Return the folders of files that the current snapshot has and an older one has not.
+        """Return the folders of files that the current snapshot has and an older one lacks.
 
         Args:
             name: The table.

@@ -1,4 +1,4 @@
-"""Snapshots as the manifests that they consist of, and manifests as the snapshot to be."""
+"""What is published next, from an inventory or from a change of the snapshot before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> Previo
         snapshot: The snapshot.
         tables: The decoded rows of its manifests.
     """
-    # A table that has become empty has no manifests, and still its columns.
+    # A table that has become empty has no manifests but keeps its columns.
     schema = inventory_schema(snapshot.data_schema, snapshot.partition_schema)
     removed = [manifest.removed for manifest in snapshot.manifests]
     return PreviousInventory(
@@ -43,9 +43,9 @@ def next_after_inventory(
 
     Args:
         inventory: All files there are.
-        previous: The snapshot before, whose manifests are kept as far as they hold.
+        previous: The previous snapshot, whose unchanged manifests are kept.
         tables: The decoded rows of its manifests.
-        check: Called now and then; raises to stop.
+        check: Called from time to time; raises to stop.
 
     Raises:
         TotalsTooLargeError: The files add up to too much.

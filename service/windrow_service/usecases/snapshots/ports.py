@@ -30,9 +30,9 @@ class Snapshot:
         info: What callers see.
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
-        bloom_columns: Columns that the manifests have Bloom filters of.
+        bloom_columns: Columns for which the manifests have Bloom filters.
         manifests: In the order of their first paths.
-        ranges: What is known of the columns of each, as `planner.ranges` says.
+        ranges: Ranges of the columns of each manifest, as in `planner.pruning.ranges`.
     """
 
     info: SnapshotInfo
@@ -50,15 +50,15 @@ class NextSnapshot:
     Attributes:
         data_schema: Columns that are stored in the files.
         partition_schema: Partition columns, typed.
-        bloom_columns: Columns that the manifests have Bloom filters of.
-        manifests: All of them; those that did not change come without a body.
-        ranges: What is known of the columns of each, as `planner.ranges` says.
+        bloom_columns: Columns for which the manifests have Bloom filters.
+        manifests: All of them; unchanged ones come without their rows.
+        ranges: Ranges of the columns of each manifest, as in `planner.pruning.ranges`.
         file_count: Files in all manifests.
         row_count: Rows in all files.
         size_bytes: Bytes in all files.
-        files_added: New or changed since the previous snapshot.
-        files_removed: Gone or changed since the previous snapshot.
-        listing: What folders and files were, for the next look; None where nothing was listed.
+        files_added: Number of files that are new or changed since the previous snapshot.
+        files_removed: Number of files that are gone or changed since the previous snapshot.
+        listing: State of folders and files, for the next listing; None if nothing was listed.
     """
 
     data_schema: pa.Schema
@@ -82,7 +82,7 @@ class SnapshotStore(Protocol):
 
         Raises:
             TableNotFoundError: No table has this name.
-            TableNotRefreshedError: The table has no snapshot at all.
+            TableNotRefreshedError: The table has no snapshot yet.
             SnapshotNotFoundError: The table does not have this one.
         """
 
@@ -99,13 +99,13 @@ class SnapshotStore(Protocol):
         """Return the encoded rows of some of a snapshot's manifests, in the order given.
 
         Raises:
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
         """
 
     async def listing(self, table: StoredTable) -> tuple[bytes | None, bool]:
-        """Return what folders and files were when the table was last listed, if it was.
+        """Return the state of folders and files at the table's last listing, if there was one.
 
-        And whether that found the files of its current snapshot.
+        And whether that listing found the files of the current snapshot.
         """
 
     async def publish(
@@ -116,14 +116,14 @@ class SnapshotStore(Protocol):
         once: Once | None = None,
         write_id: str | None = None,
     ) -> StoredTable:
-        """Make an inventory the table's current snapshot, wholly or not at all.
+        """Make an inventory the table's current snapshot, completely or not at all.
 
         Args:
-            table: As it was when the inventory was begun.
+            table: As it was when the inventory began.
             inventory: All of its files.
-            checked_at: When the look at the files began; None if nobody looked.
+            checked_at: When the listing of the files began; None if they were not listed.
             once: The caller's key.
-            write_id: The write that has moved the files in.
+            write_id: The write that moved the files in.
 
         Raises:
             TableNotFoundError: The table was deleted meanwhile.
@@ -136,7 +136,7 @@ class SnapshotStore(Protocol):
     async def confirm(
         self, table: StoredTable, checked_at: datetime, listing: bytes | None
     ) -> None:
-        """Note that the current snapshot still agreed with the files at `checked_at`.
+        """Record that the current snapshot still agreed with the files at `checked_at`.
 
         Raises:
             TableChangedError: The definition or the current snapshot changed meanwhile.
@@ -157,15 +157,15 @@ class SnapshotKeeping(Protocol):
         now: datetime,
         once: Once | None = None,
     ) -> Sequence[int]:
-        """Drop old snapshots; return their ids, ascending, and of several tables one after another.
+        """Drop old snapshots; return their ids, ascending, one table after another.
 
-        The current one stays, and those that a plan is pinned to which has not expired.
+        The current one stays, and those to which an unexpired plan is pinned.
 
         Args:
-            table: Whose; None for those of every table.
-            keep_last: So many of the newest of each table stay, at least 1.
-            max_count: More than so many do not stay, whenever they were made.
-            created_before: Those of then or later stay, as far as these allow.
+            table: Whose snapshots; None for those of every table.
+            keep_last: How many of each table's newest stay, at least 1.
+            max_count: The most that stay, however new they are.
+            created_before: Newer ones stay, within `max_count`.
             now: The time.
             once: The caller's key.
         """
@@ -173,12 +173,12 @@ class SnapshotKeeping(Protocol):
     async def collect(self, limit: int) -> int:
         """Drop at most `limit` manifests that are in no snapshot; return how many.
 
-        Safe beside publishers: what one of them is about to use stays.
+        Publishers may run meanwhile: a manifest that one is about to use stays.
         """
 
 
 class Inventories(Protocol):
-    """The file system, as far as a table's files go. Blocking: call it off the event loop."""
+    """The files of tables. Blocking: call it off the event loop."""
 
     def take(
         self,
@@ -192,8 +192,8 @@ class Inventories(Protocol):
     ) -> NextSnapshot:
         """List a table's files and read the footers of those that changed.
 
-        `listing` is what folders and files were when they were last listed; None if they were
-        not. Unless `full`, that was for the previous snapshot, and only folders that changed
+        `listing` is the state of folders and files at the last listing; None if there was none.
+        Unless `full`, that listing was for the previous snapshot, and only folders that changed
         since are listed. `cancelled` may be set from another thread, to stop.
 
         Raises:
@@ -206,41 +206,41 @@ class WriteCommits(Protocol):
     """Which writes change a table's files."""
 
     async def refuse_while_committing(self, table: str) -> None:
-        """Make sure that no write is moving files into a table just now.
+        """Make sure that no write is moving files into a table now.
 
         Raises:
             WriteInProgressError: One is.
         """
 
     async def last_committed_at(self, table_id: int) -> datetime | None:
-        """Return when the last write ended that moved files into a table; None if there is none."""
+        """Return when the last write that moved files into a table ended; None if there was none."""
 
 
 class Turns(Protocol):
-    """Lets callers that want the same thing have it one after the other."""
+    """Lets callers that want the same thing have it one after another."""
 
     def take(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Wait for one's turn, and have it until the end of the block.
+        """Wait for a turn, and keep it until the end of the block.
 
         Raises:
             BusyError: Too many are waiting already.
         """
 
 
-# Whether a refresh that runs is still wanted: "lost" is one that another has taken over.
+# Whether a running refresh is still wanted; "lost": another runner took it over.
 Standing = Literal["wanted", "cancelled", "lost"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRecord:
-    """The refresh of a table that runs, or that ended last.
+    """The running refresh of a table, or the last one.
 
     Attributes:
         table_id: The table's number.
         full: Whether every folder is listed, not only those that changed.
-        lease_until: When it may be taken for abandoned; None once it has ended.
+        lease_until: When it may be presumed abandoned; None once it has ended.
         status: What callers see, as its runner last wrote it.
-        previous: How the refresh before it ended; None if there was none, or it did not end.
+        previous: How the previous refresh ended; None if there was none, or it did not end.
     """
 
     table_id: int
@@ -256,26 +256,26 @@ class RefreshStore(Protocol):
     async def begin(
         self, status: RefreshStatus, *, full: bool, now: datetime, lease_until: datetime
     ) -> RefreshRecord:
-        """Begin a refresh unless one of the table runs already; return the one that runs.
+        """Begin a refresh unless one of the table is running; return the running one.
 
         Args:
-            status: Of the refresh that is begun; `refresh_id` tells whether it was.
+            status: Of the new refresh; `refresh_id` tells whether it began.
             full: Whether it lists every folder.
-            now: A refresh whose lease has run out by now is abandoned.
-            lease_until: Of the refresh that is begun.
+            now: The time; a refresh whose lease has expired is abandoned.
+            lease_until: Of the new refresh.
 
         Raises:
             TableNotFoundError: No table has this name.
         """
 
     async def renew(self, table_id: int, status: RefreshStatus, lease_until: datetime) -> Standing:
-        """Go on with a refresh, and write down how far it is, unless it is lost."""
+        """Renew the lease of a refresh and record its progress, unless it is lost."""
 
     async def finish(self, table_id: int, status: RefreshStatus) -> bool:
-        """Write down how a refresh ended; tell whether it was neither lost nor ended before."""
+        """Record how a refresh ended; tell whether it was neither lost nor ended before."""
 
     async def get(self, table: str) -> RefreshRecord:
-        """Return the refresh of a table that runs, or that ended last.
+        """Return the running refresh of a table, or the last one.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -283,9 +283,9 @@ class RefreshStore(Protocol):
         """
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:
-        """Ask for the refresh that runs to stop.
+        """Ask the running refresh to stop.
 
         Raises:
             TableNotFoundError: No table has this name.
-            RefreshNotRunningError: No refresh of it runs.
+            RefreshNotRunningError: None is running.
         """

@@ -43,7 +43,7 @@ from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import TableChangedError
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
-# Other replicas may publish the same table meanwhile, one each at a time.
+# Other replicas may publish the same table meanwhile, each one caller at a time.
 _ATTEMPTS = 32
 _RETRY_AFTER_S = 1
 
@@ -53,11 +53,11 @@ class SentInventory:
     """An inventory as a caller sends it.
 
     Attributes:
-        content: An Arrow IPC stream, or what JSON said.
+        content: An Arrow IPC stream, or a body in JSON.
         mode: Whether it is all files, or a change.
-        listed_at: When the look at the files began; None where nobody says.
-        write_id: The write that has moved the files in; None if it was none. Files that it
-            removed need not have been known.
+        listed_at: When the listing of the files began; None if unknown.
+        write_id: The write that moved the files in; None if there was none. The files that it
+            removed need not be in the inventory.
     """
 
     content: bytes | InventoryChange
@@ -108,8 +108,8 @@ class PublishInventory:
     ) -> Published:
         """Return the new snapshot; nothing is published unless every row can be accepted.
 
-        Without a condition, what is sent is applied to whatever is current: if another caller
-        was faster, to what that one has published.
+        Without a condition, the inventory is applied to whatever is current: if another caller was
+        faster, to that caller's result.
 
         Args:
             name: The table.
@@ -120,18 +120,18 @@ class PublishInventory:
         Raises:
             TableNotFoundError: No table has this name.
             TableChangedError: The table is not as `if_match` says, or was changed meanwhile.
-            TableContendedError: Others were faster again and again.
-            TableNotRefreshedError: There is nothing yet that a change could be applied to.
-            BloomColumnsChangedError: A change cannot be applied, as the table has other Bloom
-                filters by now.
-            WriteInProgressError: A write is moving files in, and it is not the one named.
+            TableContendedError: Other callers were faster every time.
+            TableNotRefreshedError: There is no snapshot yet to apply a change to.
+            BloomColumnsChangedError: A change cannot be applied, because the table now has
+                other Bloom columns.
+            WriteInProgressError: Another write than the one named is moving files in.
             WriteNotFoundError: The table has no write of the name given.
             WriteStateError: The write named is not moving files in.
-            InventoryOutdatedError: All files were listed before a write had moved all of its in.
+            InventoryOutdatedError: The files were listed before a write had moved in all of its files.
             windrow_service.inventory.errors.InventoryError: It cannot be accepted.
         """
         files: pa.Table | None = None
-        # One at a time, or of n callers each would do the work up to n times.
+        # One at a time; otherwise each of n callers could do the work n times.
         async with self.turns.take(name):
             for _ in range(_ATTEMPTS):
                 table, previous = await self._current(name)
@@ -145,7 +145,7 @@ class PublishInventory:
                     if if_match not in (None, "*"):
                         raise
                 except SnapshotNotFoundError:
-                    # Dropped with the table's definition since it was got: look again.
+                    # Dropped meanwhile with the table's definition: look again.
                     continue
         raise TableContendedError(name, _ATTEMPTS, _RETRY_AFTER_S)
 
@@ -171,7 +171,7 @@ class PublishInventory:
             raise TableNotRefreshedError(table.info.name)
         else:
             taken = await self._delta(table, previous, files, may_miss=sent.write_id is not None)
-            # What else there is was looked at no earlier than before.
+            # The other files were listed no earlier than before.
             checked_at = checked_at or table.checked_at
 
         def result(after: StoredTable) -> Published:

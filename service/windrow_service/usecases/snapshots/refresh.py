@@ -1,4 +1,4 @@
-"""Refresh a table: look at its files again and publish what changed."""
+"""Refresh a table: list its files again and publish what changed."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from windrow_service.usecases.tables.ports import TableStore
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Another coordinator may publish the same table meanwhile. Looking again is cheap then: the
-# footers that it has read are carried over.
+# Another coordinator may publish the same table meanwhile. Starting again is cheap then, because
+# the footers that it read are carried over.
 _ATTEMPTS = 3
-# What was read from the files must not be lost because the database is restarted meanwhile.
+# A restart of the database must not lose what was read from the files.
 _PATIENCE_S = 300
-# As long as a write waits for another's commit.
+# As long as a write waits for another write's commit.
 _COMMIT_PATIENCE_S, _COMMIT_POLL_S = 60, (0.1, 0.5)
 
 
@@ -88,12 +88,13 @@ class RefreshTable:
     ) -> Refreshed:
         """Refresh one table; nothing is published unless every file could be read.
 
-        A write that moves files in is waited for while its driver lives, up to a minute.
+        While a write moves files in, the refresh waits, as long as the write's driver is alive and
+        at most a minute.
 
         Args:
             name: The table.
-            full: Whether to list every folder, not only those that changed: a file that was
-                written in place is found so alone.
+            full: Whether to list every folder, not only changed ones: only so is a file found that
+                was rewritten in place.
             on_progress: Called from another thread while the files are read.
             cancelled: Set it to stop.
 
@@ -102,8 +103,8 @@ class RefreshTable:
             FormatNotRefreshableError: The table's files are not Parquet.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
             StoreUnavailableError: The database cannot be used, or was not back in time.
-            TableChangedError: The table was changed again and again while its files were read.
-            WriteInProgressError: A write has been moving files in for too long, or died meanwhile.
+            TableChangedError: The table kept changing while its files were read.
+            WriteInProgressError: A write has been moving files in for too long, or its driver died.
             windrow_service.inventory.errors.InventoryError: The files are not a table.
         """
         attempt = 1
@@ -155,7 +156,7 @@ class RefreshTable:
         table_format = table.info.definition.format
         if table_format != "parquet":
             raise FormatNotRefreshableError(name, table_format)
-        # To publish is refused then, so nothing need be listed.
+        # Publishing would be refused, so there is no point in listing.
         await _patiently(cancelled, self.writes.refuse_while_committing, name)
         try:
             table, previous = await _patiently(cancelled, self.snapshots.get, name, None)
@@ -203,7 +204,7 @@ class RefreshTable:
 async def _patiently(
     cancelled: threading.Event, ask: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Ask the store again and again while it is away, unless told to stop."""
+    """Repeat a call to the store while the database is away, unless told to stop."""
     retrying = AsyncRetrying(
         retry=retry_if_exception(
             lambda error: isinstance(error, StoreUnavailableError) and error.passing

@@ -72,12 +72,12 @@ _Key: TypeAlias = tuple[str, bool]
 
 
 class ManifestReader:
-    """Fetches and decodes manifests, and keeps decoded ones: they never change.
+    """Fetches and decodes manifests, and caches decoded ones, which never change.
 
     Args:
         snapshots: Where manifests are.
         runner: Where they are decoded.
-        max_bytes: Most bytes that are kept decoded; the longest unused go first.
+        max_bytes: Most bytes of decoded manifests to cache; the least recently used are dropped first.
     """
 
     def __init__(self, snapshots: SnapshotStore, runner: Runner, max_bytes: int) -> None:
@@ -107,7 +107,7 @@ class ManifestReader:
             check: Called between manifests that are decoded.
 
         Raises:
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             CorruptManifestError: A manifest cannot be decoded.
             BusyError: Too much is waiting already.
         """
@@ -118,7 +118,7 @@ class ManifestReader:
             at_hand = self.at_hand(snapshot, scan.manifests, bloom=with_bloom)
             if len(at_hand) < len(scan.manifests):
                 return scan, []
-            # Another way to a thread and back would take as long as a small plan.
+            # A second trip to a thread and back would take as long as a small plan.
             decoded = [at_hand[manifest.manifest_id] for manifest in scan.manifests]
             return scan, [work(scan, scan.files(decoded))]
 
@@ -141,7 +141,7 @@ class ManifestReader:
     ) -> list[pa.Table]:
         """Return the rows of some of a snapshot's manifests, in the order given.
 
-        Rows that the snapshot no longer has are among them.
+        They include rows that the snapshot no longer has.
 
         Args:
             table: Name of the table.
@@ -151,7 +151,7 @@ class ManifestReader:
             check: Called between manifests.
 
         Raises:
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             CorruptManifestError: A manifest cannot be decoded.
             BusyError: Too much is waiting already.
         """
@@ -174,7 +174,7 @@ class ManifestReader:
     def at_hand(
         self, snapshot: Snapshot, manifests: Sequence[Manifest], *, bloom: bool
     ) -> dict[str, pa.Table]:
-        """Return the rows of those manifests that are kept decoded, by id; from any thread."""
+        """Return the rows of the cached manifests among these, by id; from any thread."""
         bloom = bloom and bool(snapshot.bloom_columns)
         with self._lock:
             kept = {

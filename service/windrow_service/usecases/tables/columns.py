@@ -17,10 +17,10 @@ def wire_columns(schema: pa.Schema) -> list[Column]:
 
 
 def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
-    """Return columns that were declared, as types of Arrow's; None stays None.
+    """Return declared columns as Arrow types; None stays None.
 
     Raises:
-        UnknownTypeError: A type is not one of Spark SQL.
+        UnknownTypeError: A type is not one of Spark SQL's.
     """
     if columns is None:
         return None

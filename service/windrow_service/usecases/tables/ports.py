@@ -16,12 +16,12 @@ class StoredTable:
     """A table as the store holds it.
 
     Attributes:
-        table_id: Its number, which no other table ever gets.
+        table_id: Its number, which is never reused.
         info: What callers see.
-        version: Changes whenever definition or current snapshot do; the entity tag.
-        checked_at: When the look at the files began that the current snapshot agrees with;
-            None before the first.
-        has_cache_rules: Whether there are any, be they expired.
+        version: Changes with the definition and with the current snapshot; the entity tag.
+        checked_at: When the last listing that agrees with the current snapshot began; None if
+            there was none.
+        has_cache_rules: Whether there are any, expired or not.
     """
 
     table_id: int
@@ -44,12 +44,11 @@ class TableStore(Protocol):
         """Register a table or change its definition; tell whether it is new.
 
         The same definition again changes nothing. A change of anything but the sort columns
-        and the Bloom filters' drops the table's snapshots, since they hold what the files said
-        under the old one.
+        and the Bloom columns drops the table's snapshots, which depend on the old definition.
 
         Raises:
             TableChangedError: The table is not at version `if_match`; `*` is any version.
-            WriteInProgressError: The definition is another, and a write is moving files in.
+            WriteInProgressError: The definition differs, and a write is moving files in.
         """
 
     async def get(self, name: str) -> StoredTable:

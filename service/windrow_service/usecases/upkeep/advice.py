@@ -1,4 +1,4 @@
-"""Tell how a table's files came about, and what would have made better ones."""
+"""Say which writes made a table's files, and what would have made better ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_REPORTS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseTable:
-    """Look at the names and times of a table's files, beside the reports of its writes."""
+    """Look at the names and times of a table's files, and at the reports of its writes."""
 
     snapshots: SnapshotStore
     manifests: ManifestReader
@@ -44,7 +44,7 @@ class AdviseTable:
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             BusyError: Too much is waiting already.
         """
         _, snapshot = await self.snapshots.get(name, None)
@@ -72,7 +72,7 @@ class _Table:
         self._writes = find_writes(files, self._folders, target_bytes)
 
     def advice(self, reports: Sequence[WriteRecord]) -> TableAdvice:
-        """Return all that is known."""
+        """Return the advice."""
         writes = self._writes
         worst = np.argsort(writes.ideal - writes.files, kind="stable")[:_MAX_WRITES]
         found = [*self._troubles(), *self._fine_partitions()]

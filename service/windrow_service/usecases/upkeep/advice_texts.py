@@ -1,4 +1,4 @@
-"""What is said of writes that went wrong, and what would have avoided it."""
+"""Texts about writes that went wrong, and about what would have avoided it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Writes of one trouble, and the one of them that made the most files too many.
+    """Writes with one kind of trouble, and the worst of them.
 
     Attributes:
         table: Its name.
@@ -21,14 +21,14 @@ class Case:
         writes: How many.
         files: Of all of them.
         size_bytes: Of all of them.
-        would_be: Files that would have held the same.
+        would_be: Number of files that would have held the same rows.
         partitions: Partitions that they wrote into.
         worst_files: Of the worst write.
         worst_partitions: Likewise.
         worst_bytes: Likewise.
         worst_largest: Its largest file, in bytes.
         worst_tasks: Its tasks; None where they are not known.
-        worst_ideal: Files that it should have made.
+        worst_ideal: Number of files that it should have made.
     """
 
     table: str
@@ -53,7 +53,7 @@ class Case:
 
     @property
     def among(self) -> str:
-        """How many writes more there are of the same kind, for people."""
+        """How many more writes are of the same kind, for people."""
         if self.writes == 1:
             return ""
         return f" (the worst of {self.writes:,} such writes, which made {self.files:,} files)"
@@ -65,7 +65,7 @@ def explained(trouble: WriteTrouble, case: Case) -> tuple[str, str]:
 
 
 def of_fine_partitions(case: Case, *, partitions: int, small: int, levels: int) -> tuple[str, str]:
-    """Return what is wrong with partitions that bytes cannot fill, and what to do.
+    """Return what is wrong with partitions that are too small, and what to do.
 
     Args:
         case: Figures of those partitions.

@@ -41,25 +41,25 @@ from windrow_service.usecases.upkeep.errors import (
     InvalidCompactionError,
 )
 
-# Their paths are named in one answer.
+# One answer lists their paths.
 MAX_BATCH_FILES = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanCompaction:
-    """Judge a table's partitions by what their small files cost, and name a batch of them."""
+    """Judge a table's partitions by the cost of their small files, and list a batch of them."""
 
     snapshots: SnapshotStore
     manifests: ManifestReader
     filter_limits: FilterLimits
 
     async def __call__(self, name: str, request: CompactionRequest) -> CompactionPlan:
-        """Return one page of the partitions that are worth it, and figures of all.
+        """Return one page of the partitions that are worth compacting, and figures for all.
 
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
-            SnapshotNotFoundError: The table does not have that snapshot, or not any longer.
+            SnapshotNotFoundError: The table does not have that snapshot, or no longer has it.
             FormatNotCompactableError: The table's files are not Parquet.
             InvalidFilterError: The filter cannot be read, or names a column that is not there.
             InvalidCompactionError: The filter names a column that is not a partition column.

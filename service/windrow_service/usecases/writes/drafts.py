@@ -1,4 +1,4 @@
-"""What a plan of a write comes to, once the table's files and history are at hand."""
+"""The plan of a write, worked out from the request and the table's files and history."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ DEFAULT_TARGET_BYTES = 128 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteDraft:
-    """A write to plan, and all that is known of its table.
+    """A write to plan, and what is known about its table.
 
     Attributes:
-        request: What is asked for.
+        request: The request.
         table: The table that it names.
         snapshot: The current one of the table, if it has one.
-        files: The inventory, if anything may be taken from it.
+        files: The inventory, if anything may be needed from it.
         reports: Of earlier writes, newest first.
-        last_keys: What the last write made of each key, if it is kept.
+        last_keys: What the last write made of each key, if that is kept.
     """
 
     request: WritePlanRequest
@@ -81,7 +81,7 @@ class WriteDraft:
         count = self._partitions(rows, divided=divided) if counted is None else len(counted)
         target = _target(request, size, rows, count)
 
-        # Placing rows exactly needs no hash of Spark's.
+        # Exact placement does not need Spark's hash.
         hashes = None
         if counted is not None and (request.compare or request.scheme not in (None, "exact")):
             hashes = counted.hashes()
@@ -92,7 +92,7 @@ class WriteDraft:
         write = write_of(1.0)
         scheme, why = (request.scheme, None) if request.scheme is not None else choose(write)
         refuse_unfit(scheme, write)
-        # Before anything is made that is as long as there are files.
+        # Before anything is made that is as long as the number of files.
         refuse_too_many(write.tasks, request.max_files)
         refuse_too_many(len(write.keys) * (request.files_per_key or 1), request.max_files)
         refuse_too_many(file_count(scheme, write), request.max_files)
@@ -162,7 +162,7 @@ class WriteDraft:
         return found
 
     def _scaled(self, keys: KeyTable) -> KeyTable:
-        """Return keys that share the rows of this write as they shared those of the past."""
+        """Return keys that divide the rows of this write as they divided earlier ones."""
         total = int(keys.rows.sum())
         if not len(keys) or not total:
             raise NoEstimateError(
@@ -179,7 +179,7 @@ class WriteDraft:
         return replace(keys, rows=np.round(share).astype(np.int64))
 
     def _partitions(self, rows: int | None, *, divided: bool) -> int:
-        """Return how many keys may be written where nobody counted them: those of the table."""
+        """Return how many keys may be written if they were not counted: those of the table."""
         if not divided:
             return 1
         found = 0
@@ -256,7 +256,7 @@ class WriteDraft:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The size of a file that is wanted; None where it is not known in that unit."""
+    """The wanted size of a file; None if it is not known in that unit."""
 
     size_bytes: int | None
     rows: int | None
@@ -267,7 +267,7 @@ def _target(
     request: WritePlanRequest, size: KnownRowSize | None, rows: int | None, keys: int
 ) -> _Target:
     if request.files is not None and rows is not None:
-        # So many files of equal size, whatever a good size would be.
+        # This many files of equal size, whatever a good size would be.
         each = max(1, round(rows / request.files))
         return _Target(None if size is None else max(1, round(each * size.mean)), each, False)
     if request.target_rows is not None:
@@ -323,7 +323,7 @@ def _write(
     if request.files is None and request.files_per_key is not None and not keys.counted:
         tasks = request.files_per_key * count
     elif request.files is None and (len(keys) == 1 or not keys.counted):
-        # Dealt out evenly, so that no part strays from the mean.
+        # Rows are dealt out evenly, so no part strays from the mean.
         tasks = request.files_per_key or int(files_per_key(WriteKeys.equal(1, total, None)).sum())
     return Write(
         keys=keys,
@@ -364,7 +364,7 @@ def key_files(counted: KeyTable, tasks: ExactTasks) -> KeyFiles:
 
 
 def wire_outcome(judged: Judged, target_bytes: int | None) -> WriteOutcome:
-    """Return what a scheme comes to, in bytes as well where the target is known in bytes."""
+    """Return the outcome of a scheme, also in bytes if the target is known in bytes."""
     outcome = judged.outcome
 
     def in_bytes(targets: float) -> int | None:

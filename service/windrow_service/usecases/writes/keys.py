@@ -24,10 +24,10 @@ class KeyTable:
 
     Attributes:
         columns: The partition columns.
-        values: Of each column, typed.
-        buckets: Of each key; None if the table has none.
+        values: The values of each column, typed.
+        buckets: The bucket of each key; None if the table has none.
         rows: Of each key.
-        sent: The values as they travel; None if they did not come that way.
+        sent: The values as they were sent; None if they were not sent.
     """
 
     columns: list[Column]
@@ -41,7 +41,7 @@ class KeyTable:
         """Take the keys of a request.
 
         Raises:
-            InvalidKeysError: Values do not fit their columns, or a key is there twice.
+            InvalidKeysError: Values do not fit their columns, or a key appears twice.
             UnknownTypeError: A column's type is none of Spark SQL.
         """
         if len(columns) != len(keys.values):
@@ -65,7 +65,7 @@ class KeyTable:
         """Take the keys of an earlier write.
 
         Raises:
-            InvalidKeysError: Its columns are no longer as they were.
+            InvalidKeysError: Its columns have changed since.
         """
         return cls(
             columns=keys.columns,
@@ -92,7 +92,7 @@ class KeyTable:
         )
 
     def over_buckets(self, count: int) -> KeyTable:
-        """Return the keys of a table of so many buckets, each with an even share of the rows."""
+        """Return the keys divided over this many buckets, each with an even share of the rows."""
         size = len(self)
         if size * count > MAX_WRITE_KEYS:
             raise InvalidKeysError(

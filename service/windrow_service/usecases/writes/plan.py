@@ -1,4 +1,4 @@
-"""Plan a write: how many files, and how Spark is to make just those."""
+"""Plan a write: how many files, and how Spark can make exactly those."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from windrow_service.usecases.tables.ports import StoredTable, TableStore
 from windrow_service.usecases.writes.drafts import WriteDraft
 from windrow_service.usecases.writes.ports import WriteHistory
 
-# Reports that the size of a row is pooled from.
+# How many reports the size of a row is averaged over.
 _POOLED_REPORTS = 20
-# Among so many of the newest, one that wrote rows is looked for; compactions write those of old.
+# How many of the newest reports to search for a write of new rows; compactions rewrite old ones.
 _REPORTS_WITH_KEYS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWrite:
-    """Plan a write from what a caller says, and what the table's files and history do."""
+    """Plan a write from the request and from the table's files and history."""
 
     tables: TableStore
     snapshots: SnapshotStore
@@ -34,12 +34,12 @@ class PlanWrite:
     runner: Runner
 
     async def __call__(self, request: WritePlanRequest) -> WritePlan:
-        """Return the plan; nothing is kept of it.
+        """Return the plan, which is not kept.
 
         Raises:
             TableNotFoundError: No table has this name.
-            TableNotRefreshedError: The keys are to be those of its files, and it has no snapshot.
-            SnapshotNotFoundError: The snapshot has been dropped since it was got.
+            TableNotRefreshedError: The keys should come from its files, and it has no snapshot.
+            SnapshotNotFoundError: The snapshot was dropped meanwhile.
             WritePlanError: The request contradicts itself or the table, says too little, or asks
                 for more files than allowed.
             UnknownTypeError: A column's type is none of Spark SQL.
@@ -86,7 +86,7 @@ class PlanWrite:
     async def _files(
         self, request: WritePlanRequest, table: StoredTable | None, snapshot: Snapshot | None
     ) -> pa.Table | None:
-        """Return the inventory if anything is to be taken from it."""
+        """Return the inventory if anything is needed from it."""
         if request.table is None or table is None or snapshot is None:
             return None
         divided = bool(len(snapshot.partition_schema)) or table.info.definition.bucket_spec

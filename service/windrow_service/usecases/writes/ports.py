@@ -9,16 +9,16 @@ from typing import Protocol
 from windrow.models import WriteRecord, WriteUpdate
 from windrow_service.usecases.snapshots.ports import WriteCommits
 
-# So many of a table's newest writes keep what became of single keys.
+# How many of a table's newest writes keep the figures of single keys.
 MAX_KEY_REPORTS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWrite:
-    """A write, and its place among those of its table.
+    """A write, and its number among those of its table.
 
     Attributes:
-        number: Greater than those of writes that began before.
+        number: Greater than those of earlier writes.
         info: As callers see it.
     """
 
@@ -27,7 +27,7 @@ class StoredWrite:
 
 
 class WriteHistory(Protocol):
-    """What earlier writes made of a table."""
+    """Reports of earlier writes to a table."""
 
     async def reported(
         self, table: str, limit: int, *, keys: bool = False
@@ -37,7 +37,7 @@ class WriteHistory(Protocol):
         Args:
             table: Its name.
             limit: Most writes to return.
-            keys: Whether reports say what became of each key, where that is kept.
+            keys: Whether reports include the figures of each key, if those are kept.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -45,15 +45,15 @@ class WriteHistory(Protocol):
 
 
 class WriteStore(WriteHistory, WriteCommits, Protocol):
-    """The writes to each table, while they run and for a while after."""
+    """The writes to each table, while they run and for some time after."""
 
     async def put(self, table: str, write_id: str, update: WriteUpdate) -> tuple[WriteRecord, bool]:
-        """Begin a write, or note how far it is; tell whether it is new. The same again is fine.
+        """Begin a write, or record how far it is; tell whether it is new. Repeating it is fine.
 
         Raises:
             TableNotFoundError: No table has this name.
-            WriteNotFoundError: It is not there, and does not begin.
-            WriteStateError: It cannot get to this state from its own.
+            WriteNotFoundError: It does not exist, and the update does not begin it.
+            WriteStateError: It cannot go to this state from its current one.
             WriteTakenError: It belongs to another process.
             WriteInProgressError: Another write is moving files into the table.
         """

@@ -1,4 +1,4 @@
-"""Bytes per row of a write: as told, or learnt from earlier writes or the table's files."""
+"""Bytes per row of a write: as given, or learnt from earlier writes or the table's files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class KnownRowSize:
 
     Attributes:
         mean: Of all rows.
-        low: A tenth of the rows lie in files of less.
-        high: A tenth of the rows lie in files of more.
-        rows: That it rests on.
-        source: Where it is from.
-        of_key: Of the rows of each key; one value for all where keys are not known.
+        low: A tenth of the rows are in files with less.
+        high: A tenth of the rows are in files with more.
+        rows: Number of rows that it is based on.
+        source: Where it comes from.
+        of_key: For the rows of each key; one value for all if keys are not known.
     """
 
     mean: float
@@ -54,9 +54,9 @@ def row_size_of(
     keys: KeyTable | None,
     columns: int,
 ) -> KnownRowSize | None:
-    """Return the bytes per row of a write; None where nothing tells.
+    """Return the bytes per row of a write; None if unknown.
 
-    What the caller says comes first, then earlier writes, then files.
+    The request comes first, then earlier writes, then files.
 
     Args:
         request: May say it.
@@ -92,11 +92,11 @@ def _from_keys(rows: Sequence[int], size_bytes: Sequence[int]) -> KnownRowSize |
 
 def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:
     kept = [report for report in reports if report.rows and report.files]
-    # Per file, so that a write of a few rows is as tiny as its files are.
+    # Per file, so that a write of few rows counts by the size of its files.
     size = np.array([report.bytes / report.files for report in kept])
     rows = np.array([report.rows / report.files for report in kept])
     files = np.array([report.files for report in kept], np.int64)
-    # Means of files tell nothing of what a file takes besides its rows.
+    # Means do not tell what a file takes besides its rows.
     found = row_sizes(size, rows, None, files=files)
     if found is None:
         return None
