@@ -75,7 +75,7 @@ def test_a_call_can_be_tried_out(page: Page) -> None:
     expect(block.locator(".live-responses-table")).to_contain_text("max_page_groups")
 
 
-def test_a_refusal_is_documented_as_a_problem(page: Page) -> None:
+def test_refusals_are_documented_as_problems(page: Page) -> None:
     block = page.locator("#operations-plans-make_plan")
     block.locator(".opblock-summary").click()
 
@@ -100,7 +100,7 @@ def test_the_page_runs_no_scripts_but_its_own(browser: Browser, tmp_path: Path) 
     assert ran is False
 
 
-def test_the_page_is_shown_in_nobody_elses_frame(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_cannot_be_framed_by_other_sites(browser: Browser, tmp_path: Path) -> None:
     with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
         page = browser.new_page()
 

@@ -78,7 +78,7 @@ def test_a_write_of_many_tasks_into_many_partitions_is_explained(
     )
 
 
-def test_small_appends_are_told_with_what_compaction_makes_of_them(
+def test_small_appends_are_reported_with_the_effect_of_compaction(
     refreshed: Any, location: Path, name: str
 ) -> None:
     for minute in range(6):
@@ -93,7 +93,7 @@ def test_small_appends_are_told_with_what_compaction_makes_of_them(
     assert f"`windrow compact {name}` now and then makes 2 files of them" in advice["remedy"]
 
 
-def test_partitions_that_are_too_fine_are_told_with_those_that_would_do(
+def test_too_fine_partitions_are_reported_with_sufficient_ones(
     refreshed: Any, location: Path
 ) -> None:
     for hour in range(12):
@@ -139,7 +139,7 @@ def test_a_planned_write_is_known_by_its_report(
     assert (origin["write_id"], origin["scheme"]) == (write_id, "exact")
 
 
-def test_a_table_without_files_has_nothing_to_be_advised(refreshed: Any, location: Path) -> None:
+def test_a_table_without_files_gets_no_advice(refreshed: Any, location: Path) -> None:
     location.mkdir()
 
     said = refreshed()

@@ -166,7 +166,7 @@ def _token(settings: Settings) -> str:
 @pytest.mark.slow
 @_schema.parametrize()
 @examples(_EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
-def test_an_answer_is_one_that_the_contract_lists(
+def test_every_answer_is_listed_in_the_contract(
     case: Case[Any], service: Service, real: dict[str, str]
 ) -> None:
     for values in (case.path_parameters, case.query):

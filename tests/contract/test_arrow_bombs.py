@@ -39,7 +39,7 @@ def peak_bytes(coordinator: CoordinatorProcess) -> int:
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: str(bomb.__name__))
-def test_a_stream_that_stands_for_gigabytes_is_refused_and_takes_no_memory(
+def test_a_stream_that_decodes_to_gigabytes_is_refused_and_takes_no_memory(
     coordinator: CoordinatorProcess, bomb: Callable[[], bytes]
 ) -> None:
     body = bomb()
@@ -51,7 +51,7 @@ def test_a_stream_that_stands_for_gigabytes_is_refused_and_takes_no_memory(
     assert peak_bytes(coordinator) - before < MOST_GAINED_BYTES
 
 
-def test_a_body_of_json_that_stands_for_gigabytes_is_refused_and_takes_no_memory(
+def test_a_json_body_that_decodes_to_gigabytes_is_refused_and_takes_no_memory(
     coordinator: CoordinatorProcess,
 ) -> None:
     facts = {"size_bytes": 1, "mtime_ns": 1, "row_count": 1}

@@ -41,7 +41,7 @@ def refused(http: httpx.Client, **fields: Any) -> str:
 
 @pytest.mark.parametrize("size", NO_SIZES.values(), ids=NO_SIZES)
 @pytest.mark.parametrize("field", SIZES)
-def test_what_is_no_size_is_refused(http: httpx.Client, field: str, size: object) -> None:
+def test_text_that_is_not_a_size_is_refused(http: httpx.Client, field: str, size: object) -> None:
     detail = refused(http, options={field: size})
 
     low, high = (0, 2**40) if field == "open_file_cost" else (1, 2**50)
@@ -59,7 +59,7 @@ def test_a_size_of_nothing_is_refused(http: httpx.Client, field: str, zero: obje
 
 
 @pytest.mark.parametrize("field", COUNTS)
-def test_a_count_beside_its_range_is_refused(http: httpx.Client, field: str) -> None:
+def test_a_count_out_of_range_is_refused(http: httpx.Client, field: str) -> None:
     low, high = COUNTS[field]
 
     for count in (low - 1, -7, high + 1, 2**70, 1.5, "many", [1]):
@@ -78,7 +78,7 @@ def test_both_ends_of_a_range_are_allowed(http: httpx.Client, events: str, field
 
 
 @pytest.mark.parametrize("field", ["min_split_size", "max_initial_split_size"])
-def test_a_size_over_the_greatest_is_refused(http: httpx.Client, events: str, field: str) -> None:
+def test_a_size_above_the_maximum_is_refused(http: httpx.Client, events: str, field: str) -> None:
     options = {"max_split_size": "1MB", field: "1025KB"}
 
     detail = refused(http, options=options)
@@ -89,7 +89,7 @@ def test_a_size_over_the_greatest_is_refused(http: httpx.Client, events: str, fi
     assert same.is_success
 
 
-def test_an_initial_size_over_the_default_greatest_is_refused(http: httpx.Client) -> None:
+def test_an_initial_size_above_the_default_maximum_is_refused(http: httpx.Client) -> None:
     detail = refused(http, options={"max_initial_split_size": "65MB"})
 
     assert f"max_initial_split_size ({65 * 2**20}) is above max_split_size" in detail
@@ -97,7 +97,7 @@ def test_an_initial_size_over_the_default_greatest_is_refused(http: httpx.Client
 
 @pytest.mark.parametrize("value", ["greedy", "", "Balanced", None, 3], ids=repr)
 @pytest.mark.parametrize("field", CHOICES)
-def test_what_is_not_among_the_choices_is_refused_with_all_of_them(
+def test_an_unknown_choice_is_refused_and_all_choices_are_listed(
     http: httpx.Client, field: str, value: object
 ) -> None:
     detail = refused(http, options={field: value})
@@ -106,7 +106,7 @@ def test_what_is_not_among_the_choices_is_refused_with_all_of_them(
     assert all(f"'{choice}'" in detail for choice in CHOICES[field])
 
 
-def test_an_option_that_there_is_none_is_refused_and_named(http: httpx.Client) -> None:
+def test_an_unknown_option_is_refused_and_named(http: httpx.Client) -> None:
     assert "body.options.max_splits" in refused(http, options={"max_splits": 5})
 
 
@@ -118,7 +118,7 @@ def test_an_option_that_there_is_none_is_refused_and_named(http: httpx.Client) -
         ("snapshot_id", [0, 2**31], "from 1 to 2,147,483,647"),
     ],
 )
-def test_a_number_beside_the_options_is_refused_in_the_same_way(
+def test_a_number_outside_the_options_is_refused_in_the_same_way(
     http: httpx.Client, field: str, values: list[int], wanted: str
 ) -> None:
     for value in values:
@@ -127,7 +127,7 @@ def test_a_number_beside_the_options_is_refused_in_the_same_way(
         assert detail == f"body.{field}: it must be a whole number {wanted}"
 
 
-def test_everything_that_is_wrong_is_named_at_once(http: httpx.Client) -> None:
+def test_all_faults_are_named_at_once(http: httpx.Client) -> None:
     detail = refused(http, options={"parallelism": 0, "max_split_size": 0}, limit=0)
 
     for field in ("options.parallelism", "options.max_split_size", "limit"):

@@ -121,7 +121,7 @@ async def held(store: Store, table_id: int = EVENTS, now: datetime = NOW) -> lis
     return [(each.host, each.keys.tolist()) for each in holdings if len(each.keys)]
 
 
-def test_a_worker_that_beats_lives_and_is_described(opened: Opened) -> None:
+def test_a_worker_that_sends_heartbeats_is_alive_and_described(opened: Opened) -> None:
     async def work(store: Store) -> None:
         beaten = await store.beat("w2", heartbeat("h2"), NOW)
         await store.beat("w1", heartbeat("h1"), NOW)
@@ -136,7 +136,7 @@ def test_a_worker_that_beats_lives_and_is_described(opened: Opened) -> None:
     trying(opened, work)
 
 
-def test_a_worker_that_stops_beating_is_forgotten_with_all_that_it_held(opened: Opened) -> None:
+def test_a_worker_without_heartbeats_is_forgotten_with_all_its_files(opened: Opened) -> None:
     async def work(store: Store) -> None:
         first = await store.beat("w1", heartbeat(), NOW)
         await report(store, "w1", added=keys(1, 2))
@@ -152,7 +152,7 @@ def test_a_worker_that_stops_beating_is_forgotten_with_all_that_it_held(opened: 
     trying(opened, work)
 
 
-def test_a_worker_that_keeps_beating_keeps_its_session_and_its_files(opened: Opened) -> None:
+def test_a_worker_with_heartbeats_keeps_its_session_and_files(opened: Opened) -> None:
     async def work(store: Store) -> None:
         now = NOW
         first = await store.beat("w1", heartbeat(), now)
@@ -167,7 +167,7 @@ def test_a_worker_that_keeps_beating_keeps_its_session_and_its_files(opened: Ope
     trying(opened, work)
 
 
-def test_files_that_are_added_and_removed_are_those_that_are_held(opened: Opened) -> None:
+def test_added_and_removed_files_change_what_is_held(opened: Opened) -> None:
     async def work(store: Store) -> None:
         await store.beat("w1", heartbeat(), NOW)
 
@@ -182,7 +182,7 @@ def test_files_that_are_added_and_removed_are_those_that_are_held(opened: Opened
     trying(opened, work)
 
 
-def test_a_report_that_replaces_leaves_what_it_adds_alone(opened: Opened) -> None:
+def test_a_replacing_report_leaves_only_what_it_adds(opened: Opened) -> None:
     async def work(store: Store) -> None:
         await store.beat("w1", heartbeat(), NOW)
         await report(store, "w1", added=keys(*range(250)))
@@ -256,7 +256,7 @@ def test_a_worker_that_would_hold_too_many_files_is_refused_and_keeps_what_it_he
     trying(opened, work, max_files=4)
 
 
-def test_more_workers_than_may_live_are_refused_until_one_is_gone(opened: Opened) -> None:
+def test_workers_above_the_maximum_are_refused_until_one_is_gone(opened: Opened) -> None:
     async def work(store: Store) -> None:
         for worker_id in ("w1", "w2", "w1"):
             await store.beat(worker_id, heartbeat(), NOW)
@@ -317,7 +317,7 @@ def test_a_cache_map_that_works_answers_a_ping(opened: Opened) -> None:
     trying(opened, work)
 
 
-def test_nothing_stays_in_redis_of_a_worker_that_is_gone(server_url: str) -> None:
+def test_nothing_of_a_removed_worker_stays_in_redis(server_url: str) -> None:
     flush(server_url)
 
     async def work() -> None:

@@ -95,7 +95,7 @@ def test_without_rules_workers_change_nothing(caches: Caches) -> None:
     assert set(by_path(after, "cached_on").values()) == {None}
 
 
-def test_cacheable_files_stay_alone_where_no_worker_lives(caches: Caches) -> None:
+def test_cacheable_files_stay_alone_without_running_workers(caches: Caches) -> None:
     caches.put_rule(filter="ds >= '2026-11-02'")
 
     plan = caches.plan()
@@ -179,7 +179,7 @@ def test_a_file_that_changed_is_not_where_the_old_one_is(caches: Caches) -> None
     assert counts(plan) == (6, 5, 1, 0, 0)
 
 
-def test_workers_without_room_leave_files_to_anybody(caches: Caches) -> None:
+def test_files_without_room_on_any_worker_may_be_read_anywhere(caches: Caches) -> None:
     caches.put_rule(filter="ds IS NOT NULL")
     sizes = [(caches.location / path).stat().st_size for path in hive.data_files(caches.location)]
     caches.beat("cache-1", capacity_bytes=2 * max(sizes))
@@ -189,7 +189,7 @@ def test_workers_without_room_leave_files_to_anybody(caches: Caches) -> None:
     assert counts(plan) == (6, 0, 2, 0, 4)
 
 
-def test_a_table_that_is_made_anew_has_no_rules_and_inherits_nothing(caches: Caches) -> None:
+def test_a_recreated_table_has_no_rules_and_inherits_nothing(caches: Caches) -> None:
     caches.put_rule(filter="ds IS NOT NULL")
     caches.beat("cache-1")
     caches.hold_as_planned()

@@ -81,7 +81,7 @@ def test_a_rule_is_there_until_it_is_deleted(holds: Holds) -> None:
     holds(law)
 
 
-def test_tables_have_rules_of_their_own_by_name(holds: Holds) -> None:
+def test_each_table_has_its_own_rules_by_name(holds: Holds) -> None:
     async def law(rules: SqlCacheRuleStore, tables: SqlTableStore, _: SqlOnceStore) -> None:
         for name in ("b", "a-1", "A", "_"):
             await rules.put("t", name, RECENT, None)
@@ -104,7 +104,7 @@ def test_tables_have_rules_of_their_own_by_name(holds: Holds) -> None:
     holds(law)
 
 
-def test_a_rule_ends_at_its_hour_in_any_time_zone_and_is_forgotten_a_day_later(
+def test_a_rule_expires_on_time_in_any_time_zone_and_is_removed_a_day_later(
     holds: Holds,
 ) -> None:
     ends = NOW + timedelta(hours=1)

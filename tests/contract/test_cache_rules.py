@@ -93,7 +93,7 @@ def test_a_change_under_an_old_etag_is_refused(
     assert made.is_success
 
 
-def test_if_match_with_a_star_asks_only_that_the_rule_is_there(
+def test_if_match_with_a_star_only_requires_the_rule_to_exist(
     http: httpx.Client, events: str
 ) -> None:
     missing = http.put(path(events), json=RECENT, headers={"If-Match": "*"})
@@ -126,9 +126,7 @@ def test_rules_of_a_table_that_is_not_there_are_not_found(http: httpx.Client) ->
         problem_of(answer, 404, "table-not-found")
 
 
-def test_a_table_that_is_made_anew_has_no_rules(
-    http: httpx.Client, events: str, location: Path
-) -> None:
+def test_a_recreated_table_has_no_rules(http: httpx.Client, events: str, location: Path) -> None:
     http.put(path(events), json=RECENT).raise_for_status()
     http.delete(f"/tables/{events}").raise_for_status()
     http.put(f"/tables/{events}", json={"location": str(location)}).raise_for_status()
@@ -273,7 +271,7 @@ def test_a_table_without_a_snapshot_is_refreshed_first(
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_a_definition_that_cannot_be_is_refused(
+def test_an_invalid_definition_is_refused(
     http: httpx.Client, partitioned: str, fields: dict[str, Any], slug: str
 ) -> None:
     problem_of(http.put(path(partitioned), json=RECENT | fields), 422, slug)

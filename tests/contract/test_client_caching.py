@@ -57,7 +57,7 @@ def test_dropping_ends_one_rule_or_those_of_a_filter_or_all(
     assert client.cache_rules(events) == []
 
 
-def test_figures_and_workers_are_told(
+def test_figures_and_workers_are_returned(
     client: windrow.Client, http: httpx.Client, events: str
 ) -> None:
     beat = {"host": "h", "capacity_bytes": 10, "used_bytes": 0}
@@ -74,7 +74,7 @@ def test_figures_and_workers_are_told(
     assert not any(events in one.worker_id for one in client.workers())
 
 
-def test_what_is_wrong_is_said_before_or_by_the_coordinator(
+def test_faults_are_reported_by_the_client_or_the_coordinator(
     client: windrow.Client, events: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match="timezone"):

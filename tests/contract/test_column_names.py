@@ -67,7 +67,7 @@ def test_a_file_with_a_column_without_a_usable_name_is_named_by_the_refresh(
     assert http.post(f"/tables/{table}/refresh").is_success
 
 
-def test_a_type_that_is_too_long_to_tell_is_refused(
+def test_a_type_with_too_long_a_name_is_refused(
     http: httpx.Client, table: str, location: Path
 ) -> None:
     pq.write_table(pa.table({"wide": pa.array([None], WIDE), "id": [1]}), location / "part.parquet")

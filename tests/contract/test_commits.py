@@ -50,7 +50,7 @@ def assert_known(client: Client, table: str) -> None:
     assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
 
 
-def test_files_that_nobody_touched_keep_their_place_size_and_time(
+def test_untouched_files_keep_their_path_size_and_time(
     client: Client, events: str, location: Path, url: str
 ) -> None:
     before = {path: (location / path).stat() for path in hive.data_files(location)}
@@ -70,7 +70,7 @@ def test_files_that_nobody_touched_keep_their_place_size_and_time(
     assert_known(client, events)
 
 
-def test_a_snapshot_says_of_new_files_what_a_refresh_would(
+def test_a_snapshot_describes_new_files_as_a_refresh_would(
     client: Client, events: str, location: Path
 ) -> None:
     write(client, events, {f"{DAY}/new.parquet": [100, 105]})
@@ -80,7 +80,7 @@ def test_a_snapshot_says_of_new_files_what_a_refresh_would(
     assert_known(client, events)
 
 
-def test_what_is_staged_is_hidden_from_all_who_list_the_table(
+def test_staged_files_are_hidden_from_everyone_who_lists_the_table(
     client: Client, events: str, location: Path
 ) -> None:
     with begin(client, events) as begun:
@@ -135,7 +135,7 @@ def test_new_columns_come_into_the_snapshot(client: Client, events: str, locatio
     assert_known(client, events)
 
 
-def test_types_that_do_not_go_together_are_refused_before_anything_moves(
+def test_incompatible_types_are_refused_before_anything_moves(
     client: Client, events: str, location: Path
 ) -> None:
     with begin(client, events) as begun:
@@ -186,7 +186,7 @@ def test_an_append_without_rows_changes_nothing(
     assert_known(client, events)
 
 
-def test_partitions_keep_their_rights_and_hidden_files(
+def test_partitions_keep_their_permissions_and_hidden_files(
     client: Client, events: str, location: Path
 ) -> None:
     folder = location / DAY
@@ -252,7 +252,7 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_work(
         ("base_0000001/bucket_00000", "a Hive ACID table"),
     ],
 )
-def test_nothing_is_written_where_another_formats_log_says_what_counts(
+def test_nothing_is_written_to_a_table_with_another_formats_log(
     client: Client, events: str, location: Path, sign: str, what: str
 ) -> None:
     (location / sign).parent.mkdir(parents=True)
@@ -264,7 +264,7 @@ def test_nothing_is_written_where_another_formats_log_says_what_counts(
     assert not (location / "_windrow").exists()
 
 
-def test_a_definition_that_changes_meanwhile_undoes_a_write(
+def test_a_definition_change_during_a_write_undoes_it(
     client: Client, events: str, location: Path
 ) -> None:
     with begin(client, events) as begun:
@@ -277,7 +277,7 @@ def test_a_definition_that_changes_meanwhile_undoes_a_write(
     assert next(client.writes(events)).state == "undone"
 
 
-def test_rows_that_the_coordinator_refuses_are_told_of_and_hold_nobody_up(
+def test_rows_that_the_coordinator_refuses_are_reported_and_block_nobody(
     client: Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
@@ -337,7 +337,7 @@ def test_a_table_whose_folders_hold_local_times_is_refreshed_as_the_message_says
     assert_known(client, name)
 
 
-def test_a_folder_that_a_write_left_before_it_was_known_goes_after_a_day(
+def test_a_folder_left_by_an_unregistered_write_is_removed_after_a_day(
     client: Client, events: str, location: Path
 ) -> None:
     young, old = (location / "_windrow" / "writes" / (digit * 32) for digit in "ab")

@@ -65,7 +65,7 @@ def test_partitions_of_many_small_files_are_worth_it(
     assert plan["next_offset"] is None
 
 
-def test_a_write_plan_of_their_rows_and_bytes_makes_the_files_that_were_said(
+def test_a_write_plan_of_their_rows_and_bytes_makes_the_predicted_files(
     http: httpx.Client, crowded: str
 ) -> None:
     plan = planned(http, crowded, target_file_size=3_000, worth_reads=10**9)
@@ -101,7 +101,7 @@ def test_three_tiny_files_in_each_partition_are_worth_it_by_default(
     assert "with min_files=3, 9 of them would become 3" in why["explanation"]
 
 
-def test_a_filter_on_partition_columns_says_where_to_look(http: httpx.Client, crowded: str) -> None:
+def test_a_filter_on_partition_columns_selects_partitions(http: httpx.Client, crowded: str) -> None:
     plan = planned(http, crowded, filter="ds >= '2026-11-03'")
 
     assert plan["partitions"]["folders"] == ["ds=2026-11-03"]
@@ -133,7 +133,9 @@ def test_a_batch_is_bounded_in_bytes(http: httpx.Client, crowded: str) -> None:
     assert len(plan["partitions"]["folders"]) == 2
 
 
-def test_what_is_asked_for_decides_what_is_left_alone(http: httpx.Client, crowded: str) -> None:
+def test_the_options_decide_which_partitions_are_left_alone(
+    http: httpx.Client, crowded: str
+) -> None:
     def reasons(**fields: Any) -> set[str]:
         return {one["reason"] for one in planned(http, crowded, **fields)["left_alone"]}
 
@@ -142,7 +144,7 @@ def test_what_is_asked_for_decides_what_is_left_alone(http: httpx.Client, crowde
     assert reasons(worth_reads=1) == {"few_files", "not_worth"}
 
 
-def test_bad_questions_are_refused(http: httpx.Client, crowded: str) -> None:
+def test_bad_requests_are_refused(http: httpx.Client, crowded: str) -> None:
     path = f"/tables/{crowded}/compaction-plans"
     refused = "invalid-request"
     for body, slug, words in (
@@ -160,7 +162,7 @@ def test_bad_questions_are_refused(http: httpx.Client, crowded: str) -> None:
     assert "99" in gone["detail"]
 
 
-def test_a_table_must_be_there_be_refreshed_and_be_parquet(
+def test_the_table_must_exist_be_refreshed_and_be_parquet(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     path = f"/tables/{name}/compaction-plans"

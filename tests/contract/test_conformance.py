@@ -56,7 +56,7 @@ def test_the_groups_of_a_published_inventory_are_those_of_the_original(
     )
 
 
-def test_files_that_a_filter_rules_out_are_in_no_group(
+def test_files_ruled_out_by_a_filter_are_in_no_group(
     url: str, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     location.mkdir()
@@ -72,9 +72,7 @@ def test_files_that_a_filter_rules_out_are_in_no_group(
 
 
 @pytest.mark.parametrize("strategy", ["balanced", "openlookeng", "spark", "iceberg", "tez"])
-def test_a_strategy_says_what_it_does_when_nothing_is_asked(
-    events: str, make_plan: MakePlan, strategy: str
-) -> None:
+def test_a_strategy_states_its_defaults(events: str, make_plan: MakePlan, strategy: str) -> None:
     plan = make_plan(events, options={"strategy": strategy})
 
     assert plan["summary"]["strategy"] == strategy

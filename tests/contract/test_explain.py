@@ -92,7 +92,7 @@ def test_the_first_strategy_is_the_plans_own_and_its_figures_are_the_plans(
         assert said[field] == plan[field]
 
 
-def test_each_strategy_makes_what_a_plan_under_it_has(
+def test_each_strategys_figures_equal_a_plan_made_with_it(
     http: httpx.Client, url: str, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     hosts = [[f"h{at % 4}"] for at in range(120)]
@@ -136,7 +136,7 @@ def test_all_strategies_are_judged_by_the_open_cost_that_was_asked_for_or_the_ca
     assert slowest > left_out["strategies"][0]["slowest_slot_seconds"]
 
 
-def test_bytes_are_told_by_where_they_lie(
+def test_bytes_are_counted_by_location(
     http: httpx.Client, url: str, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     # One group, which prefers a: its rack also has b, and c is elsewhere.

@@ -123,7 +123,7 @@ def folder(http: httpx.Client) -> Path:
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
-def test_what_adds_up_to_too_much_is_refused(http: httpx.Client, folder: Path) -> None:
+def test_totals_above_the_limit_are_refused(http: httpx.Client, folder: Path) -> None:
     @examples(20, suppress_health_check=SLOW)
     @given(sent=files(NUMBERS))
     @example(sent=[{**FILE, "size_bytes": 2**63 - 1}] * 4)
@@ -144,7 +144,7 @@ def test_what_adds_up_to_too_much_is_refused(http: httpx.Client, folder: Path) -
     law()
 
 
-def test_a_delta_that_adds_up_to_too_much_is_refused(http: httpx.Client, folder: Path) -> None:
+def test_a_delta_with_totals_above_the_limit_is_refused(http: httpx.Client, folder: Path) -> None:
     half = {**FILE, "size_bytes": MOST // 2}
     table = table_of(published(http, [half], folder))
 
@@ -161,7 +161,7 @@ def test_a_delta_that_adds_up_to_too_much_is_refused(http: httpx.Client, folder:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_plan_of_what_was_accepted_is_made(
+def test_every_accepted_inventory_can_be_planned(
     http: httpx.Client, folder: Path, strategy: str
 ) -> None:
     @examples(15, suppress_health_check=SLOW)
@@ -195,7 +195,7 @@ def test_every_plan_of_what_was_accepted_is_made(
     law()
 
 
-def test_compactions_and_writes_of_what_was_accepted_are_planned(
+def test_compactions_and_writes_of_every_accepted_inventory_can_be_planned(
     http: httpx.Client, folder: Path
 ) -> None:
     @examples(15, suppress_health_check=SLOW)

@@ -39,7 +39,7 @@ def register(client: windrow.Client, name: str, location: Path, format_: str) ->
         ("text", [], [75, 75, 100]),
     ],
 )
-def test_a_table_of_any_format_is_cut_where_its_files_may_be(
+def test_files_of_any_format_are_cut_only_where_allowed(
     client: windrow.Client,
     name: str,
     location: Path,
@@ -58,7 +58,7 @@ def test_a_table_of_any_format_is_cut_where_its_files_may_be(
 
 
 @formats
-def test_a_refresh_says_that_the_inventory_must_be_published(
+def test_a_refresh_of_another_format_asks_for_a_published_inventory(
     client: windrow.Client, http: httpx.Client, name: str, location: Path, format_: str
 ) -> None:
     register(client, name, location, format_)
@@ -70,7 +70,7 @@ def test_a_refresh_says_that_the_inventory_must_be_published(
         client.refresh(name)
 
 
-def test_an_unknown_format_is_refused_with_those_that_there_are(
+def test_an_unknown_format_is_refused_and_known_ones_are_listed(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     answer = http.put(f"/tables/{name}", json={"location": str(location), "format": "avro"})

@@ -65,7 +65,7 @@ def test_a_database_that_comes_back_makes_the_coordinator_ready_again(
     assert own.get("/health/ready").is_success
 
 
-def test_a_coordinator_whose_disk_is_full_is_degraded_and_still_tells(tmp_path: Path) -> None:
+def test_a_coordinator_with_a_full_disk_is_degraded_but_still_answers(tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", 8 * 2**20) as disk,
         running(Settings(state_dir=disk, allowed_locations=(str(tmp_path),))) as url,
@@ -84,7 +84,7 @@ def test_a_coordinator_whose_disk_is_full_is_degraded_and_still_tells(tmp_path: 
     assert free.json()["status"] == "ok"
 
 
-def test_the_database_is_readable_by_its_owner_alone(own: httpx.Client, database: Path) -> None:
+def test_the_database_is_readable_only_by_its_owner(own: httpx.Client, database: Path) -> None:
     assert own.get("/health/ready").is_success
     assert {
         path.name: path.stat().st_mode & 0o077 for path in database.parent.glob("windrow.db*")

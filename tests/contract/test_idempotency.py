@@ -146,21 +146,19 @@ def test_a_refused_change_leaves_its_key_free(http: httpx.Client, table: dict[st
 
 
 @pytest.mark.parametrize("bad", ["", "a b", "x" * 129, "k\xe9y", "a\tb"])
-def test_a_key_that_is_none_is_refused(http: httpx.Client, table: dict[str, Any], bad: str) -> None:
+def test_an_invalid_key_is_refused(http: httpx.Client, table: dict[str, Any], bad: str) -> None:
     headers = [(b"Idempotency-Key", bad.encode("latin-1"))]
 
     problem_of(http.put("/tables/t", json=table, headers=headers), 422, "invalid-request")
 
 
-def test_what_stands_on_a_key_of_128_characters_is_kept(
-    http: httpx.Client, table: dict[str, Any]
-) -> None:
+def test_keys_of_128_characters_are_kept(http: httpx.Client, table: dict[str, Any]) -> None:
     longest = key("!~" * 64)
 
     same(*(http.put("/tables/t", json=table, headers=longest) for _ in range(2)))
 
 
-def test_callers_have_keys_of_their_own(settings: Settings, table: dict[str, Any]) -> None:
+def test_each_caller_has_its_own_keys(settings: Settings, table: dict[str, Any]) -> None:
     guarded = settings.model_copy(update={"require_tokens": True})
 
     async def create(name: str) -> str:
@@ -227,7 +225,7 @@ def test_every_change_takes_a_key_but_those_that_need_none() -> None:
     }
 
 
-def test_a_large_body_is_part_of_what_was_asked_for(
+def test_a_large_body_is_part_of_the_compared_request(
     http: httpx.Client, table: dict[str, Any]
 ) -> None:
     http.put("/tables/t", json=table).raise_for_status()

@@ -111,7 +111,7 @@ def test_a_plan_of_too_many_files_is_refused_and_a_narrower_one_is_made(
     assert made.json()["summary"]["files_planned"] == 8
 
 
-def test_a_page_has_the_default_size_and_never_more_than_the_greatest(tight: httpx.Client) -> None:
+def test_a_page_has_the_default_size_and_never_exceeds_the_maximum(tight: httpx.Client) -> None:
     body = {"table": "events", "filter": FEW, "options": ALONE}
 
     default = tight.post("/plans", json=body).json()
@@ -124,7 +124,7 @@ def test_a_page_has_the_default_size_and_never_more_than_the_greatest(tight: htt
     assert len(tight.get(f"{path}/groups", params={"page_size": 100}).json()["groups"]) == 2
 
 
-def test_a_group_that_alone_passes_the_bound_on_splits_is_a_page_by_itself(
+def test_a_group_that_exceeds_the_split_limit_is_a_page_by_itself(
     tight: httpx.Client,
 ) -> None:
     plan = tight.post("/plans", json={"table": "events", "filter": FEW}).json()
@@ -156,7 +156,7 @@ def test_a_filter_beyond_the_limits_is_refused(tight: httpx.Client, sql: str) ->
     problem_of(answer, 422, "invalid-filter")
 
 
-def test_a_body_that_is_too_large_is_refused_whether_it_says_its_size_or_not(
+def test_a_too_large_body_is_refused_with_or_without_a_content_length(
     tight: httpx.Client,
 ) -> None:
     body = b'{"table": "events", "filter": "' + b"x" * 5_000 + b'"}'
@@ -172,7 +172,7 @@ def test_a_body_that_is_too_large_is_refused_whether_it_says_its_size_or_not(
     assert tight.get("/health/live").is_success
 
 
-def test_a_published_stream_has_a_limit_of_its_own(tight: httpx.Client) -> None:
+def test_a_published_stream_has_its_own_limit(tight: httpx.Client) -> None:
     path = "/tables/events/snapshots"
     stream = {"Content-Type": "application/vnd.apache.arrow.stream"}
 
@@ -242,7 +242,7 @@ def test_an_unexpected_error_is_hidden_from_the_caller(folder: Path) -> None:
     assert set(body) == {"type", "title", "status", "detail", "instance", "request_id"}
 
 
-def test_a_route_or_method_that_is_not_there_is_a_problem_too(tight: httpx.Client) -> None:
+def test_an_unknown_route_or_method_is_a_problem_too(tight: httpx.Client) -> None:
     problem_of(tight.get("/nowhere"), 404, "not-found")
     refused = tight.patch("/tables/events")
 

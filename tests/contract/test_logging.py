@@ -49,7 +49,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(state_dir=tmp_path)
 
 
-def test_an_error_that_nobody_foresaw_is_one_small_line_without_secrets(settings: Settings) -> None:
+def test_an_unforeseen_error_is_one_short_line_without_secrets(settings: Settings) -> None:
     sent = {"Authorization": f"Bearer {TOKEN}", "X-Request-Id": "ours-7"}
 
     (answer,), log = logged(settings, "/broken/7", **sent)
@@ -114,7 +114,7 @@ def test_an_error_in_an_embedded_coordinator_shows_no_local_variables(
 
 
 @pytest.mark.slow
-def test_a_log_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
+def test_an_unread_log_blocks_nothing(tmp_path: Path) -> None:
     allowed = tmp_path / "tables"
     allowed.mkdir()
     # A pipe takes 64 KiB, and these lines are more.

@@ -108,9 +108,7 @@ def test_every_revision_is_tested_here() -> None:
     assert newest_revision() == REVISIONS[-1]
 
 
-def test_the_revisions_together_make_what_the_code_works_with(
-    url: sa.URL, engine: sa.Engine
-) -> None:
+def test_the_revisions_together_make_the_schema_of_the_code(url: sa.URL, engine: sa.Engine) -> None:
     upgrade(url)
 
     with engine.connect() as connection:
@@ -120,7 +118,7 @@ def test_the_revisions_together_make_what_the_code_works_with(
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_an_upgrade_keeps_what_is_there(url: sa.URL, engine: sa.Engine, revision: str) -> None:
+def test_an_upgrade_keeps_existing_data(url: sa.URL, engine: sa.Engine, revision: str) -> None:
     upgrade(url, revision)
     fill(engine, revision)
 
@@ -148,7 +146,7 @@ def test_an_upgrade_keeps_what_is_there(url: sa.URL, engine: sa.Engine, revision
         assert connection.scalar(sa.select(schema.secrets.c.value)) == "key"
 
 
-def test_numbers_of_deleted_tables_are_not_used_again(url: sa.URL, engine: sa.Engine) -> None:
+def test_ids_of_deleted_tables_are_not_reused(url: sa.URL, engine: sa.Engine) -> None:
     upgrade(url)
     row = {
         "name": "t",
@@ -242,7 +240,7 @@ def test_replicas_that_upgrade_at_the_same_time_wait_for_each_other(
         migrate.check(connection)
 
 
-def test_the_file_of_the_embedded_database_is_for_its_user_alone(tmp_path: Path) -> None:
+def test_the_file_of_the_embedded_database_is_private_to_its_user(tmp_path: Path) -> None:
     url = embedded_url(tmp_path / "state")
     upgrade(url)
 

@@ -39,7 +39,7 @@ def test_the_published_contract_is_what_is_served(
     assert published == http.get("/openapi.json").json(), hint
 
 
-def test_every_operation_says_what_it_is_for(published: dict[str, Any]) -> None:
+def test_every_operation_has_a_description(published: dict[str, Any]) -> None:
     for name, operation in operations(published).items():
         assert operation["description"], name
         assert operation["operationId"], name
@@ -55,7 +55,7 @@ def test_every_refusal_is_a_problem(published: dict[str, Any]) -> None:
             }, f"{name}: {status}"
 
 
-def test_every_reference_leads_somewhere(published: dict[str, Any]) -> None:
+def test_every_reference_resolves(published: dict[str, Any]) -> None:
     def follow(node: Any) -> None:
         if isinstance(node, list):
             for each in node:

@@ -50,7 +50,7 @@ def timeless(plan: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in plan.items() if k not in own} | {"summary": summary}
 
 
-def test_a_plan_in_the_background_becomes_the_plan_that_one_at_once_is(
+def test_a_background_plan_equals_an_immediate_one(
     http: httpx.Client, events: str, make_plan: Callable[..., dict[str, Any]]
 ) -> None:
     at_once = make_plan(events, filter="ds >= '2026-11-02'", page_size=1)
@@ -76,7 +76,7 @@ def test_a_caller_may_wait_a_while_for_a_plan_in_the_background(
     assert answer.json()["groups"]
 
 
-def test_other_preferences_are_passed_over(http: httpx.Client, events: str) -> None:
+def test_other_preferences_are_ignored(http: httpx.Client, events: str) -> None:
     assert submit(http, events, prefer="return=minimal, wait=5").status_code == 200
 
 

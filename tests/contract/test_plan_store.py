@@ -132,7 +132,7 @@ def test_a_plan_expires_and_is_forgotten_with_its_groups(holds: Callable[..., No
 
 
 @pytest.mark.parametrize("body", [SMALL, LARGE], ids=["small", "large"])
-def test_groups_that_plans_share_go_with_the_last_of_them(
+def test_shared_groups_are_removed_with_the_last_plan(
     holds: Callable[..., None], body: PlanBody
 ) -> None:
     async def law(store: SqlPlanStore, database: Database) -> None:
@@ -154,7 +154,7 @@ def test_groups_that_plans_share_go_with_the_last_of_them(
     holds(law)
 
 
-def test_a_plan_that_shares_groups_may_come_while_the_last_other_one_goes(
+def test_a_plan_can_share_groups_while_their_last_other_plan_is_removed(
     holds: Callable[..., None],
 ) -> None:
     async def law(store: SqlPlanStore, database: Database) -> None:
@@ -197,7 +197,9 @@ def test_a_plan_that_was_submitted_is_finished_once_and_only_while_it_is_wanted(
     holds(law)
 
 
-def test_what_a_replica_has_left_is_adopted_by_one_other(holds: Callable[..., None]) -> None:
+def test_plans_left_by_a_replica_are_adopted_by_exactly_one_other(
+    holds: Callable[..., None],
+) -> None:
     async def law(store: SqlPlanStore, database: Database) -> None:
         other = SqlPlanStore(database, lambda: START, 1_000)
         await store.put(submitted("left"), lease_until=START)
@@ -211,7 +213,7 @@ def test_what_a_replica_has_left_is_adopted_by_one_other(holds: Callable[..., No
     holds(law)
 
 
-def test_only_completed_plans_of_the_same_request_that_live_on_are_found(
+def test_only_completed_unexpired_plans_of_the_same_request_are_found(
     holds: Callable[..., None],
 ) -> None:
     async def law(store: SqlPlanStore, _: Database) -> None:

@@ -64,7 +64,7 @@ def test_a_plan_comes_with_its_first_page(
     assert summary["size_bytes"] == sum(stat.st_size for stat in sizes.values())
 
 
-def test_page_size_0_leaves_every_group_for_later(
+def test_page_size_0_returns_no_groups_yet(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events, page_size=0, options=ALONE)
@@ -133,7 +133,7 @@ def test_the_arrow_stream_holds_what_the_json_pages_hold_and_an_end_marker(
     assert rows == pages
 
 
-def test_a_plan_can_be_got_again_until_it_is_deleted(
+def test_a_plan_can_be_fetched_until_it_is_deleted(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events, filter="ds = '2026-11-02'")
@@ -153,7 +153,7 @@ def test_a_plan_can_be_got_again_until_it_is_deleted(
         problem_of(answer, 404, "plan-not-found")
 
 
-def test_the_same_question_gives_the_same_groups(events: str, make_plan: MakePlan) -> None:
+def test_the_same_request_gives_the_same_groups(events: str, make_plan: MakePlan) -> None:
     first, second = make_plan(events, options=ALONE), make_plan(events, options=ALONE)
 
     assert first["plan_id"] != second["plan_id"]
@@ -179,7 +179,7 @@ def test_an_old_snapshot_is_planned_and_paged_as_it_was(
     assert sorted(path for path, _, _ in splits_of(current["groups"])) == hive.data_files(location)
 
 
-def test_what_is_not_there_says_which_of_table_snapshot_plan_and_page_it_is(
+def test_not_found_errors_name_the_missing_table_snapshot_plan_or_page(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events)
@@ -247,7 +247,7 @@ def test_the_filter_that_a_plan_states_gives_the_same_plan_again(
     assert (again["filter"], again["groups"]) == (first["filter"], first["groups"])
 
 
-def test_what_pruning_settles_is_gone_and_the_rest_is_left_to_the_reader(
+def test_conditions_settled_by_pruning_are_dropped_and_the_rest_is_left_to_the_reader(
     events: str, make_plan: MakePlan
 ) -> None:
     settled = make_plan(events, filter="ds = '2026-11-02'")
@@ -314,7 +314,7 @@ def test_a_limit_keeps_the_first_files_that_are_certain_to_hold_enough_rows(
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, "ten", 10**12])
-def test_a_limit_that_is_none_is_refused_and_named(
+def test_an_invalid_limit_is_refused_and_named(
     http: httpx.Client, events: str, limit: object
 ) -> None:
     answer = http.post("/plans", json={"table": events, "limit": limit})
@@ -332,7 +332,7 @@ def test_a_limit_that_is_none_is_refused_and_named(
         ("upper(name) = 'A'", 1, 1),
     ],
 )
-def test_a_bad_filter_is_shown_with_the_place(
+def test_a_bad_filter_is_shown_with_the_position_of_the_error(
     http: httpx.Client, events: str, sql: str, line: int, column: int | None
 ) -> None:
     answer = http.post("/plans", json={"table": events, "filter": sql})
@@ -419,7 +419,7 @@ def test_sizes_are_bytes_or_text(
         None,
     ],
 )
-def test_a_size_that_is_none_is_refused_and_named(
+def test_an_invalid_size_is_refused_and_named(
     http: httpx.Client, events: str, size: object
 ) -> None:
     answer = http.post("/plans", json={"table": events, "options": {"max_split_size": size}})

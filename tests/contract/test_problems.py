@@ -105,7 +105,7 @@ def test_every_error_has_a_kind_of_problem(error_type: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("error_type", ANSWERED, ids=lambda leaf: leaf.__name__)
-def test_the_command_line_speaks_of_its_own_commands_alone(error_type: type[Exception]) -> None:
+def test_the_command_line_mentions_only_its_own_commands(error_type: type[Exception]) -> None:
     problem = Problem.model_validate(describe(made(error_type)).body)
 
     said = in_commands(error_of(problem))

@@ -102,7 +102,7 @@ def test_a_table_with_declared_columns_needs_no_refresh(
     assert make_plan(name, filter="ds = '2026-11-02'")["summary"]["files_planned"] == 2
 
 
-def test_a_table_whose_columns_nobody_knows_is_refused(
+def test_a_table_with_unknown_columns_is_refused(
     client: windrow.Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
@@ -136,7 +136,7 @@ def test_an_inventory_over_another_version_is_refused(
         ("hosts", ["a", None], "holds null"),
     ],
 )
-def test_a_row_that_cannot_be_is_named_and_nothing_is_published(
+def test_an_invalid_row_is_named_and_nothing_is_published(
     client: windrow.Client, events: str, location: Path, column: str, value: Any, message: str
 ) -> None:
     files = inventory_of(location, by_day)
@@ -209,7 +209,7 @@ def test_a_delta_adds_and_removes_files_and_leaves_the_others(
     assert len(planned(make_plan, events, filter="id < 10")) <= 2
 
 
-def test_a_refresh_after_deltas_finds_what_the_files_are(
+def test_a_refresh_after_deltas_finds_the_actual_files(
     client: windrow.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     files = hive.data_files(location)
@@ -259,7 +259,7 @@ def test_a_whole_inventory_as_json_needs_no_refresh(
     assert planned(make_plan, name, filter="day = '2026-11-02'") == ["k=1/f"]
 
 
-def test_a_table_of_which_nothing_was_said_takes_its_columns_from_the_statistics(
+def test_a_table_without_declared_columns_takes_them_from_the_statistics(
     client: windrow.Client, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     client.register_table(name, str(location))
@@ -271,7 +271,7 @@ def test_a_table_of_which_nothing_was_said_takes_its_columns_from_the_statistics
     assert planned(make_plan, name, filter="id = 1") == ["ds=1/f"]
 
 
-def test_columns_of_the_streams_metadata_take_the_place_of_those_before(
+def test_columns_in_the_streams_metadata_replace_earlier_ones(
     client: windrow.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     files = inventory_of(location, by_day)
@@ -346,7 +346,7 @@ def test_published_columns_that_contradict_the_declared_ones_are_refused(
         ({"mode": "delta", "added": [], "removed": ["/x"]}, "invalid-inventory", "not canonical"),
     ],
 )
-def test_json_that_cannot_be_is_refused_with_its_place(
+def test_invalid_json_is_refused_with_the_place_of_the_fault(
     http: httpx.Client, events: str, body: dict[str, Any], slug: str, word: str
 ) -> None:
     answer = http.post(f"/tables/{events}/snapshots", json=body)

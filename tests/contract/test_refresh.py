@@ -33,9 +33,7 @@ def register(http: httpx.Client, name: str, location: Path, **fields: Any) -> No
     http.put(f"/tables/{name}", json={"location": str(location), **fields}).raise_for_status()
 
 
-def test_a_first_refresh_publishes_what_is_there(
-    http: httpx.Client, name: str, location: Path
-) -> None:
+def test_a_first_refresh_publishes_all_files(http: httpx.Client, name: str, location: Path) -> None:
     hive.write_events(location)
     register(http, name, location)
 
@@ -70,7 +68,7 @@ def test_a_refresh_that_finds_nothing_new_makes_no_snapshot(
     assert after.headers["ETag"] == before.headers["ETag"]
 
 
-def test_a_new_file_a_removed_one_and_one_written_anew_are_each_noticed(
+def test_new_removed_and_rewritten_files_are_noticed(
     http: httpx.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     hive.write_file(location / "ds=2026-11-04" / "new.parquet", range(5))
@@ -162,7 +160,7 @@ def test_a_changed_definition_drops_the_snapshots_but_no_snapshot_id_comes_back(
     assert status["snapshot"]["partition_columns"] == [{"name": "ds", "type": "string"}]
 
 
-def test_a_caller_that_does_not_wait_is_told_the_progress_and_then_the_outcome(
+def test_a_caller_that_does_not_wait_sees_the_progress_and_then_the_outcome(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
@@ -182,7 +180,7 @@ def test_a_caller_that_does_not_wait_is_told_the_progress_and_then_the_outcome(
     assert status["snapshot"]["file_count"] == 6
 
 
-def test_a_caller_that_does_not_wait_is_told_why_it_failed(
+def test_a_caller_that_does_not_wait_sees_why_it_failed(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     register(http, name, location)
@@ -197,7 +195,7 @@ def test_a_caller_that_does_not_wait_is_told_why_it_failed(
     assert str(location) in status["problem"]["detail"]
 
 
-def test_a_second_caller_joins_the_refresh_that_runs(
+def test_a_second_caller_joins_the_running_refresh(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     hive.write_events(location, files_per_day=50)
@@ -218,7 +216,7 @@ def test_an_unknown_table_cannot_be_refreshed(http: httpx.Client, name: str) -> 
     problem_of(http.get(f"/tables/{name}/refresh"), 404, "table-not-found")
 
 
-def test_a_table_that_was_never_refreshed_has_no_refresh_to_tell_of(
+def test_a_table_that_was_never_refreshed_has_no_refresh_status(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     register(http, name, location)
@@ -324,7 +322,7 @@ def test_a_file_outside_its_bucket_spec_is_named(
     assert "00009" in problem_of(refused, 409, "bucket-number")["detail"]
 
 
-def test_only_folders_that_changed_are_listed_unless_all_are_asked_for(
+def test_only_changed_folders_are_listed_unless_all_are_requested(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
@@ -345,7 +343,7 @@ def test_only_folders_that_changed_are_listed_unless_all_are_asked_for(
     assert full["snapshot"]["row_count"] == 60 + 5 - 1
 
 
-def test_hidden_files_are_passed_over(http: httpx.Client, events: str, location: Path) -> None:
+def test_hidden_files_are_skipped(http: httpx.Client, events: str, location: Path) -> None:
     (location / "_SUCCESS").write_bytes(b"")
     (location / "ds=2026-11-01" / ".part.crc").write_bytes(b"")
 

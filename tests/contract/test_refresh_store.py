@@ -63,7 +63,7 @@ async def begin(
     return await store.begin(running(refresh_id), full=full, now=now, lease_until=now + LEASE)
 
 
-def test_whoever_comes_second_gets_the_refresh_that_runs(database_url: sa.URL) -> None:
+def test_the_second_caller_gets_the_running_refresh(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         first = await begin(store, "a", full=True)
         second = await begin(store, "b", NOW + LEASE)
@@ -75,7 +75,7 @@ def test_whoever_comes_second_gets_the_refresh_that_runs(database_url: sa.URL) -
     trying(database_url, work)
 
 
-def test_of_many_who_begin_at_once_one_does(database_url: sa.URL) -> None:
+def test_only_one_of_many_simultaneous_callers_begins(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         for round_ in range(3):
             now = NOW + 2 * round_ * LEASE
@@ -87,7 +87,7 @@ def test_of_many_who_begin_at_once_one_does(database_url: sa.URL) -> None:
     trying(database_url, work)
 
 
-def test_a_lease_that_ran_out_is_taken_over_and_its_runner_is_told(database_url: sa.URL) -> None:
+def test_an_expired_lease_is_taken_over_and_its_runner_learns_of_it(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "late")).table_id
         later = NOW + LEASE + timedelta(microseconds=1)
@@ -102,7 +102,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_its_runner_is_told(database_url:
     trying(database_url, work)
 
 
-def test_a_lease_that_ran_out_is_renewed_if_nobody_took_it(database_url: sa.URL) -> None:
+def test_an_expired_lease_is_renewed_if_nobody_has_taken_it(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "a")).table_id
         progress = RefreshProgress(phase="reading footers", footers_read=7, footers_total=9)
@@ -147,7 +147,7 @@ def test_the_runner_learns_that_its_refresh_is_cancelled_and_the_next_one_is_not
     trying(database_url, work)
 
 
-def test_only_what_runs_can_be_cancelled(database_url: sa.URL) -> None:
+def test_only_a_running_refresh_can_be_cancelled(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         with pytest.raises(RefreshNotRunningError):
             await store.cancel(TABLE, NOW)
@@ -161,7 +161,7 @@ def test_only_what_runs_can_be_cancelled(database_url: sa.URL) -> None:
     trying(database_url, work)
 
 
-def test_what_is_not_there_is_named(database_url: sa.URL) -> None:
+def test_missing_things_are_named(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, tables: SqlTableStore) -> None:
         with pytest.raises(RefreshNotFoundError):
             await store.get(TABLE)
@@ -180,7 +180,7 @@ def test_what_is_not_there_is_named(database_url: sa.URL) -> None:
     trying(database_url, work)
 
 
-def test_who_looked_at_the_files_before_another_said_what_is_there_cannot_publish(
+def test_a_listing_older_than_the_last_publication_cannot_be_published(
     database_url: sa.URL,
 ) -> None:
     found = NextSnapshot(

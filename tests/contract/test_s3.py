@@ -88,7 +88,7 @@ def test_a_small_file_takes_two_requests_and_an_unchanged_one_none(
     assert again["changed"] is False
 
 
-def test_what_changed_is_found(
+def test_changes_are_found(
     http: httpx.Client, s3: S3, name: str, location: str, tmp_path: Path
 ) -> None:
     http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
@@ -171,7 +171,7 @@ def test_a_folder_without_a_name_is_refused(
     assert "folder without a name" in detail
 
 
-def test_an_endpoint_that_is_not_there_is_said_to_be_unreachable(
+def test_a_missing_endpoint_is_reported_as_unreachable(
     http: httpx.Client, name: str, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     http.put(f"/tables/{name}", json={"location": location}).raise_for_status()

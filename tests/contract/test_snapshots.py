@@ -94,7 +94,7 @@ def test_a_change_is_imported_and_shown_and_old_snapshots_expire(
     assert len(ran(capsys, url, "snapshots", table)["snapshots"]) == 1
 
 
-def test_a_file_that_is_no_inventory_is_one_clear_line(
+def test_a_file_that_is_not_an_inventory_is_one_clear_line(
     url: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = tmp_path / "files.parquet"
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_inventory_is_one_clear_line(
         assert str(file) in capsys.readouterr().err.strip()
 
 
-def test_expiry_keeps_the_current_snapshot_and_what_the_settings_say(
+def test_expiry_keeps_the_current_snapshot_and_those_that_the_settings_keep(
     http: httpx.Client, table: str
 ) -> None:
     for _ in range(3):

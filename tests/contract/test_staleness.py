@@ -60,13 +60,13 @@ def last_refresh(http: httpx.Client) -> str:
     return refresh_id
 
 
-def test_a_table_that_was_never_looked_at_is_refreshed(replicas: list[httpx.Client]) -> None:
+def test_a_table_that_was_never_refreshed_is_refreshed_first(replicas: list[httpx.Client]) -> None:
     problem_of(plan(replicas[0], None), 409, "table-not-refreshed")
 
     assert file_count(plan(replicas[0], FRESH_S)) == 6
 
 
-def test_a_snapshot_that_was_checked_lately_is_taken_as_it_is(
+def test_a_recently_checked_snapshot_is_used_unchanged(
     replicas: list[httpx.Client], tmp_path: Path
 ) -> None:
     replicas[0].post("/tables/events/refresh").raise_for_status()
@@ -77,7 +77,7 @@ def test_a_snapshot_that_was_checked_lately_is_taken_as_it_is(
     assert last_refresh(replicas[1]) == refresh_id
 
 
-def test_an_older_snapshot_is_refreshed_first_also_if_its_files_had_not_changed(
+def test_an_older_snapshot_is_refreshed_first_even_if_no_file_changed(
     replicas: list[httpx.Client], tmp_path: Path
 ) -> None:
     replicas[0].post("/tables/events/refresh").raise_for_status()

@@ -173,7 +173,7 @@ def test_a_snapshot_comes_back_as_it_was_published(run: Run) -> None:
     run(body)
 
 
-def test_of_two_publishers_that_saw_the_same_version_one_wins(run: Run) -> None:
+def test_one_of_two_publishers_that_saw_the_same_version_wins(run: Run) -> None:
     async def body(stores: Stores) -> None:
         seen = await stores.register()
         await stores.publish(seen, 1)
@@ -247,7 +247,7 @@ def test_a_change_under_a_key_is_made_once(run: Run) -> None:
 # --- expiry --------------------------------------------------------------------
 
 
-def test_snapshots_go_that_are_neither_among_the_last_nor_young(run: Run) -> None:
+def test_snapshots_that_are_neither_recent_nor_young_are_dropped(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         other = await stores.register("other")
@@ -272,7 +272,7 @@ def test_snapshots_go_that_are_neither_among_the_last_nor_young(run: Run) -> Non
     run(body)
 
 
-def test_more_snapshots_than_the_most_go_however_young(run: Run) -> None:
+def test_snapshots_above_the_maximum_number_are_dropped_however_young(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         other = await stores.register("other")
@@ -313,7 +313,7 @@ def test_the_current_snapshot_and_those_of_live_plans_stay(run: Run) -> None:
     run(body)
 
 
-def test_manifests_go_once_no_snapshot_has_them(run: Run) -> None:
+def test_manifests_are_removed_once_no_snapshot_has_them(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         for sizes in ((1,), (2,), (1,), (3,)):

@@ -52,7 +52,7 @@ def test_a_change_with_the_current_etag_is_made_and_with_an_old_one_refused(
     assert http.get(f"/tables/{name}").json() == made.json()
 
 
-def test_if_match_with_a_star_asks_only_that_the_table_is_there(
+def test_if_match_with_a_star_only_requires_the_table_to_exist(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     body = {"location": str(location)}
@@ -118,7 +118,7 @@ def test_a_malformed_name_is_refused(http: httpx.Client, location: Path, bad: st
         ({"location": ""}, "invalid-request", "location"),
     ],
 )
-def test_a_definition_that_cannot_be_is_refused_and_says_where(
+def test_an_invalid_definition_is_refused_with_the_place_of_the_fault(
     http: httpx.Client,
     name: str,
     location: Path,
@@ -197,7 +197,7 @@ def test_a_delete_with_an_old_etag_deletes_nothing(http: httpx.Client, events: s
     assert http.delete(f"/tables/{events}", headers={"If-Match": current}).status_code == 204
 
 
-def test_a_table_made_anew_under_an_old_name_remembers_nothing(
+def test_a_new_table_under_an_old_name_inherits_nothing(
     http: httpx.Client, events: str, location: Path
 ) -> None:
     before = http.get(f"/tables/{events}").headers["ETag"]
@@ -235,7 +235,7 @@ def test_a_link_that_leads_out_of_the_allowed_folders_is_forbidden(
     )
 
 
-def test_a_location_that_comes_to_lead_out_of_the_allowed_folders_is_not_listed(
+def test_a_location_that_later_leads_out_of_the_allowed_folders_is_not_listed(
     http: httpx.Client, name: str, location: Path, tmp_path: Path
 ) -> None:
     location.mkdir()
@@ -246,7 +246,7 @@ def test_a_location_that_comes_to_lead_out_of_the_allowed_folders_is_not_listed(
     problem_of(http.post(f"/tables/{name}/refresh"), 403, "location-not-allowed")
 
 
-def test_a_location_is_kept_without_links_and_dots(
+def test_a_location_is_stored_without_links_and_dots(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     answer = http.put(f"/tables/{name}", json={"location": f"file://{location}/../{name}/./"})
@@ -264,7 +264,7 @@ def test_a_location_is_kept_without_links_and_dots(
         ("/data/\0events", "control character"),
     ],
 )
-def test_a_location_that_is_no_absolute_path_is_refused_clearly(
+def test_a_location_that_is_not_an_absolute_path_is_refused_clearly(
     http: httpx.Client, name: str, location: str, word: str
 ) -> None:
     answer = http.put(f"/tables/{name}", json={"location": location})

@@ -135,12 +135,12 @@ def test_probes_and_the_contract_are_open(anyone: httpx.Client, path: str) -> No
     assert anyone.get(path).is_success
 
 
-def test_a_page_of_the_docs_brings_all_it_shows(anyone: httpx.Client) -> None:
+def test_a_documentation_page_loads_nothing_from_elsewhere(anyone: httpx.Client) -> None:
     for asset in re.findall(r'(?:src|href)="(/[^"]+)"', anyone.get("/docs").text):
         assert anyone.get(asset).is_success, asset
 
 
-def test_what_is_wrong_with_a_token_is_not_told(
+def test_the_fault_of_a_token_is_not_revealed(
     anyone: httpx.Client, settings: Settings, secrets: dict[str, str]
 ) -> None:
     revoked_token, revoked = created(settings, "gone", ["admin"])
@@ -176,7 +176,7 @@ def test_what_is_wrong_with_a_token_is_not_told(
         assert secret not in answers["missing"].text
 
 
-def test_a_stranger_is_refused_before_the_body_is_looked_at(anyone: httpx.Client) -> None:
+def test_a_stranger_is_refused_before_the_body_is_read(anyone: httpx.Client) -> None:
     for body in (b"{", b"x" * 2**20, b'{"unknown": 1}'):
         problem_of(anyone.put("/tables/t", content=body), 401, "unauthenticated")
     problem_of(anyone.get("/no/such/path"), 401, "unauthenticated")
@@ -190,7 +190,7 @@ def test_the_scheme_may_be_written_in_any_case(
         assert anyone.get("/tables", headers=headers).is_success
 
 
-def test_a_revoked_token_is_refused_soon_also_where_it_was_in_use(
+def test_a_revoked_token_is_soon_refused_even_where_it_was_in_use(
     anyone: httpx.Client, settings: Settings
 ) -> None:
     token, secret = created(settings, "leaver", ["read"])
@@ -205,7 +205,7 @@ def test_a_revoked_token_is_refused_soon_also_where_it_was_in_use(
     problem_of(anyone.get("/tables", headers=bearing(secret)), 401, "unauthenticated")
 
 
-def test_a_page_token_leads_on_for_its_caller_alone(
+def test_a_page_token_works_only_for_its_caller(
     anyone: httpx.Client, settings: Settings, secrets: dict[str, str]
 ) -> None:
     for name in ("p1", "p2"):
@@ -225,7 +225,7 @@ def test_a_page_token_leads_on_for_its_caller_alone(
     problem_of(page(secrets["admin"], page_token=on), 404, "page-not-found")
 
 
-def test_a_database_that_is_gone_is_not_taken_for_a_bad_token(tmp_path: Path) -> None:
+def test_a_missing_database_is_not_reported_as_a_bad_token(tmp_path: Path) -> None:
     with postgresql() as server:
         settings = Settings.model_validate(
             {

@@ -126,7 +126,7 @@ def test_a_worker_that_is_forgotten_is_not_found(http: httpx.Client, worker: str
     problem_of(http.delete(f"/workers/{worker}"), 404, "worker-not-found")
 
 
-def test_a_report_under_a_session_that_has_passed_is_refused(
+def test_a_report_under_an_old_session_is_refused(
     http: httpx.Client, events: str, worker: str
 ) -> None:
     passed = beat(http, worker)["session"]
@@ -164,7 +164,7 @@ def test_a_report_that_is_not_valid_is_refused(
     problem_of(http.post(f"/workers/{worker}/cached-files", json=body), 422, "invalid-request")
 
 
-def test_half_a_character_in_a_path_is_refused(http: httpx.Client, worker: str) -> None:
+def test_a_path_with_half_a_surrogate_pair_is_refused(http: httpx.Client, worker: str) -> None:
     body = (
         '{"table":"events","session":"0000000000000000",'
         '"added":[{"path":"\\ud800","size_bytes":1,"mtime_ns":1}]}'
@@ -179,7 +179,9 @@ def test_half_a_character_in_a_path_is_refused(http: httpx.Client, worker: str) 
     problem_of(answer, 422, "invalid-request")
 
 
-def test_without_redis_a_coordinator_starts_plans_and_says_what_is_missing(tmp_path: Path) -> None:
+def test_without_redis_a_coordinator_starts_plans_and_reports_what_is_missing(
+    tmp_path: Path,
+) -> None:
     hive.write_events(tmp_path / "events")
     nobody = "redis://:secret@127.0.0.1:1/0"
     settings = Settings.model_validate(

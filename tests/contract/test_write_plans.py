@@ -87,7 +87,7 @@ def test_counted_keys_get_an_exact_plan(http: httpx.Client) -> None:
     assert all(other.reason for other in plan.others)
 
 
-def test_a_plan_by_size_says_bytes_and_how_sure_they_are(http: httpx.Client) -> None:
+def test_a_plan_by_size_states_bytes_and_their_uncertainty(http: httpx.Client) -> None:
     plan = planned(
         http, keys=counts_of_days(ZIPF.tolist()), bytes_per_row=1024.0, target_file_size="1MB"
     )
@@ -104,7 +104,7 @@ def test_a_plan_by_size_says_bytes_and_how_sure_they_are(http: httpx.Client) -> 
     assert MIB < plan.outcome.largest_task_bytes <= 1.25 * MIB
 
 
-def test_a_target_in_rows_is_no_estimate_whatever_is_known_of_bytes(http: httpx.Client) -> None:
+def test_a_target_in_rows_needs_no_estimate_of_bytes(http: httpx.Client) -> None:
     for known in ({}, {"bytes_per_row": 8.0}):
         plan = planned(http, keys=counts_of_days([1_240] * 3), target_rows=1_000, **known)
 
@@ -113,7 +113,7 @@ def test_a_target_in_rows_is_no_estimate_whatever_is_known_of_bytes(http: httpx.
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_every_scheme_is_there_by_name(http: httpx.Client, scheme: str) -> None:
+def test_every_scheme_can_be_requested_by_name(http: httpx.Client, scheme: str) -> None:
     plan = planned(
         http, keys=counts_of_days([5_000] * 8), target_rows=1_000, scheme=scheme, compare=False
     )
@@ -138,13 +138,13 @@ def test_every_scheme_is_there_by_name(http: httpx.Client, scheme: str) -> None:
         pytest.param({"files": 40}, "repartition", id="a number of files and nothing else"),
     ],
 )
-def test_one_partition_is_dealt_out_evenly(
+def test_one_partition_is_divided_evenly(
     http: httpx.Client, request_: dict[str, Any], scheme: str
 ) -> None:
     assert planned(http, **request_).scheme == scheme
 
 
-def test_without_counts_even_ranges_of_hashes_are_the_way(http: httpx.Client, events: str) -> None:
+def test_without_counts_even_ranges_of_hashes_are_chosen(http: httpx.Client, events: str) -> None:
     plan = planned(http, table=events, rows=1_000_000, bytes_per_row=1024, target_file_size="1MB")
 
     assert (plan.scheme, plan.partition_columns) == (
@@ -169,7 +169,7 @@ def test_without_counts_even_ranges_of_hashes_are_the_way(http: httpx.Client, ev
     ],
     ids=str,
 )
-def test_without_counts_the_partitions_of_the_table_are_reckoned_with(
+def test_without_counts_the_number_of_partitions_in_the_table_is_used(
     http: httpx.Client, events: str, request_: dict[str, Any], files: int, tasks: int | None
 ) -> None:
     plan = planned(http, table=events, **request_)
@@ -194,9 +194,7 @@ def test_the_same_files_for_every_key_need_a_salt(http: httpx.Client, events: st
     assert plan.outcome.efficiency >= 0.95
 
 
-def test_files_of_the_table_say_what_rows_take_and_which_keys_there_are(
-    http: httpx.Client, events: str
-) -> None:
+def test_files_of_the_table_give_the_row_size_and_the_keys(http: httpx.Client, events: str) -> None:
     plan = planned(http, table=events, keys_from="files", target_rows=8)
 
     assert plan.row_size is not None
@@ -210,7 +208,7 @@ def test_files_of_the_table_say_what_rows_take_and_which_keys_there_are(
     assert doubled.keys.rows == [40, 40, 40]
 
 
-def test_writes_that_were_reported_say_what_rows_take_and_tiny_ones_do_not(
+def test_reported_writes_give_the_row_size_unless_they_are_tiny(
     http: httpx.Client, url: str, events: str
 ) -> None:
     report(url, events, rows=800_000, size_bytes=8_000_000, keys={"2026-11-01": 800_000})
@@ -225,7 +223,7 @@ def test_writes_that_were_reported_say_what_rows_take_and_tiny_ones_do_not(
     assert plan.files_low < plan.files < plan.files_high
 
 
-def test_the_last_write_says_the_keys_of_the_next(
+def test_the_last_write_gives_the_keys_of_the_next(
     http: httpx.Client, url: str, events: str
 ) -> None:
     days_ = {"2026-11-01": 600_000, "2026-11-02": 200_000}
@@ -378,7 +376,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("request_", "slug", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_planned_is_refused_with_the_reason(
+def test_impossible_plans_are_refused_with_the_reason(
     http: httpx.Client, request_: dict[str, Any], slug: str, said: str
 ) -> None:
     problem = problem_of(http.post("/write-plans", json=request_), 422, slug)
@@ -386,7 +384,7 @@ def test_what_cannot_be_planned_is_refused_with_the_reason(
     assert said in problem["detail"]
 
 
-def test_what_does_not_fit_the_table_is_refused(http: httpx.Client, events: str) -> None:
+def test_requests_that_do_not_fit_the_table_are_refused(http: httpx.Client, events: str) -> None:
     other = ONE_KEY | {"columns": [{"name": "day", "type": "string"}]}
     with_buckets = {"values": [["2026-11-01"]], "buckets": [0], "rows": [5]}
     for keys, said in ((other, "partitioned by ds"), (with_buckets, "has no buckets")):
@@ -397,7 +395,7 @@ def test_what_does_not_fit_the_table_is_refused(http: httpx.Client, events: str)
     assert "give keys" in problem_of(answer, 422, "no-estimate")["detail"]
 
 
-def test_a_table_without_files_history_and_counts_is_told_what_is_missing(
+def test_without_files_history_and_counts_the_error_names_what_is_missing(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     definition = {
@@ -415,7 +413,7 @@ def test_a_table_without_files_history_and_counts_is_told_what_is_missing(
     problem_of(from_files, 409, "table-not-refreshed")
 
 
-def test_a_table_that_is_not_there_is_named(http: httpx.Client) -> None:
+def test_a_missing_table_is_named(http: httpx.Client) -> None:
     answer = http.post("/write-plans", json={"table": "no_such", "rows": 5})
 
     problem_of(answer, 404, "table-not-found")

@@ -118,7 +118,7 @@ def test_a_write_goes_from_state_to_state_and_keeps_its_report(run: Run) -> None
         (["staging", "undone"], "committing"),
     ],
 )
-def test_a_state_that_does_not_follow_is_refused(
+def test_an_invalid_state_transition_is_refused(
     run: Run, before: list[WriteState], wanted: WriteState
 ) -> None:
     async def body(stores: Stores) -> None:
@@ -193,7 +193,7 @@ def test_while_a_write_commits_nobody_else_changes_the_table(run: Run) -> None:
 
 
 @pytest.mark.parametrize("end", ["published", "undone"])
-def test_what_was_seen_of_the_files_while_they_were_moved_in_is_not_published_afterwards(
+def test_listings_made_during_a_commit_are_not_published_afterwards(
     run: Run, end: WriteState
 ) -> None:
     async def body(stores: Stores) -> None:
@@ -210,7 +210,7 @@ def test_what_was_seen_of_the_files_while_they_were_moved_in_is_not_published_af
     run(body)
 
 
-def test_of_writes_that_want_to_commit_at_the_same_time_one_does(database_url: sa.URL) -> None:
+def test_only_one_of_several_writes_commits_at_a_time(database_url: sa.URL) -> None:
     def register() -> None:
         on_database(database_url, lambda database: Stores(database).register())
 
@@ -232,7 +232,7 @@ def test_of_writes_that_want_to_commit_at_the_same_time_one_does(database_url: s
     assert sorted(outcomes) == ["committing"] + ["refused"] * 5
 
 
-def test_reports_of_the_newest_writes_are_kept_with_their_keys_and_old_writes_go(
+def test_reports_of_the_newest_writes_keep_their_keys_and_old_writes_are_removed(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writes, "_KEPT", 6)
@@ -260,7 +260,7 @@ def test_reports_of_the_newest_writes_are_kept_with_their_keys_and_old_writes_go
     run(body)
 
 
-def test_writes_go_with_their_table(run: Run) -> None:
+def test_writes_are_removed_with_their_table(run: Run) -> None:
     async def body(stores: Stores) -> None:
         await stores.register()
         await stores.put(ONE, "staging")

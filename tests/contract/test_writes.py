@@ -31,7 +31,7 @@ def committing(http: httpx.Client, events: str) -> str:
     return events
 
 
-def test_while_a_write_commits_others_are_told_who_and_what_to_do(
+def test_while_a_write_commits_others_learn_who_commits_and_what_to_do(
     http: httpx.Client, committing: str, location: Path
 ) -> None:
     put(http, committing, TWO, "staging")
@@ -60,7 +60,7 @@ def test_a_refresh_waits_until_a_commit_ends(http: httpx.Client, committing: str
     assert http.get(url).json()["status"] == "done"
 
 
-def test_a_plan_that_wants_a_fresh_look_waits_until_a_commit_ends(
+def test_a_plan_with_max_staleness_waits_until_a_commit_ends(
     http: httpx.Client, committing: str, location: Path
 ) -> None:
     new = location / "ds=2026-11-09" / "new.parquet"
@@ -76,7 +76,7 @@ def test_a_plan_that_wants_a_fresh_look_waits_until_a_commit_ends(
     assert str(new.relative_to(location)) in paths
 
 
-def test_a_refresh_waits_no_longer_than_the_driver_of_a_commit_lives(
+def test_a_refresh_stops_waiting_when_the_committing_driver_dies(
     http: httpx.Client, events: str
 ) -> None:
     put(http, events, ONE, "staging")
@@ -100,7 +100,7 @@ def test_a_refresh_that_waits_for_a_commit_can_be_cancelled(
     assert status == "cancelled"
 
 
-def test_a_write_publishes_under_its_name(http: httpx.Client, committing: str) -> None:
+def test_a_write_publishes_under_its_id(http: httpx.Client, committing: str) -> None:
     body = DELTA | {"removed": ["ds=2026-11-01/part-00000.parquet", "ds=2026-11-01/unknown"]}
     answer = http.post(f"/tables/{committing}/snapshots", params={"write_id": ONE}, json=body)
 
@@ -179,7 +179,7 @@ def test_writes_are_listed_newest_first_a_page_at_a_time(http: httpx.Client, eve
     assert (one["state"], one["host"], one["process"]) == ("undone", "driver-1", 7)
 
 
-def test_refusals_name_what_is_wrong(http: httpx.Client, events: str) -> None:
+def test_refusals_name_the_fault(http: httpx.Client, events: str) -> None:
     problem_of(put(http, "no_such", ONE, "staging"), 404, "table-not-found")
     problem_of(put(http, events, ONE, "committing"), 404, "write-not-found")
     problem_of(put(http, events, "x", "staging"), 422, "invalid-request")

@@ -36,13 +36,13 @@ SECRET_VARIABLES = {"WINDROW_DATABASE_URL", "WINDROW_REDIS_URL"}
 every_values_file = pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
 
 
-def test_the_chart_is_of_the_same_version_as_the_package() -> None:
+def test_the_chart_has_the_version_of_the_package() -> None:
     chart = helm("show", "chart", str(CHART)).stdout
 
     assert f"appVersion: {__version__}" in chart.replace('"', "")
 
 
-def test_the_chart_passes_lint_as_it_stands() -> None:
+def test_the_chart_passes_lint_without_values() -> None:
     done = helm("lint", "--strict", str(CHART))
 
     assert done.returncode == 0, done.stdout
@@ -92,7 +92,7 @@ def test_no_pod_takes_its_settings_from_the_names_of_services(values: Path) -> N
 
 
 @every_values_file
-def test_every_pod_says_what_memory_it_takes(values: Path) -> None:
+def test_every_pod_declares_its_memory(values: Path) -> None:
     for load in workloads(manifests(values)):
         resources = load.container["resources"]
         assert {"cpu", "memory"} <= resources["requests"].keys()
@@ -115,7 +115,7 @@ def test_the_state_of_the_database_never_restarts_a_replica(values: Path) -> Non
     }
 
 
-def test_probes_ask_for_what_the_coordinator_serves() -> None:
+def test_probes_request_paths_that_the_coordinator_serves() -> None:
     served = (ROOT / "openapi.yaml").read_text()
 
     assert all(f"\n  {path}:\n" in served for path in ("/health/live", "/health/ready"))
@@ -132,7 +132,7 @@ def test_a_replica_gets_time_to_finish(values: Path) -> None:
 
 
 @every_values_file
-def test_urls_with_passwords_come_from_secrets_alone(values: Path) -> None:
+def test_urls_with_passwords_come_only_from_secrets(values: Path) -> None:
     documents = manifests(values)
 
     assert of_kind("Secret", documents) == []
@@ -157,7 +157,7 @@ def test_no_text_of_the_chart_looks_like_a_url_with_a_password(values: Path) -> 
 
 
 @every_values_file
-def test_what_selects_pods_selects_the_coordinator_and_nothing_else(values: Path) -> None:
+def test_selectors_match_only_pods_of_the_coordinator(values: Path) -> None:
     documents = manifests(values)
     selectors = [
         *(
@@ -189,7 +189,7 @@ def test_what_selects_pods_selects_the_coordinator_and_nothing_else(values: Path
 
 
 @every_values_file
-def test_names_that_manifests_use_are_names_of_manifests(values: Path) -> None:
+def test_every_name_that_a_manifest_refers_to_exists(values: Path) -> None:
     documents = manifests(values)
     load = coordinator(documents)
     named = {(document["kind"], document["metadata"]["name"]) for document in documents}
@@ -247,7 +247,7 @@ def test_an_embedded_coordinator_is_one_process_with_its_own_volume() -> None:
     assert load.spec["securityContext"]["fsGroup"] == load.spec["securityContext"]["runAsGroup"]
 
 
-def test_an_embedded_coordinator_takes_a_claim_that_is_there() -> None:
+def test_an_embedded_coordinator_uses_an_existing_claim() -> None:
     documents = manifests(EMBEDDED, "embedded.existingClaim=mine")
 
     assert of_kind("PersistentVolumeClaim", documents) == []
@@ -262,7 +262,7 @@ def test_files_of_tables_never_change_their_group(values: Path) -> None:
     assert "fsGroup" not in coordinator(manifests(values)).spec["securityContext"]
 
 
-def test_several_replicas_are_never_all_taken_away_at_once() -> None:
+def test_replicas_are_never_all_removed_at_once() -> None:
     (budget,) = of_kind("PodDisruptionBudget", manifests(MINIMAL))
     (deployment,) = of_kind("Deployment", manifests(MINIMAL))
 
@@ -271,7 +271,7 @@ def test_several_replicas_are_never_all_taken_away_at_once() -> None:
     assert of_kind("PodDisruptionBudget", manifests(MINIMAL, "replicas=1")) == []
 
 
-def test_who_scales_the_replicas_is_not_overruled_by_an_upgrade() -> None:
+def test_an_upgrade_keeps_a_replica_count_set_elsewhere() -> None:
     documents = manifests(PRODUCTION)
 
     assert "replicas" not in of_kind("Deployment", documents)[0]["spec"]
@@ -287,14 +287,14 @@ def test_new_settings_start_new_pods_and_the_same_settings_do_not() -> None:
     assert checksum() != checksum("plannerThreads=5")
 
 
-def test_callers_need_a_token_unless_it_is_said_in_so_many_words() -> None:
+def test_callers_need_a_token_unless_explicitly_disabled() -> None:
     name = "WINDROW_SERVE_WITHOUT_AUTHENTICATION"
 
     assert name not in _config(manifests(MINIMAL))
     assert _config(manifests(MINIMAL, "serveWithoutAuthentication=true"))[name] == "true"
 
 
-def test_a_replica_alone_needs_no_redis() -> None:
+def test_a_single_replica_needs_no_redis() -> None:
     documents = manifests(MINIMAL, "replicas=1", "redis.secretName=")
 
     assert _variable(coordinator(documents).container, "WINDROW_REDIS_URL") is None
@@ -309,7 +309,7 @@ def test_a_platform_may_choose_the_user() -> None:
     }
 
 
-def test_only_who_is_named_reaches_the_port_and_the_test_of_the_release() -> None:
+def test_only_named_sources_reach_the_port_and_the_release_test() -> None:
     documents = manifests(PRODUCTION)
     (policy,) = of_kind("NetworkPolicy", documents)
     (rule,) = policy["spec"]["ingress"]
@@ -321,14 +321,14 @@ def test_only_who_is_named_reaches_the_port_and_the_test_of_the_release() -> Non
     assert rule["from"][-1]["podSelector"]["matchLabels"].items() <= test.metadata["labels"].items()
 
 
-def test_everything_lives_in_the_namespace_and_under_the_name_of_its_release() -> None:
+def test_everything_has_the_namespace_and_name_of_its_release() -> None:
     for document in manifests(PRODUCTION):
         assert document["metadata"]["name"].startswith(RELEASE)
         assert document["metadata"]["labels"]["app.kubernetes.io/instance"] == RELEASE
         assert "namespace" not in document["metadata"]
 
 
-def test_the_notes_say_how_to_make_the_first_token(tmp_path: Path) -> None:
+def test_the_notes_explain_how_to_make_the_first_token(tmp_path: Path) -> None:
     # helm shows notes only where it installs, so a copy of the chart has them in a manifest.
     chart = tmp_path / "windrow"
     shutil.copytree(CHART, chart)

@@ -34,7 +34,7 @@ def test_every_variable_of_the_chart_is_a_setting(values: Path) -> None:
     assert "WINDROW_ALLOWED_LOCATIONS" in named
 
 
-def test_settings_are_read_as_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_read_as_given_in_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
     _set(monkeypatch, manifests(BY_NAME["production"]))
 
     settings = Settings()
@@ -50,7 +50,7 @@ def test_settings_are_read_as_the_values_say(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "location", ["/data/tables", "/data/more: tables", "s3://lake", "gs://lake/tables"]
 )
-def test_a_location_that_the_chart_takes_is_one_that_the_coordinator_reads(
+def test_every_location_that_the_chart_accepts_is_readable_by_the_coordinator(
     monkeypatch: pytest.MonkeyPatch, location: str
 ) -> None:
     locations = f"allowedLocations={{{location},hdfs://names:8020/tables,/data}}"

@@ -186,7 +186,7 @@ def test_the_image_brings_every_module_of_the_coordinator_and_no_tool_of_its_tes
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
-def test_the_image_serves_is_healthy_while_it_does_and_ends_when_told_to(
+def test_the_image_serves_reports_healthy_and_stops_on_request(
     image: Image, tmp_path: Path
 ) -> None:
     settings = environment() | {

@@ -62,7 +62,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "bin"
 
 
-def test_every_command_that_is_printed_installs_this_distribution_with_extras_that_it_has() -> None:
+def test_every_printed_command_installs_this_distribution_with_existing_extras() -> None:
     printed = [found for found in _printed() if not found.startswith("diskcache>=")]
     shipped = importlib.metadata.metadata("windrow-spark").get_all("Provides-Extra")
 

@@ -48,7 +48,7 @@ def test_cutting_manifests_stops_between_any_two_columns(tmp_path: Path, calls: 
         cut_files(files, check=stopping_after(calls))
 
 
-def test_footers_that_were_read_are_put_together_no_more_once_it_is_cancelled(
+def test_cancelling_stops_combining_footers_that_were_read(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, "wide", WIDE)
@@ -68,7 +68,7 @@ def test_footers_that_were_read_are_put_together_no_more_once_it_is_cancelled(
     assert asked == STEPS // 2 + 1
 
 
-def test_files_that_take_long_are_not_waited_for_once_it_is_cancelled(tmp_path: Path) -> None:
+def test_cancelling_does_not_wait_for_slow_files(tmp_path: Path) -> None:
     write(tmp_path, "long")
     files = list_files(str(tmp_path)).files
 

@@ -22,7 +22,7 @@ def location(tmp_path: Path) -> Path:
     return hive.write_events(tmp_path / "events")
 
 
-def test_its_socket_lies_where_only_this_user_may_look(tmp_path: Path) -> None:
+def test_its_socket_is_in_a_folder_only_for_this_user(tmp_path: Path) -> None:
     coordinator = EmbeddedCoordinator(tmp_path / "state", ("/",))
     try:
         folder = coordinator.socket.parent
@@ -34,7 +34,7 @@ def test_its_socket_lies_where_only_this_user_may_look(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_its_state_is_there_the_next_time(tmp_path: Path, location: Path) -> None:
+def test_its_state_persists(tmp_path: Path, location: Path) -> None:
     with windrow.embedded(tmp_path / "state") as client:
         client.register_table("events", str(location))
         client.refresh("events")
@@ -55,7 +55,7 @@ def test_two_work_side_by_side(tmp_path: Path, location: Path) -> None:
         assert list(two.tables()) == []
 
 
-def test_nothing_is_left_once_it_is_closed(tmp_path: Path) -> None:
+def test_nothing_is_left_after_closing_it(tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     client = windrow.embedded(tmp_path / "state")
     client.close()
@@ -73,7 +73,7 @@ def test_it_reads_nothing_outside_the_allowed_locations(tmp_path: Path, location
         client.register_table("events", str(location))
 
 
-def test_a_host_in_the_environment_is_not_its_own(
+def test_a_host_setting_in_the_environment_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WINDROW_HOST", "0.0.0.0")
@@ -83,7 +83,7 @@ def test_a_host_in_the_environment_is_not_its_own(
         assert client.config().strategies
 
 
-def test_a_state_folder_that_cannot_be_is_one_clear_error(
+def test_an_unusable_state_folder_is_one_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -45,7 +45,7 @@ def test_the_whole_stream_is_the_whole_plan(body: bytes) -> None:
 
 @SETTINGS
 @given(share=st.floats(0, 1, exclude_max=True))
-def test_a_stream_that_was_cut_anywhere_is_refused_or_whole(body: bytes, share: float) -> None:
+def test_a_stream_cut_anywhere_is_refused_or_complete(body: bytes, share: float) -> None:
     cut = body[: int(len(body) * share)]
 
     try:
@@ -56,7 +56,7 @@ def test_a_stream_that_was_cut_anywhere_is_refused_or_whole(body: bytes, share: 
     assert paths(table) == [f"f{n:06d}" for n in range(FILES)]
 
 
-def test_a_stream_that_was_cut_at_any_of_its_last_bytes_is_refused_or_whole(body: bytes) -> None:
+def test_a_stream_cut_at_any_of_its_last_bytes_is_refused_or_complete(body: bytes) -> None:
     for missing in range(1, 400):
         try:
             table = read_group_stream("plan", body[:-missing])
@@ -98,9 +98,7 @@ def batches(body: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
         json.dumps({"groups": 20}).encode(),
     ],
 )
-def test_an_end_marker_that_is_missing_or_does_not_add_up_is_refused(
-    body: bytes, marker: bytes | None
-) -> None:
+def test_a_missing_or_wrong_end_marker_is_refused(body: bytes, marker: bytes | None) -> None:
     schema, sent = batches(body)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:
@@ -115,7 +113,7 @@ def test_an_end_marker_that_is_missing_or_does_not_add_up_is_refused(
         read_group_stream("plan", sink.getvalue().to_pybytes())
 
 
-def test_something_else_than_a_plan_is_refused(tmp_path: Path) -> None:
+def test_an_answer_that_is_not_a_plan_is_refused(tmp_path: Path) -> None:
     sink = pa.BufferOutputStream()
     table = pa.table({"x": [1]})
     with pa.ipc.new_stream(sink, table.schema) as stream:

@@ -114,7 +114,7 @@ def answering(*answers: Answer) -> Iterator[tuple[str, list[Seen]]]:
 
 
 @pytest.mark.parametrize("call", ["config", "plan", "refresh", "delete"])
-def test_a_coordinator_that_is_away_is_named_after_bounded_attempts(call: str) -> None:
+def test_an_unreachable_coordinator_is_named_after_bounded_attempts(call: str) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     calls: dict[str, Callable[[windrow.Client], object]] = {
         "config": lambda client: client.config(),
@@ -135,7 +135,7 @@ def test_a_coordinator_that_is_away_is_named_after_bounded_attempts(call: str) -
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://127.0.0.1"])
-def test_what_is_no_url_is_refused_without_trying_again(url: str) -> None:
+def test_an_invalid_url_is_refused_without_a_retry(url: str) -> None:
     with (
         windrow.connect(url) as client,
         pytest.raises(errors.CoordinatorUnreachableError) as caught,
@@ -145,7 +145,7 @@ def test_what_is_no_url_is_refused_without_trying_again(url: str) -> None:
     assert caught.value.attempts == 1
 
 
-def test_a_busy_coordinator_is_asked_again_when_it_says() -> None:
+def test_a_busy_coordinator_is_asked_again_at_the_time_it_gives() -> None:
     busy = sends(503, problem(503, "busy"), Retry_After="0")
     with answering(busy, busy, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
         config = client.config()
@@ -201,7 +201,7 @@ def test_a_retry_after_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize("retry_after", ["soon", "-5", "nan", "", "1 Jan 99999 00:00:00 GMT"])
-def test_a_retry_after_that_is_no_time_still_leads_to_another_try(retry_after: str) -> None:
+def test_an_invalid_retry_after_still_leads_to_a_retry(retry_after: str) -> None:
     busy = sends(503, problem(503, "busy"), Retry_After=retry_after)
     with answering(busy, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
         client.config()
@@ -251,7 +251,7 @@ def test_a_problem_becomes_its_error_at_once(
         sends(404, b"\xff\xfe"),
     ],
 )
-def test_an_answer_of_something_else_is_refused_and_names_the_url(answer: Answer) -> None:
+def test_an_answer_from_another_service_is_refused_with_its_url(answer: Answer) -> None:
     with (
         answering(answer) as (url, seen),
         windrow.connect(url) as client,
@@ -268,7 +268,7 @@ def test_an_answer_of_something_else_is_refused_and_names_the_url(answer: Answer
     [closes, stays_silent, sends(200, CONFIG[:20], Content_Length=str(len(CONFIG)))],
     ids=["closes", "stays silent", "stops in the middle"],
 )
-def test_an_answer_that_breaks_off_is_asked_for_again(answer: Answer) -> None:
+def test_a_truncated_answer_is_requested_again(answer: Answer) -> None:
     once = sends(200, CONFIG)
     with answering(answer, once) as (url, seen), windrow.connect(url, timeout_s=0.2) as client:
         assert client.config().version == "9"
@@ -289,7 +289,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(answer: Answer) -> None:
     ids=["closes", "stays silent", "unavailable", "unknown", "502", "503", "504"],
 )
 @pytest.mark.parametrize("call", ["register", "delete"])
-def test_a_change_is_asked_for_again_under_the_same_key(answer: Answer, call: str) -> None:
+def test_a_change_is_retried_under_the_same_key(answer: Answer, call: str) -> None:
     calls: dict[str, Callable[[windrow.Client], object]] = {
         "register": lambda client: client.register_table("events", "/data"),
         "delete": lambda client: client.delete_table("events"),
@@ -317,7 +317,7 @@ def test_a_change_is_asked_for_again_under_the_same_key(answer: Answer, call: st
         (closes, errors.CoordinatorUnreachableError),
     ],
 )
-def test_what_does_not_pass_is_given_up_after_bounded_attempts(
+def test_persistent_failures_are_given_up_after_bounded_attempts(
     answer: Answer, expected: type[errors.WindrowError]
 ) -> None:
     with (
@@ -330,7 +330,7 @@ def test_what_does_not_pass_is_given_up_after_bounded_attempts(
     assert len(seen) == 3
 
 
-def test_a_look_carries_no_key() -> None:
+def test_a_read_request_carries_no_key() -> None:
     with answering(sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
         client.config()
 
@@ -353,7 +353,7 @@ def test_the_token_is_sent_and_comes_from_the_environment_by_default(
     assert sent == [f"Bearer {SECRET}", "Bearer wdr_other", None]
 
 
-def test_the_token_is_in_no_text_of_client_or_error() -> None:
+def test_the_token_appears_in_no_text_of_client_or_error() -> None:
     with (
         answering(sends(401, problem(401, "unauthenticated"))) as (url, _),
         windrow.connect(url, token=SECRET) as client,
@@ -366,14 +366,14 @@ def test_the_token_is_in_no_text_of_client_or_error() -> None:
 
 
 @pytest.mark.parametrize("token", [f"{SECRET}\nX: y", "wdr_\u00e9", f"{SECRET} {SECRET}"])
-def test_what_cannot_be_a_token_is_refused_and_not_repeated(token: str) -> None:
+def test_an_invalid_token_is_refused_and_not_repeated_in_the_error(token: str) -> None:
     with pytest.raises(errors.WindrowError, match="windrow token create") as caught:
         windrow.connect("http://127.0.0.1:1", token=token)
 
     assert token not in str(caught.value) + repr(caught.value)
 
 
-def test_a_redirection_is_not_followed_with_the_token() -> None:
+def test_the_token_is_not_sent_to_a_redirect_target() -> None:
     with answering(sends(200, CONFIG)) as (elsewhere, asked_elsewhere):
         away = sends(307, b"", Location=f"{elsewhere}/config")
         with (
@@ -418,7 +418,9 @@ def losing_answers(upstream: str, count: int) -> Iterator[tuple[str, list[int]]]
             yield url, answered
 
 
-def test_changes_whose_answers_are_lost_are_made_once_and_answered_rightly(tmp_path: Path) -> None:
+def test_changes_whose_answers_are_lost_are_made_once_and_answered_correctly(
+    tmp_path: Path,
+) -> None:
     location = hive.write_events(tmp_path / "events")
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
 
@@ -461,7 +463,7 @@ def test_an_answer_that_cannot_be_unpacked_is_an_error_of_the_coordinator() -> N
         client.config()
 
 
-def test_a_name_never_leads_to_another_path() -> None:
+def test_no_name_leads_to_another_path() -> None:
     with (
         answering(sends(404, problem(404, "table-not-found"))) as (url, seen),
         windrow.connect(url) as client,

@@ -104,7 +104,7 @@ def is_live(url: str) -> bool:
         ),
     ],
 )
-def test_what_is_no_body_is_bounded(url: str, parts: tuple[bytes, ...]) -> None:
+def test_everything_before_the_body_is_bounded(url: str, parts: tuple[bytes, ...]) -> None:
     status, problem = answer_to(url, *parts)
 
     if parts[0] == CHUNK:
@@ -115,7 +115,7 @@ def test_what_is_no_body_is_bounded(url: str, parts: tuple[bytes, ...]) -> None:
     assert is_live(url)
 
 
-def test_what_is_not_http_is_a_problem_too(url: str) -> None:
+def test_input_that_is_not_http_gets_a_problem_too(url: str) -> None:
     status, problem = answer_to(url, b"\x16\x03\x01\x02\x00\x01\x00")
 
     assert (status, problem["type"]) == (400, "urn:windrow:problem:malformed-request")
@@ -151,7 +151,7 @@ def test_a_request_without_a_path_is_refused_and_nothing_else(
         ),
     ],
 )
-def test_who_sends_too_slowly_is_hung_up_on(url: str, begin: bytes, trickle: bytes) -> None:
+def test_slow_senders_are_disconnected(url: str, begin: bytes, trickle: bytes) -> None:
     with connect(url) as connection:
         connection.sendall(begin)
         connection.settimeout(0.2)
@@ -172,7 +172,7 @@ def test_who_sends_too_slowly_is_hung_up_on(url: str, begin: bytes, trickle: byt
     assert b"request-too-slow" in received
 
 
-def test_a_body_that_comes_steadily_has_all_the_time_it_needs(url: str) -> None:
+def test_a_body_that_arrives_steadily_has_unlimited_time(url: str) -> None:
     body = json.dumps({"table": "none", "filter": "x = '" + "y" * 24_000 + "'"}).encode()
     with connect(url) as connection:
         connection.sendall(POST + b"Content-Length: %d\r\n\r\n" % len(body))
@@ -203,7 +203,7 @@ def read_answers(connection: socket.socket, count: int) -> int:
     return received.count(b"HTTP/1.1 200 OK")
 
 
-def test_idle_connections_make_room_for_those_that_ask(url: str, connections: ExitStack) -> None:
+def test_idle_connections_are_closed_for_new_requests(url: str, connections: ExitStack) -> None:
     idle = [connections.enter_context(connect(url)) for _ in range(3 * MOST)]
 
     assert all(is_live(url) for _ in range(MOST))
@@ -212,7 +212,7 @@ def test_idle_connections_make_room_for_those_that_ask(url: str, connections: Ex
     assert _is_hung_up_on(idle[0])
 
 
-def test_half_sent_bodies_make_room_for_those_that_ask(
+def test_half_sent_bodies_are_dropped_for_new_requests(
     tmp_path: Path, connections: ExitStack
 ) -> None:
     limits = LimitSettings(max_connections=MOST, body_timeout=timedelta(minutes=10))
@@ -229,7 +229,7 @@ def test_half_sent_bodies_make_room_for_those_that_ask(
         assert _is_hung_up_on(readable[0])
 
 
-def test_those_that_read_no_answer_make_room_and_slow_readers_keep_theirs(tmp_path: Path) -> None:
+def test_stuck_readers_are_dropped_and_slow_readers_kept(tmp_path: Path) -> None:
     settings = Settings(state_dir=tmp_path, limits=LimitSettings(max_connections=MOST))
     app = build_app(settings)
     size = 40 * 2**20
@@ -259,7 +259,7 @@ def test_those_that_read_no_answer_make_room_and_slow_readers_keep_theirs(tmp_pa
     assert count > size
 
 
-def test_connections_that_all_work_are_left_alone(tmp_path: Path, connections: ExitStack) -> None:
+def test_working_connections_are_left_alone(tmp_path: Path, connections: ExitStack) -> None:
     settings = Settings(state_dir=tmp_path, limits=LimitSettings(max_connections=MOST))
     app = build_app(settings)
     begun, go_on = threading.Semaphore(0), threading.Event()

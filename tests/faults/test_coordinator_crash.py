@@ -109,9 +109,7 @@ def test_plans_survive_a_kill_and_page_on_with_the_old_tokens(crash: Crash) -> N
     assert sorted(paths) == crash.paths
 
 
-def test_a_coordinator_that_is_told_to_stop_stops_a_long_refresh(
-    tmp_path: Path, location: Path
-) -> None:
+def test_stopping_a_coordinator_stops_a_long_refresh(tmp_path: Path, location: Path) -> None:
     write_many(location)
     with coordinator_process(tmp_path / "state", tmp_path) as coordinator:
         with httpx.Client(base_url=coordinator.url, timeout=60) as http:

@@ -44,7 +44,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("entry", FOLDERS + FILES)
-def test_what_may_not_be_read_is_named_and_allowing_it_is_enough(folder: Path, entry: str) -> None:
+def test_unreadable_files_are_named_and_making_them_readable_is_enough(
+    folder: Path, entry: str
+) -> None:
     location = hive.write_events(folder / "events")
     closed = location / entry
     mode = closed.stat().st_mode

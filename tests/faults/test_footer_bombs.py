@@ -92,7 +92,7 @@ def test_a_small_footer_that_claims_a_long_list_is_named(
     assert peak_bytes(process) < MOST_BYTES
 
 
-def test_a_task_that_takes_too_much_memory_loses_its_process_alone(
+def test_a_task_that_takes_too_much_memory_loses_only_its_process(
     process: IsolatedExecutor,
 ) -> None:
     with pytest.raises(LostProcessError, match="bytes of memory"):

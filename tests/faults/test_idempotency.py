@@ -81,7 +81,7 @@ def inventory() -> bytes:
     return sink.getvalue()
 
 
-def test_a_change_that_is_asked_for_twenty_times_at_once_is_made_once(
+def test_a_change_requested_twenty_times_at_once_is_made_once(
     replicas: list[httpx.Client], tmp_path: Path
 ) -> None:
     table = {
@@ -116,7 +116,7 @@ def test_a_change_that_is_asked_for_twenty_times_at_once_is_made_once(
     problem_of(replicas[-1].get("/tables/t"), 404, "table-not-found")
 
 
-def test_of_twenty_different_requests_under_one_key_one_is_made(
+def test_only_one_of_twenty_different_requests_under_one_key_is_carried_out(
     replicas: list[httpx.Client], tmp_path: Path
 ) -> None:
     start = threading.Barrier(AT_ONCE)

@@ -105,7 +105,7 @@ def test_a_file_that_lost_its_start_is_named(tmp_path: Path) -> None:
         take_inline(str(tmp_path))
 
 
-def test_a_footer_that_ends_the_process_that_reads_it_is_named(
+def test_a_footer_that_crashes_its_reader_is_named(
     tmp_path: Path, processes: IsolatedExecutor
 ) -> None:
     for number in range(5):
@@ -174,14 +174,14 @@ def test_a_file_that_becomes_a_folder_says_to_refresh_again(tmp_path: Path) -> N
         read_footers(str(tmp_path), files, executor=inline)
 
 
-def test_a_file_that_may_not_be_read_is_named(shared: Path) -> None:
+def test_an_unreadable_file_is_named(shared: Path) -> None:
     write(shared, "a").chmod(0)
 
     with pytest.raises(UnreadableFileError, match="'a': Permission denied"):
         take_inline(str(shared))
 
 
-def test_a_folder_that_may_not_be_listed_is_named(shared: Path) -> None:
+def test_an_unlistable_folder_is_named(shared: Path) -> None:
     write(shared, "k=1/a")
     write(shared, "k=2/a")
     (shared / "k=2").chmod(0)
@@ -192,7 +192,7 @@ def test_a_folder_that_may_not_be_listed_is_named(shared: Path) -> None:
     assert caught.value.folder == str(shared / "k=2")
 
 
-def test_a_folder_whose_files_may_not_be_looked_at_is_named(shared: Path) -> None:
+def test_a_folder_whose_files_cannot_be_examined_is_named(shared: Path) -> None:
     write(shared, "k=1/a")
     (shared / "k=1").chmod(0o444)
 
@@ -200,7 +200,7 @@ def test_a_folder_whose_files_may_not_be_looked_at_is_named(shared: Path) -> Non
         take_inline(str(shared))
 
 
-def test_an_inventory_that_is_cancelled_amid_the_footers_stops(tmp_path: Path) -> None:
+def test_an_inventory_cancelled_while_reading_footers_stops(tmp_path: Path) -> None:
     for number in range(600):
         write(tmp_path, f"{number}", {"x": [number]})
     cancelled = threading.Event()

@@ -267,7 +267,7 @@ def cut(postgresql_url: str, tmp_path: Path) -> Iterator[Cut]:
 
 @pytest.mark.parametrize("verdict", ["cut before", "cut after"])
 @pytest.mark.parametrize("change", ["register", "publish", "plan", "submit", "delete"])
-def test_a_connection_cut_during_a_commit_is_an_unknown_outcome_that_the_key_tells(
+def test_after_a_connection_cut_during_a_commit_the_key_tells_the_outcome(
     cut: Cut, change: str, verdict: Verdict
 ) -> None:
     method, path, content, headers, written = {
@@ -318,7 +318,7 @@ def test_a_connection_cut_during_a_commit_is_an_unknown_outcome_that_the_key_tel
 
 
 @pytest.mark.parametrize("verdict", ["cut before", "cut after"])
-def test_a_plan_in_the_background_survives_a_cut_while_it_is_noted(
+def test_a_background_plan_survives_a_connection_cut_while_being_recorded(
     cut: Cut, verdict: Verdict
 ) -> None:
     done = cut.cut_the_commit_of(b"UPDATE plans SET snapshot_id", verdict)

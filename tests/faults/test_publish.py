@@ -74,7 +74,7 @@ def inventory(count: int, size_bytes: int) -> pa.Table:
     )
 
 
-def test_of_publishers_that_saw_the_same_snapshot_one_wins_each_round(
+def test_one_of_the_publishers_that_saw_the_same_snapshot_wins_each_round(
     replicas: list[CoordinatorProcess], tmp_path: Path
 ) -> None:
     urls = [replica.url for replica in replicas]

@@ -106,7 +106,9 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def test_without_redis_plans_are_whole_and_not_local_and_readiness_says_so(setup: Setup) -> None:
+def test_without_redis_plans_are_complete_but_not_local_and_readiness_reports_it(
+    setup: Setup,
+) -> None:
     setup.redis.stop()
 
     for _ in range(20):
@@ -131,7 +133,7 @@ def test_without_redis_plans_are_whole_and_not_local_and_readiness_says_so(setup
     assert "Traceback" not in log
 
 
-def test_a_redis_that_forgets_everything_makes_plans_less_local_until_workers_tell_again(
+def test_after_redis_loses_its_data_plans_are_less_local_until_workers_report_again(
     setup: Setup,
 ) -> None:
     setup.redis.flush()
@@ -142,7 +144,7 @@ def test_a_redis_that_forgets_everything_makes_plans_less_local_until_workers_te
     until(setup.is_local)
 
 
-def test_a_redis_that_comes_back_is_used_again_without_a_restart(setup: Setup) -> None:
+def test_redis_is_used_again_without_a_restart_once_it_is_back(setup: Setup) -> None:
     for _ in range(2):
         setup.redis.stop()
         assert set(map(tuple, setup.plan().values())) == {()}
@@ -154,7 +156,7 @@ def test_a_redis_that_comes_back_is_used_again_without_a_restart(setup: Setup) -
     assert setup.coordinator.log.read_text().count("cache map is down") <= 4
 
 
-def test_a_redis_that_hangs_does_not_hold_plans_up(setup: Setup) -> None:
+def test_a_hanging_redis_does_not_delay_plans(setup: Setup) -> None:
     with setup.redis.frozen():
         for _ in range(10):
             assert set(map(tuple, setup.plan().values())) == {()}

@@ -122,7 +122,7 @@ def ended(status: dict[str, Any]) -> bool:
     return bool(status["status"] != "running")
 
 
-def test_who_waits_for_a_refresh_whose_replica_is_killed_gets_a_right_snapshot(
+def test_callers_waiting_for_the_refresh_of_a_killed_replica_get_a_correct_snapshot(
     tmp_path: Path, location: Path, postgresql_url: str
 ) -> None:
     with two_replicas(tmp_path, postgresql_url) as (one, two), ThreadPoolExecutor() as threads:
@@ -150,7 +150,7 @@ def test_who_waits_for_a_refresh_whose_replica_is_killed_gets_a_right_snapshot(
         assert two.planned_paths() == hive.data_files(location)
 
 
-def test_of_many_callers_at_two_replicas_all_get_the_outcome_of_one_refresh(
+def test_many_callers_at_two_replicas_all_get_the_outcome_of_one_refresh(
     tmp_path: Path, location: Path, postgresql_url: str
 ) -> None:
     add_many(location)
@@ -195,7 +195,7 @@ def test_a_refresh_is_seen_and_cancelled_from_the_other_replica(
         assert two.refresh()["changed"] is False
 
 
-def test_a_replica_that_is_stopped_leaves_its_refresh_to_the_other_at_once(
+def test_a_stopped_replica_hands_its_refresh_to_the_other_at_once(
     tmp_path: Path, location: Path, postgresql_url: str
 ) -> None:
     with two_replicas(tmp_path, postgresql_url) as (one, two), ThreadPoolExecutor() as threads:

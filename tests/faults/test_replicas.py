@@ -145,7 +145,7 @@ def groups_of(http: httpx.Client, plan_id: str) -> pa.Table:
     return read_group_stream(plan_id, answer.content)
 
 
-def test_plans_of_a_replica_that_is_killed_are_made_by_another(
+def test_plans_of_a_killed_replica_are_made_by_another(
     cluster: Cluster,
     pair: tuple[CoordinatorProcess, CoordinatorProcess],
     one: httpx.Client,
@@ -172,7 +172,7 @@ def test_plans_of_a_replica_that_is_killed_are_made_by_another(
     assert cluster.bodies() == 0
 
 
-def test_plans_that_are_deleted_at_another_replica_are_stopped_where_they_are_made(
+def test_deleting_a_plan_at_one_replica_stops_it_at_another(
     cluster: Cluster,
     pair: tuple[CoordinatorProcess, CoordinatorProcess],
     one: httpx.Client,
@@ -202,7 +202,7 @@ def test_plans_that_are_deleted_at_another_replica_are_stopped_where_they_are_ma
     assert "Traceback" not in pair[0].log.read_text()
 
 
-def test_a_page_walk_goes_on_at_another_replica_with_the_same_tokens(
+def test_paging_continues_at_another_replica_with_the_same_tokens(
     pair: tuple[CoordinatorProcess, CoordinatorProcess], one: httpx.Client, other: httpx.Client
 ) -> None:
     plan = one.post("/plans", json={"table": "t", "page_size": 400}).json()
@@ -225,7 +225,7 @@ def test_a_page_walk_goes_on_at_another_replica_with_the_same_tokens(
     assert len(paths) == len(set(paths)) == FILES
 
 
-def test_a_stream_of_a_replica_that_is_killed_is_not_taken_for_a_whole_plan(
+def test_a_stream_of_a_killed_replica_is_not_taken_for_a_complete_plan(
     pair: tuple[CoordinatorProcess, CoordinatorProcess], one: httpx.Client, other: httpx.Client
 ) -> None:
     plan_id = one.post("/plans", json=request(0)).json()["plan_id"]
@@ -244,7 +244,7 @@ def test_a_stream_of_a_replica_that_is_killed_is_not_taken_for_a_whole_plan(
     assert sum(map(len, groups_of(other, plan_id)["splits"].to_pylist())) == FILES
 
 
-def test_a_client_gets_the_whole_stream_from_another_replica_when_it_was_cut(
+def test_a_client_gets_a_cut_stream_completely_from_another_replica(
     pair: tuple[CoordinatorProcess, CoordinatorProcess],
 ) -> None:
     with proxy(address_of(pair[0])) as between, windrow.connect(url_of(between)) as client:
@@ -262,7 +262,7 @@ def test_a_client_gets_the_whole_stream_from_another_replica_when_it_was_cut(
     assert sum(map(len, plan.groups["splits"].to_pylist())) == FILES
 
 
-def test_a_stream_that_is_cut_anywhere_is_never_taken_for_a_whole_plan(
+def test_a_stream_cut_anywhere_is_never_taken_for_a_complete_plan(
     pair: tuple[CoordinatorProcess, CoordinatorProcess], one: httpx.Client
 ) -> None:
     asked = {"table": "few", "options": {"max_split_size": 1_000_000}}
@@ -303,7 +303,7 @@ def test_a_stream_that_is_cut_anywhere_is_never_taken_for_a_whole_plan(
                 client.plan("few", max_split_size=1_000_000)
 
 
-def test_a_replica_that_is_told_to_stop_answers_what_runs_and_leaves_the_rest_to_others(
+def test_a_stopping_replica_finishes_running_requests_and_leaves_the_rest_to_others(
     cluster: Cluster,
     pair: tuple[CoordinatorProcess, CoordinatorProcess],
     one: httpx.Client,

@@ -117,9 +117,7 @@ def keep_all(client: windrow.Client, folder: Path, table: Path) -> int:
     return len(splits)
 
 
-def test_plans_follow_what_a_cache_holds_and_its_agent_may_come_and_go(
-    tmp_path: Path, table: Path
-) -> None:
+def test_plans_follow_the_cache_while_its_agent_comes_and_goes(tmp_path: Path, table: Path) -> None:
     folder = tmp_path / "cache"
     with coordinator(tmp_path) as client, ExitStack() as agents:
         first = agents.enter_context(agent(url_of(client), folder))
@@ -151,7 +149,7 @@ def test_plans_follow_what_a_cache_holds_and_its_agent_may_come_and_go(
         assert "Traceback" not in second.log.read_text()
 
 
-def test_an_agent_that_is_killed_and_started_at_once_says_what_is_held_now(
+def test_an_agent_restarted_after_a_kill_reports_what_is_held_now(
     tmp_path: Path, table: Path
 ) -> None:
     folder = tmp_path / "cache"
@@ -171,7 +169,9 @@ def test_an_agent_that_is_killed_and_started_at_once_says_what_is_held_now(
         until(lambda: cached_files(client) == count - 2)
 
 
-def test_an_agent_says_all_again_when_the_coordinator_was_away(tmp_path: Path, table: Path) -> None:
+def test_an_agent_reports_everything_again_after_the_coordinator_was_down(
+    tmp_path: Path, table: Path
+) -> None:
     folder = tmp_path / "cache"
     with proxy(("127.0.0.1", 1)) as way, ExitStack() as agents:
         with coordinator(tmp_path) as client:
@@ -190,7 +190,9 @@ def test_an_agent_says_all_again_when_the_coordinator_was_away(tmp_path: Path, t
         assert running.process.poll() is None
 
 
-def test_an_agent_says_all_again_when_redis_was_flushed(tmp_path: Path, table: Path) -> None:
+def test_an_agent_reports_everything_again_after_redis_was_flushed(
+    tmp_path: Path, table: Path
+) -> None:
     folder = tmp_path / "cache"
     with ExitStack() as stack:
         redis: RedisProcess = stack.enter_context(redis_process(tmp_path))
@@ -222,7 +224,7 @@ def test_files_of_tables_that_the_coordinator_does_not_know_do_not_stop_others(
         assert "no table another" in running.log.read_text()
 
 
-def test_a_damaged_cache_is_made_anew(tmp_path: Path, table: Path) -> None:
+def test_a_damaged_cache_is_replaced(tmp_path: Path, table: Path) -> None:
     folder = tmp_path / "cache"
     with coordinator(tmp_path) as client, agent(url_of(client), folder):
         until(lambda: is_alive(client))

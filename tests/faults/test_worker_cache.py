@@ -129,7 +129,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
         yield made
 
 
-def test_the_second_task_asks_the_store_for_nothing(setup: Setup) -> None:
+def test_the_second_task_sends_no_request_to_the_store(setup: Setup) -> None:
     setup.read()
     assert setup.fetched() == setup.all_once()
 
@@ -149,7 +149,7 @@ def test_tasks_that_read_the_same_files_at_once_fetch_each_once(setup: Setup) ->
     assert (counts["misses"], counts["hits"]) == (FILES, 2 * FILES)
 
 
-def test_large_files_too_are_fetched_once_by_tasks_that_read_them_at_once(setup: Setup) -> None:
+def test_tasks_that_read_a_large_file_at_once_fetch_it_once(setup: Setup) -> None:
     # Nothing is read whole into memory.
     setup.buffered = 100
     tasks = [setup.start() for _ in range(2)]
@@ -162,7 +162,7 @@ def test_large_files_too_are_fetched_once_by_tasks_that_read_them_at_once(setup:
     assert setup.store.requests == []
 
 
-def test_a_file_that_was_overwritten_is_fetched_and_never_read_as_it_was(setup: Setup) -> None:
+def test_an_overwritten_file_is_fetched_again_and_its_old_content_never_read(setup: Setup) -> None:
     setup.read()
     setup.fetched()
 
@@ -193,7 +193,7 @@ def test_a_damaged_entry_is_fetched_again_and_replaced(setup: Setup, buffered: i
     assert setup.store.requests == []
 
 
-def test_a_database_that_is_broken_is_read_past(setup: Setup) -> None:
+def test_a_broken_database_is_bypassed(setup: Setup) -> None:
     setup.read()
     setup.fetched()
     (setup.folder / "files" / "cache.db").write_bytes(b"no database" * 10_000)
@@ -205,7 +205,7 @@ def test_a_database_that_is_broken_is_read_past(setup: Setup) -> None:
     assert (setup.folder / "damaged").exists()
 
 
-def test_a_full_disk_is_read_past(setup: Setup) -> None:
+def test_a_full_disk_is_bypassed(setup: Setup) -> None:
     for number in range(3):
         values = pa.array(range(10**6, 10**6 + 40_000), pa.int64())
         path = setup.table / f"{number:03}.parquet"
@@ -245,7 +245,7 @@ def test_a_writer_that_is_killed_leaves_no_entry_and_keeps_nobody_waiting(setup:
     assert cache.get(key) == b"the file"
 
 
-def test_tasks_that_are_killed_while_they_fetch_leave_a_cache_of_right_rows(setup: Setup) -> None:
+def test_tasks_killed_while_fetching_leave_a_cache_with_correct_rows(setup: Setup) -> None:
     for waited_for in (3, 12, 25):
         task = setup.start()
         deadline = time.monotonic() + _TIMEOUT_S

@@ -129,7 +129,7 @@ def assert_whole(
 
 
 @pytest.mark.parametrize(("kind", "step"), CRASHES)
-def test_a_driver_that_is_killed_leaves_the_old_rows_or_the_new_and_no_reader_sees_half(
+def test_a_killed_driver_leaves_old_or_new_rows_and_readers_never_see_a_mix(
     writers: Writers, url: str, client: Client, location: Path, events: str, kind: str, step: str
 ) -> None:
     mode, files, replaces, after = KINDS[kind]
@@ -155,7 +155,7 @@ def test_a_driver_that_is_killed_leaves_the_old_rows_or_the_new_and_no_reader_se
         assert ids_planned in (None, rows_of(OLD), rows_of(after))
 
 
-def test_a_commit_that_comes_to_a_halt_is_finished_by_the_next_run(
+def test_an_interrupted_commit_is_finished_by_the_next_run(
     writers: Writers, url: str, client: Client, location: Path, events: str
 ) -> None:
     outcome = writers.write(url, events, FILES, open_limit=("recorded", 3))
@@ -185,7 +185,7 @@ def test_a_full_disk_changes_nothing(
     assert_whole(client, events, location, OLD)
 
 
-def test_a_disk_that_runs_full_anywhere_leaves_the_old_rows_or_the_new(
+def test_a_disk_that_fills_up_at_any_point_leaves_the_old_or_the_new_rows(
     writers: Writers, url: str, client: Client, tmp_path: Path
 ) -> None:
     with small_disk(tmp_path / "disk", 2**20) as disk:
@@ -212,7 +212,7 @@ def test_a_disk_that_runs_full_anywhere_leaves_the_old_rows_or_the_new(
         assert outcomes[-1] == "committed"
 
 
-def test_two_writers_of_one_partition_both_have_their_rows_in(
+def test_two_writers_of_one_partition_both_commit_their_rows(
     writers: Writers, url: str, client: Client, location: Path, events: str
 ) -> None:
     with ThreadPoolExecutor() as threads, forking_writers() as others:
@@ -240,7 +240,7 @@ def test_a_commit_waits_for_another_and_gives_up_with_a_clear_error(
     assert_whole(client, events, location, OLD)
 
 
-def test_what_a_stranger_puts_into_a_partition_during_its_exchange_stays(
+def test_files_added_by_others_during_an_exchange_stay(
     client: Client, location: Path, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchange = posix.exchange
@@ -281,7 +281,7 @@ def test_without_an_exchange_of_folders_a_commit_renames_twice_and_loses_nothing
     assert_whole(client, events, location, after)
 
 
-def test_a_recovery_that_is_killed_is_gone_on_with(
+def test_a_killed_recovery_is_continued(
     writers: Writers, url: str, client: Client, location: Path, events: str
 ) -> None:
     other = {f"{FIRST}/other.parquet": [999]}
@@ -295,7 +295,7 @@ def test_a_recovery_that_is_killed_is_gone_on_with(
     assert_whole(client, events, location, KINDS["append"][3])
 
 
-def test_a_commit_that_meets_one_which_died_finishes_that_first(
+def test_a_commit_first_finishes_an_earlier_one_that_died(
     writers: Writers, url: str, client: Client, location: Path, events: str
 ) -> None:
     with begin(client, events) as write:
@@ -322,7 +322,7 @@ def test_a_compaction_whose_files_have_changed_fails_before_anything_moves(
     assert_whole(client, events, location, {**OLD, SECOND: [1, 2, 3, *range(20, 30)]})
 
 
-def test_a_coordinator_that_is_away_at_publishing_delays_the_end_of_a_commit(
+def test_an_unreachable_coordinator_delays_the_end_of_a_commit(
     writers: Writers, tmp_path: Path, location: Path
 ) -> None:
     with coordinator_process(tmp_path / "state", tmp_path) as coordinator:
@@ -344,9 +344,7 @@ def test_a_coordinator_that_is_away_at_publishing_delays_the_end_of_a_commit(
         assert_whole(client, "t", location, KINDS["append"][3])
 
 
-def test_a_driver_that_only_sleeps_keeps_its_write(
-    client: Client, location: Path, events: str
-) -> None:
+def test_a_sleeping_driver_keeps_its_write(client: Client, location: Path, events: str) -> None:
     with begin(client, events, lease_seconds=1) as write:
         # No word comes for longer than that.
         write._lease.end()

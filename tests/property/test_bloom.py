@@ -147,7 +147,7 @@ def test_a_filter_is_as_large_as_its_values_need_and_no_larger_than_allowed() ->
     assert bloom_filter(pa.array(range(28_000))) == b""
 
 
-def test_a_filter_that_is_not_known_may_hold_anything() -> None:
+def test_an_unknown_filter_may_hold_anything() -> None:
     column = BloomColumn(
         pa.chunked_array([pa.array([None, b"", bloom_filter(pa.array([1]))], pa.large_binary())]),
         pa.int64(),

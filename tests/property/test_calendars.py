@@ -58,7 +58,7 @@ def test_widened_bounds_hold_in_both_calendars(
 
 @SETTINGS
 @given(days=st.lists(st.integers(-141_427, 50_000), min_size=1, max_size=5), zone=ZONES)
-def test_what_all_calendars_agree_on_stays_as_it_is(days: list[int], zone: str) -> None:
+def test_dates_on_which_all_calendars_agree_stay_unchanged(days: list[int], zone: str) -> None:
     dates = pa.array(days, pa.int32()).cast(pa.date32())
     times = pa.array([max(day, -25_567) * DAY_US for day in days], pa.int64()).cast(TIMESTAMP)
 

@@ -139,7 +139,7 @@ def test_every_small_file_is_in_one_candidate_and_no_other_file_in_any(
 
 
 @given(TABLES, POLICIES, st.integers(1, 4))
-def test_pages_together_are_what_was_chosen(
+def test_all_pages_together_hold_what_was_chosen(
     tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy, most: int
 ) -> None:
     found = judged(inventory_of(files_in(tables)), policy)

@@ -126,7 +126,7 @@ def test_threads_that_interleave_get_the_bytes_and_fetch_each_file_once(
 
 @examples(20)
 @given(st.permutations(range(6)), st.lists(st.integers(0, 5), max_size=12))
-def test_what_was_read_longest_ago_goes_first(order: list[int], again: list[int]) -> None:
+def test_the_least_recently_read_entry_is_evicted_first(order: list[int], again: list[int]) -> None:
     size_bytes = 100 * KIB
     with tempfile.TemporaryDirectory() as folder:
         cache = cache_in(Path(folder))

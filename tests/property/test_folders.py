@@ -46,7 +46,7 @@ def listed(location: Path, known: KnownListing | None = None) -> Relisting:
 
 @examples(25)
 @given(st.lists(CHANGES, min_size=2, max_size=5))
-def test_what_is_found_does_not_depend_on_what_was_listed_before(rounds: list[Any]) -> None:
+def test_the_result_does_not_depend_on_earlier_listings(rounds: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         location = Path(folder) / "table"
         location.mkdir()

@@ -213,7 +213,7 @@ def test_a_manifest_holds_its_rows_and_depends_on_nothing_else(
 
 @examples(65)
 @given(TYPES)
-def test_every_type_goes_to_text_and_back(type_: pa.DataType) -> None:
+def test_every_type_round_trips_through_text(type_: pa.DataType) -> None:
     assert arrow_type(spark_type(type_)) == type_
 
 
@@ -230,7 +230,7 @@ def test_widening_has_no_order_and_loses_nothing(one: pa.DataType, other: pa.Dat
 
 @examples(35)
 @given(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=5))
-def test_text_comes_back_from_its_folder(texts: list[str]) -> None:
+def test_text_round_trips_through_folder_names(texts: list[str]) -> None:
     # What Hive escapes is escaped here, and more, as far as one byte can say it.
     def escape(text: str) -> str:
         return "".join(f"%{ord(c):02X}" if ord(c) < 128 and not c.isalnum() else c for c in text)

@@ -71,6 +71,6 @@ def test_columns_give_the_json_that_single_values_give(column: pa.Array) -> None
         assert same(json.loads(text), json.loads(one))
 
 
-def test_values_without_any_digits_of_their_own_are_exact() -> None:
+def test_values_without_significant_digits_are_exact() -> None:
     assert json_texts(pa.array([Decimal("1.50"), None])).to_pylist() == ['"1.50"', "null"]
     assert json_texts(pa.array([float("nan"), float("inf")])).to_pylist() == ['"NaN"', '"Infinity"']

@@ -145,7 +145,7 @@ CHANGES = st.lists(
 @pytest.mark.slow
 @examples(25)
 @given(CHANGES, st.integers(1, 9))
-def test_after_any_changes_the_manifests_hold_the_files_that_there_are(
+def test_after_any_changes_the_manifests_hold_exactly_the_current_files(
     changes: list[Any], manifest_files: int
 ) -> None:
     store = Store(manifest_files)
@@ -177,7 +177,7 @@ def test_after_any_changes_the_manifests_hold_the_files_that_there_are(
 
 @examples(25)
 @given(st.dictionaries(PATHS, file_rows(), max_size=30), st.integers(1, 9), st.data())
-def test_what_changes_nothing_leaves_every_manifest(
+def test_a_change_without_effect_leaves_every_manifest(
     files: dict[str, Any], manifest_files: int, data: st.DataObject
 ) -> None:
     store = Store(manifest_files)
@@ -198,7 +198,7 @@ def test_what_changes_nothing_leaves_every_manifest(
 @pytest.mark.slow
 @examples(30)
 @given(CHANGES, st.integers(1, 9), st.integers(0, 4))
-def test_a_plan_does_not_depend_on_how_the_files_lie_in_manifests(
+def test_a_plan_does_not_depend_on_the_distribution_of_files_over_manifests(
     changes: list[Any], manifest_files: int, bound: int
 ) -> None:
     store = Store(manifest_files)
@@ -223,7 +223,7 @@ def test_a_plan_does_not_depend_on_how_the_files_lie_in_manifests(
 
 @examples(40)
 @given(st.sets(PATHS, min_size=1), st.sets(PATHS, min_size=1))
-def test_a_file_to_remove_that_is_not_there_is_named_with_its_row(
+def test_a_missing_file_to_remove_is_named_with_its_row(
     present: set[str], removed: set[str]
 ) -> None:
     store = Store(5)

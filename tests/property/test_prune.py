@@ -343,7 +343,7 @@ def test_no_file_with_a_matching_row_is_pruned_and_the_residual_filter_selects_t
 
 @examples(335)
 @given(RANDOMS)
-def test_a_bound_filter_says_of_each_row_what_the_filter_said(random: Random) -> None:
+def test_a_bound_filter_gives_each_row_the_same_value_as_the_filter(random: Random) -> None:
     tree = random_tree(random, ALL_TYPES)
     row = {name: random.choice([None, *kind.values]) for name, kind in KINDS.items()}
     row[NESTED] = random.choice([None, [1]])

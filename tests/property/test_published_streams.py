@@ -46,7 +46,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 
 @given(tables(), st.booleans())
-def test_what_the_client_sends_is_read_as_it_is(table: pa.Table, as_change: bool) -> None:
+def test_data_that_the_client_sends_is_read_unchanged(table: pa.Table, as_change: bool) -> None:
     stream = change_stream(table, ["gone"]) if as_change else inventory_stream(table)
 
     read = read_stream(stream, MIB)

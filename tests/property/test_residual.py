@@ -183,7 +183,7 @@ def evaluate(tree: dict[str, Any], row: dict[str, Any]) -> bool | None:
 
 @SETTINGS
 @given(rows_strategy(), TREES)
-def test_a_filter_says_of_each_row_what_sql_says(
+def test_a_filter_gives_each_row_the_same_value_as_sql(
     rows: list[dict[str, Any]], tree: dict[str, Any]
 ) -> None:
     schema = pa.schema([(name, type_) for name, (type_, _, _, _) in COLUMNS.items()])

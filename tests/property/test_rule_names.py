@@ -67,6 +67,6 @@ def test_the_order_of_a_trees_keys_does_not_matter() -> None:
     assert names[0] == names[1] != names[2]
 
 
-def test_names_of_filters_stay_what_they_were() -> None:
+def test_names_of_filters_stay_stable() -> None:
     # Rules are kept under them: another name would make a second rule of the same filter.
     assert rule_name("ds >= '2026-11-01'") == "rule-64a3424fa0de"

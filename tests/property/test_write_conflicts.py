@@ -137,7 +137,7 @@ def replaced_by(begun: Begun, there: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("how", ["refresh", "publish"])
-def test_files_that_came_without_a_write_of_windrow_are_not_removed_either(
+def test_files_added_without_windrow_are_not_removed_either(
     url: str, tmp_path: Path, how: str
 ) -> None:
     table = f"t_{uuid.uuid4().hex}"

@@ -73,7 +73,7 @@ def test_the_tasks_of_a_key_of_several_files_are_its_own(keys: WriteKeys) -> Non
 
 
 @given(keys_to_write(), st.integers(1, 50))
-def test_no_task_holds_up_what_runs_beside_it_for_keys_that_it_could_leave_to_others(
+def test_no_task_delays_others_with_keys_that_they_could_take(
     keys: WriteKeys, parallelism: int
 ) -> None:
     tasks = planned(keys, parallelism)

@@ -106,7 +106,7 @@ def test_service_measures_replicas_publishing_and_a_peer(quick: Quick) -> None:
     assert {row["peer"] for row in content["results"]} == {"PyIceberg, in process", "without load"}
 
 
-def test_plan_scale_measures_windrow_beside_its_peers(quick: Quick) -> None:
+def test_plan_scale_measures_windrow_and_its_peers(quick: Quick) -> None:
     content = quick("plan_scale", "--runs", "1", "--strategies", "balanced,tez")
 
     assert {(row["metric"], row["peer"]) for row in content["results"]} == {
@@ -131,7 +131,7 @@ def test_plan_quality_finds_balanced_the_best_or_equal_best_on_every_workload(qu
     )
 
 
-def test_cache_plans_measures_a_plan_of_cached_files_beside_one_without_rules(quick: Quick) -> None:
+def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quick: Quick) -> None:
     content = quick("cache_plans", "--runs", "1", "--files", "5000", "--workers", "3")
 
     assert {row["peer"] for row in content["results"]} == {"no cache rules"}
@@ -140,7 +140,7 @@ def test_cache_plans_measures_a_plan_of_cached_files_beside_one_without_rules(qu
     assert 8 * 5_000 <= figures["redis_bytes"] < 64 * 5_000
 
 
-def test_cache_finds_cached_files_on_their_workers_and_asks_the_store_for_none(
+def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store(
     tmp_path: Path,
 ) -> None:
     # On a cluster, and so in a process of its own: as a user runs it.
@@ -168,7 +168,7 @@ def test_compaction_leaves_the_same_rows_in_few_files(quick: Quick) -> None:
     assert content["file_bytes"]["largest"] < 1.5 * content["file_bytes"]["target"]
 
 
-def test_compaction_cost_measures_what_plans_reckon_with(quick: Quick) -> None:
+def test_compaction_cost_measures_the_constants_of_plans(quick: Quick) -> None:
     content = quick("compaction_cost")
 
     assert len(content["results"]) == 2

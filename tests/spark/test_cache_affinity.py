@@ -155,7 +155,7 @@ def cached(table: Table) -> Table:
     return table
 
 
-def test_the_second_read_of_cached_partitions_asks_the_store_for_nothing(cached: Table) -> None:
+def test_the_second_read_of_cached_partitions_sends_no_request_to_the_store(cached: Table) -> None:
     before = counters(cached.place.client)
 
     rows = cached.read()
@@ -250,7 +250,7 @@ def test_caches_are_found_again_when_the_map_is_lost_in_the_middle_of_a_job(
     assert not cached.requested()
 
 
-def test_a_table_that_was_warmed_is_read_without_the_store_and_warming_it_again_is_no_work(
+def test_a_warmed_table_is_read_without_the_store_and_warming_it_again_does_nothing(
     table: Table,
 ) -> None:
     place = table.place
@@ -317,7 +317,7 @@ def test_thousands_of_small_cached_files_share_few_tasks(place: Place) -> None:
     assert len(plan) <= fewest_groups(plan, workers=len(HOSTS), buckets=1)
 
 
-def test_groups_of_ten_thousand_cached_files_are_about_as_few_as_can_be(tmp_path: Path) -> None:
+def test_ten_thousand_cached_files_need_about_the_fewest_possible_groups(tmp_path: Path) -> None:
     buckets, count = 8, 10_000
     files = [
         {

@@ -56,7 +56,7 @@ def rows_of(spark: SparkSession, plan: Plan, groups: pa.Table) -> list[tuple[int
     return sorted(tuple(row) for row in read_plan(spark, plan, groups).collect())
 
 
-def test_the_second_read_takes_nothing_from_the_files(
+def test_the_second_read_does_not_touch_the_files(
     spark: SparkSession, table: Path, cache: FileCache
 ) -> None:
     plan, groups = planned(table)
@@ -123,7 +123,7 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def test_files_of_another_host_are_read_past_the_cache(
+def test_files_of_another_host_bypass_the_cache(
     spark: SparkSession, table: Path, cache: FileCache
 ) -> None:
     plan, groups = planned(table, cached_on="elsewhere")
@@ -134,7 +134,7 @@ def test_files_of_another_host_are_read_past_the_cache(
     assert cache.counts() == {"elsewhere": FILES}
 
 
-def test_files_that_are_not_cacheable_are_read_past_the_cache(
+def test_files_that_are_not_cacheable_bypass_the_cache(
     spark: SparkSession, table: Path, cache: FileCache
 ) -> None:
     plan, groups = planned(table, cached_on=None)
@@ -145,7 +145,7 @@ def test_files_that_are_not_cacheable_are_read_past_the_cache(
     assert cache.counts() == {}
 
 
-def test_without_a_folder_tasks_read_past_the_cache(
+def test_without_a_folder_tasks_bypass_the_cache(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
     plan, groups = planned(table)

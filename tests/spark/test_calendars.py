@@ -191,7 +191,7 @@ def files_of(client: windrow.Client, name: str, condition: str) -> set[int]:
 
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
-def test_other_files_are_read_as_the_session_says(
+def test_other_files_are_read_according_to_the_session(
     spark: SparkSession, client: windrow.Client, uncertain: Path, mode: str
 ) -> None:
     name = opened(client, uncertain)
@@ -205,7 +205,7 @@ def test_other_files_are_read_as_the_session_says(
             assert files_of(client, name, condition) or not is_there, condition
 
 
-def test_a_session_that_wants_to_be_told_is_told_the_column_and_the_file(
+def test_a_session_that_wants_an_error_gets_the_column_and_the_file(
     spark: SparkSession, client: windrow.Client, uncertain: Path
 ) -> None:
     name = opened(client, uncertain)
@@ -234,7 +234,7 @@ def test_int96_beyond_year_9999_is_refused_by_file_and_column(
         assert len(client.plan(name, filter="t > timestamp'0001-01-01 00:00:00Z'")) == 1
 
 
-def test_every_zone_changes_when_spark_says(spark: SparkSession) -> None:
+def test_every_zone_changes_at_the_times_of_spark(spark: SparkSession) -> None:
     calendars = calendars_of(spark)
     loader = spark.sparkContext._jvm.org.apache.spark.util.Utils.getSparkClassLoader()
     stream = loader.getResourceAsStream("julian-gregorian-rebase-micros.json")

@@ -174,7 +174,7 @@ def test_counting_refuses_files_that_are_not_as_planned(
         rows.count()
 
 
-def test_a_session_that_tells_names_apart_by_case_is_refused(
+def test_a_case_sensitive_session_is_refused(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     client.register_table("sales.events", str(hive.write_events(tmp_path / "events")))

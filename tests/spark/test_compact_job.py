@@ -220,7 +220,7 @@ def test_a_table_without_partitions_is_compacted_too(
     assert sorted(row["id"] for row in rows_of(spark, location).collect()) == list(range(60))
 
 
-def test_a_file_that_goes_before_it_is_read_is_done_without(
+def test_a_file_removed_before_it_is_read_is_left_out(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = hive.write_events(tables_root / "shrinking", files_per_day=6)
@@ -269,7 +269,7 @@ def test_a_partition_that_changes_before_the_commit_is_left_and_the_others_are_d
     assert ids == [*range(90), *range(100, 180), *range(900, 905)]
 
 
-def test_a_writer_that_appends_meanwhile_loses_nothing(
+def test_a_concurrent_append_loses_nothing(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = hive.write_events(tables_root / "appended", files_per_day=6)
@@ -296,7 +296,7 @@ def plain_environment(tmp_path: Path) -> dict[str, str]:
     return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
 
 
-def test_a_run_that_is_killed_is_gone_on_with(
+def test_a_killed_run_is_continued(
     plain_environment: dict[str, str],
     spark: SparkSession,
     coordinator: str,
@@ -341,7 +341,7 @@ def test_a_run_that_is_killed_is_gone_on_with(
     )
 
 
-def test_what_the_coordinator_refuses_is_one_line(coordinator: str) -> None:
+def test_refusals_of_the_coordinator_are_one_line(coordinator: str) -> None:
     command = [sys.executable, "-m", "windrow_jobs.compact", "nothing"]
 
     done = subprocess.run(

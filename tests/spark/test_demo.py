@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
-def test_all_three_ways_of_reading_agree_and_are_measured(tmp_path: Path) -> None:
+def test_the_three_ways_of_reading_agree_and_are_measured(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "windrow.cli", "demo", "--days", "3", "--runs", "1", "--json"]
 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -93,7 +93,7 @@ def stream(spark: SparkSession, tmp_path: Path, batches: range) -> Path:
     return sink
 
 
-def test_of_a_streaming_sink_the_files_that_its_log_names_are_read(
+def test_only_files_named_in_the_log_of_a_streaming_sink_are_read(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     spark.conf.set("spark.sql.streaming.fileSink.log.compactInterval", "2")
@@ -120,7 +120,7 @@ def test_of_a_streaming_sink_the_files_that_its_log_names_are_read(
         spark.conf.unset("spark.sql.streaming.fileSink.log.compactInterval")
 
 
-def test_the_job_refuses_and_passes_over_what_the_coordinator_does(
+def test_the_job_refuses_and_skips_the_same_files_as_the_coordinator(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     make(tmp_path / "delta", ["ds=1/a", "_delta_log/0!"])

@@ -247,7 +247,7 @@ def test_the_inventory_of_a_table_on_s3_is_the_coordinators(
             environment.update(before)
 
 
-def test_nothing_is_published_of_a_table_that_changes_meanwhile(
+def test_nothing_is_published_if_the_table_changes_during_the_job(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     client = coordinator.client
@@ -297,7 +297,7 @@ def ends_its_process(file: Path) -> None:
     file.write_bytes(data)
 
 
-def test_a_folder_that_is_not_there_is_named(
+def test_a_missing_folder_is_named(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     coordinator.client.register_table("t", str(tmp_path / "nowhere"))
@@ -337,7 +337,7 @@ def test_a_table_whose_inventory_would_lack_something_is_refused(
         publish_inventory(spark, coordinator.client, "t")
 
 
-def test_a_local_file_system_tells_no_hosts(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_local_file_system_has_no_hosts(spark: SparkSession, tmp_path: Path) -> None:
     for path in ("top", "a=1/x y", "a=1/é"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_bytes(b"abc")
@@ -450,7 +450,7 @@ def test_the_job_is_submitted_to_spark(coordinator: Coordinator, tmp_path: Path)
     assert (said["published"], said["files"]) == ("snapshot 1 of t", "1")
 
 
-def test_what_the_coordinator_refuses_is_one_line(coordinator: Coordinator) -> None:
+def test_refusals_of_the_coordinator_are_one_line(coordinator: Coordinator) -> None:
     command = [sys.executable, "-m", "windrow_jobs.inventory", "nothing"]
 
     done = subprocess.run(

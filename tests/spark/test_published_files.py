@@ -47,7 +47,7 @@ READ_BY_US_ALONE = {
 
 
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*/*.parquet")), ids=lambda file: file.stem)
-def test_a_published_file_is_read_as_spark_reads_it_or_refused_by_name(
+def test_a_published_file_is_read_as_by_spark_or_refused_by_name(
     spark: SparkSession, tmp_path: Path, file: Path
 ) -> None:
     shutil.copy(file, tmp_path)

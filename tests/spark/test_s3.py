@@ -39,7 +39,7 @@ def client(s3: S3, tmp_path: Path) -> Iterator[windrow.Client]:
         yield client
 
 
-def test_every_row_comes_as_it_was_written(
+def test_every_row_is_read_as_it_was_written(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:
     folder = hive.write_events(tmp_path / "events", files_per_day=40)

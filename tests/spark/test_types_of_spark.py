@@ -38,7 +38,7 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-def test_a_type_that_is_more_than_its_layout_is_refused_by_name(written: Path) -> None:
+def test_a_type_beyond_its_layout_is_refused_by_name(written: Path) -> None:
     (file,) = written.glob("*.parquet")
     metadata = pq.read_metadata(file)
     held = FileSchema(file_schema(metadata.schema, told_by_spark(metadata)), file.name)

@@ -77,7 +77,7 @@ def on_older_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_read_of_a_table_can_be_written_to_it_in_every_mode(
+def test_rows_read_from_a_table_can_be_written_back_in_every_mode(
     on_this_spark: dict[str, Any], on_older_spark: dict[str, Any], mode: WriteMode
 ) -> None:
     for answer in (on_this_spark, on_older_spark):
@@ -85,14 +85,14 @@ def test_what_is_read_of_a_table_can_be_written_to_it_in_every_mode(
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_every_plan_is_told_stable_or_unstable_on_every_spark(
+def test_every_plan_is_classified_as_stable_or_unstable_on_every_spark(
     on_this_spark: dict[str, Any], on_older_spark: dict[str, Any], plan: str
 ) -> None:
     for answer in (on_this_spark, on_older_spark):
         assert set(answer["unstable"][plan]) == ({"id", "key"} if plan in OPAQUE else set())
 
 
-def test_a_plan_node_without_the_method_that_is_asked_of_it_makes_columns_unstable(
+def test_a_plan_node_without_the_expected_method_makes_columns_unstable(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = spark.range(3).selectExpr("id", "id + 1 AS x")

@@ -28,7 +28,7 @@ def client(tmp_path: Path) -> Iterator[windrow.Client]:
     ("progress", "is_terminal", "shown"),
     [(None, True, True), (None, False, False), (False, True, False), (True, False, True)],
 )
-def test_a_write_shows_its_phases_in_a_terminal_or_where_it_is_told_to(
+def test_a_write_shows_its_phases_in_a_terminal_or_on_request(
     spark: SparkSession,
     client: windrow.Client,
     monkeypatch: pytest.MonkeyPatch,
@@ -69,7 +69,7 @@ def test_a_write_shows_its_phases_in_a_terminal_or_where_it_is_told_to(
         (lambda df: df.rdd.map(lambda row: row).toDF(df.schema), False),
     ],
 )  # fmt: skip
-def test_rows_are_hashed_while_they_are_counted_only_where_they_may_be_others_when_written(
+def test_rows_are_hashed_while_counting_only_if_they_may_change_before_writing(
     spark: SparkSession,
     tmp_path: Path,
     made: Callable[[DataFrame], DataFrame],

@@ -91,7 +91,7 @@ def test_a_write_makes_the_planned_files_and_publishes_all_rows(
 
 
 @pytest.mark.parametrize("counts", ["files", "history"])
-def test_a_later_write_takes_its_keys_from_what_is_there_without_a_pass(
+def test_a_later_write_takes_its_keys_from_existing_files_without_a_pass(
     spark: SparkSession,
     client: windrow.Client,
     location: Path,
@@ -127,7 +127,7 @@ def test_without_a_count_rows_are_compared_all_the_same(
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "overwrite_partitions"])
-def test_an_overwrite_leaves_the_rows_that_it_must(
+def test_an_overwrite_leaves_the_correct_rows(
     spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame, mode: WriteMode
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
@@ -356,7 +356,7 @@ def _swapped(rows: DataFrame) -> DataFrame:
         pytest.param(_swapped, id="a null in another column"),
     ],
 )
-def test_whatever_becomes_of_a_row_is_seen(
+def test_every_change_to_a_row_is_noticed(
     spark: SparkSession, changed: Callable[[DataFrame], DataFrame]
 ) -> None:
     nothing = F.lit(None).cast("int")

@@ -118,13 +118,13 @@ def test_a_column_that_may_differ_at_a_second_attempt_is_refused_with_the_reason
         .withColumnRenamed("0", "x"),
     ],
 )  # fmt: skip
-def test_what_is_made_of_stable_columns_alone_can_be_a_salt(rows: DataFrame, made: Made) -> None:
+def test_columns_made_only_from_stable_columns_can_be_salts(rows: DataFrame, made: Made) -> None:
     df = made(rows)
 
     check_salts(df, ["x"], lineage_of(df).unstable)
 
 
-def test_a_common_table_expression_is_looked_into(spark: SparkSession, rows: DataFrame) -> None:
+def test_a_common_table_expression_is_examined(spark: SparkSession, rows: DataFrame) -> None:
     rows.createOrReplaceTempView("salted_rows")
 
     df = spark.sql(
@@ -135,7 +135,7 @@ def test_a_common_table_expression_is_looked_into(spark: SparkSession, rows: Dat
     assert set(lineage_of(df).unstable) == {"q"}
 
 
-def test_by_default_all_stable_columns_but_those_of_partitions_are_salts(rows: DataFrame) -> None:
+def test_by_default_all_stable_columns_except_partition_columns_are_salts(rows: DataFrame) -> None:
     df = rows.withColumn("x", F.rand())
 
     assert default_salts(df, ["key"], lineage_of(df).unstable) == ["id", "name"]
@@ -158,7 +158,7 @@ def test_rows_that_python_made_are_stable_once_they_are_checkpointed(rows: DataF
     assert lineage_of(made.localCheckpoint()).unstable == {}
 
 
-def test_the_day_of_the_query_may_be_a_partition_and_chance_may_not(rows: DataFrame) -> None:
+def test_the_day_of_the_query_may_be_a_partition_but_random_values_may_not(rows: DataFrame) -> None:
     df = rows.withColumn("ds", F.current_date()).withColumn("dice", F.floor(F.rand() * 6))
     unstable = lineage_of(df).unstable
 

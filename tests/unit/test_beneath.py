@@ -102,14 +102,14 @@ def test_a_location_may_be_known_by_a_link(table: Path, tmp_path: Path) -> None:
     assert batch.num_rows == 3
 
 
-def test_a_folder_whose_name_begins_as_the_locations_lies_outside(table: Path) -> None:
+def test_a_folder_whose_name_only_starts_like_the_location_is_outside(table: Path) -> None:
     beside = write(Path(f"{table}s"), "a.parquet")
 
     with pytest.raises(OSError, match=OUT):
         open_beneath(home_of(str(table)), str(beside))
 
 
-def test_where_the_system_does_not_tell_what_is_open_the_path_is_resolved(
+def test_if_the_system_does_not_reveal_open_files_the_path_is_resolved(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("windrow.files.beneath._DESCRIPTORS", str(tmp_path / "no-such"))

@@ -42,7 +42,7 @@ from windrow.errors import CacheSqlError
         ("CACHE TABLE t WHERE upper(a) = {x}", "t", "upper(a) = {x}"),
     ],
 )
-def test_cache_table_names_a_table_and_its_filter_as_it_stands(
+def test_cache_table_takes_a_table_and_its_filter_verbatim(
     text: str, table: str, filter: str
 ) -> None:
     assert parse_cache_sql(text) == CacheStatement("cache", table, filter)
@@ -108,7 +108,7 @@ def test_drop_cache_and_show_cache_do_without_a_filter(
         ("\0", "is not expected here"),
     ],
 )
-def test_what_is_not_supported_is_named_with_what_to_write(text: str, said: str) -> None:
+def test_unsupported_syntax_is_named_with_an_alternative(text: str, said: str) -> None:
     with pytest.raises(CacheSqlError) as refused:
         parse_cache_sql(text)
 

@@ -74,7 +74,7 @@ def test_the_constructor_knows_the_fields_that_a_class_adds(kind: type[StatedErr
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=ids)
-def test_an_error_travels_whole_however_it_was_made(kind: type[StatedError]) -> None:
+def test_an_error_survives_pickling_however_it_was_made(kind: type[StatedError]) -> None:
     given = arguments(kind)
 
     for error in (kind(*given.values()), kind(**given)):
@@ -97,7 +97,7 @@ def test_an_error_says_its_remedy_and_leaves_no_field_of_a_text_open(
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=ids)
-def test_errors_are_told_apart_by_what_they_are_and_not_by_what_they_say(
+def test_errors_are_distinguished_by_type_and_fields_not_by_text(
     kind: type[StatedError],
 ) -> None:
     given = arguments(kind)
@@ -105,5 +105,5 @@ def test_errors_are_told_apart_by_what_they_are_and_not_by_what_they_say(
     assert len({kind(**given), kind(**given)}) == 2
 
 
-def test_an_error_without_a_message_of_its_own_says_what_it_was_made_from() -> None:
+def test_an_error_without_its_own_message_shows_its_fields() -> None:
     assert str(WindrowError("the disk is full")) == "the disk is full"

@@ -34,7 +34,7 @@ def test_every_module_can_be_read_in_one_sitting(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", SOURCE_ROOTS)
-def test_every_module_says_in_its_first_line_what_it_is_about(folder: str) -> None:
+def test_every_module_starts_with_a_docstring(folder: str) -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in (ROOT / folder).rglob("*.py")

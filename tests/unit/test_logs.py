@@ -42,7 +42,7 @@ def line_of(**said: Any) -> dict[str, Any]:
         (f"'{KNOWN}' was refused", KNOWN),
     ],
 )
-def test_a_secret_is_hidden_wherever_it_stands(text: str, secret: str) -> None:
+def test_a_secret_is_hidden_wherever_it_appears(text: str, secret: str) -> None:
     logged = [
         line_of(text=text),
         line_of(deep={"in": [text, {"deeper": (text,)}]}),
@@ -71,14 +71,14 @@ def test_a_line_is_bounded_and_hides_a_token_in_any_text(
     assert len(line["text"]) < 9_000
 
 
-def test_a_value_by_the_name_of_a_secret_is_hidden_whatever_it_is() -> None:
+def test_any_value_named_like_a_secret_is_hidden() -> None:
     line = line_of(headers={"Cookie": "a=b", "x": "y"}, password="1")
 
     assert line["headers"] == {"Cookie": "[hidden]", "x": "y"}
     assert line["password"] == "[hidden]"
 
 
-def test_what_is_not_secret_stays() -> None:
+def test_text_that_is_not_secret_stays() -> None:
     text = "files of s3://bucket/tables: 3 tokens, page 2 of http://host:8080/a@b"
 
     assert line_of(text=text)["text"] == text
@@ -104,7 +104,7 @@ def test_nothing_that_is_logged_moves_a_terminal_or_looks_like_another_line() ->
     assert stream.getvalue().replace("\n", "").isprintable()
 
 
-def test_what_other_libraries_warn_of_is_a_line_too_where_the_process_is_the_coordinators() -> None:
+def test_warnings_of_libraries_are_log_lines_if_the_process_is_the_coordinators() -> None:
     stream = io.StringIO()
     with logging_to(stream, level="info", for_people=False, owns_process=True):
         logging.getLogger("asyncio").info("busy")

@@ -91,7 +91,7 @@ def test_variables_of_other_tools_are_not_settings(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "coordinator", ""])
-def test_an_address_that_others_can_reach_asks_for_tokens_unless_told_in_so_many_words(
+def test_an_address_that_others_can_reach_requires_tokens_unless_explicitly_disabled(
     host: str,
 ) -> None:
     assert Settings(host=host).tokens_required
@@ -99,13 +99,13 @@ def test_an_address_that_others_can_reach_asks_for_tokens_unless_told_in_so_many
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
-def test_an_address_of_this_machine_alone_asks_for_tokens_only_when_told_to(host: str) -> None:
+def test_a_loopback_address_requires_tokens_only_on_request(host: str) -> None:
     assert is_loopback(host)
     assert not Settings(host=host).tokens_required
     assert Settings(host=host, require_tokens=True).tokens_required
 
 
-def test_tokens_are_not_both_required_and_left_out() -> None:
+def test_requiring_and_disabling_tokens_together_is_refused() -> None:
     with pytest.raises(ValidationError, match="contradict each other"):
         Settings(require_tokens=True, serve_without_authentication=True)
 

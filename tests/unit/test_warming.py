@@ -95,7 +95,7 @@ def test_files_that_are_not_as_planned_are_not_kept_and_named(table: Path, cache
     assert keys_in(cache) == {FileKey("t", str(table), good[1], good[2], "good").text()}
 
 
-def test_a_file_too_large_for_the_cache_is_said_not_to_be_kept(table: Path, cache: Any) -> None:
+def test_a_file_too_large_for_the_cache_is_reported(table: Path, cache: Any) -> None:
     done, _ = run(table, "here", [write(table, "huge", 80 * 2**20)])
 
     assert (done.fetched_files, done.failed_files) == (0, 1)
@@ -113,7 +113,7 @@ def test_a_task_that_runs_on_another_host_fetches_nothing(table: Path, cache: An
     assert not keys_in(cache)
 
 
-def test_a_task_without_a_cache_says_what_is_missing(
+def test_a_task_without_a_cache_reports_what_is_missing(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WINDROW_CACHE_DIR", raising=False)

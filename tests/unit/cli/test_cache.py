@@ -63,7 +63,7 @@ def _refused(said: Said, code: int = 1) -> str:
 # --- rules ----------------------------------------------------------------------
 
 
-def test_add_says_the_rule_and_the_same_again_makes_no_second(windrow: Command, table: str) -> None:
+def test_add_shows_the_rule_and_repeating_it_adds_no_second(windrow: Command, table: str) -> None:
     first = windrow("cache", "add", table, "--where", RECENT)
     again = _json(windrow("cache", "add", table, "--where", f"{RECENT} ", "--json"))
 
@@ -100,13 +100,11 @@ def test_add_takes_a_name_an_end_and_a_size(windrow: Command, table: str) -> Non
         (("--max-bytes", "many"), "many"),
     ],
 )
-def test_add_refuses_options_that_say_nothing(
-    windrow: Command, options: tuple[str, ...], said: str
-) -> None:
+def test_add_refuses_invalid_options(windrow: Command, options: tuple[str, ...], said: str) -> None:
     assert said in _refused(windrow("cache", "add", TABLE, "--where", RECENT, *options), 2)
 
 
-def test_add_shows_why_the_coordinator_refuses(windrow: Command, table: str) -> None:
+def test_add_shows_why_the_coordinator_refused(windrow: Command, table: str) -> None:
     said = _refused(windrow("cache", "add", table, "--where", "amount > 5"))
 
     assert "'amount' cannot be in a cache rule" in said
@@ -128,7 +126,7 @@ def test_list_shows_the_rules_of_a_table_and_of_all(windrow: Command, table: str
         ]
 
 
-def test_drop_ends_a_rule_and_names_one_that_is_not_there(windrow: Command, table: str) -> None:
+def test_drop_removes_a_rule_and_names_a_missing_one(windrow: Command, table: str) -> None:
     windrow("cache", "add", table, "--where", RECENT, "--name", "recent")
 
     assert "dropped rule recent" in windrow("cache", "drop", table, "recent").out
@@ -141,7 +139,7 @@ def test_drop_ends_a_rule_and_names_one_that_is_not_there(windrow: Command, tabl
 # --- SQL ------------------------------------------------------------------------
 
 
-def test_sql_makes_shows_and_ends_rules(windrow: Command, table: str) -> None:
+def test_sql_adds_shows_and_drops_rules(windrow: Command, table: str) -> None:
     made = _json(windrow("cache", "sql", f"CACHE TABLE {table} WHERE {RECENT};", "--json"))
     windrow("cache", "sql", "cache table `cached`.`events` where ds = '2026-11-01'")
     shown = _json(windrow("cache", "sql", f"SHOW CACHE {table}", "--json"))
@@ -158,7 +156,7 @@ def test_sql_makes_shows_and_ends_rules(windrow: Command, table: str) -> None:
     assert "ds = '2026-11-01'" in left
 
 
-def test_sql_makes_the_rule_that_add_makes(windrow: Command, table: str) -> None:
+def test_sql_adds_the_same_rule_as_add(windrow: Command, table: str) -> None:
     added = _json(windrow("cache", "add", table, "--where", RECENT, "--json"))
     made = _json(windrow("cache", "sql", f"CACHE TABLE {table} WHERE {RECENT}", "--json"))
 
@@ -166,7 +164,7 @@ def test_sql_makes_the_rule_that_add_makes(windrow: Command, table: str) -> None
 
 
 @pytest.mark.parametrize("name", [[], ["--name", "mine"]], ids=["its-own-name", "named"])
-def test_sql_leaves_a_rule_of_its_filter_with_its_end_and_limit(
+def test_sql_keeps_the_end_and_limit_of_a_rule_with_the_same_filter(
     windrow: Command, table: str, name: list[str]
 ) -> None:
     limits = ["--max-bytes", "5MB", "--for", "7d"]
@@ -178,7 +176,7 @@ def test_sql_leaves_a_rule_of_its_filter_with_its_end_and_limit(
     assert _json(windrow("cache", "list", table, "--json"))["rules"] == [added]
 
 
-def test_sql_says_what_it_did(windrow: Command, table: str) -> None:
+def test_sql_reports_what_it_did(windrow: Command, table: str) -> None:
     made = windrow("cache", "sql", f"CACHE TABLE {table} WHERE {RECENT}")
     windrow("cache", "add", table, "--where", RECENT, "--name", "another")
     dropped = windrow("cache", "sql", f"DROP CACHE {table}")
@@ -244,7 +242,7 @@ def test_show_of_a_table_that_nothing_caches_says_what_to_do(windrow: Command, t
 # --- workers --------------------------------------------------------------------
 
 
-def test_worker_list_shows_what_caches_hold_and_have_done(windrow: Command, worker: str) -> None:
+def test_worker_list_shows_contents_and_statistics_of_caches(windrow: Command, worker: str) -> None:
     row = next(line for line in windrow("worker", "list").out.splitlines() if worker in line)
 
     assert re.search(r"host-1 +5 MB +200 GB +12,345 +7 ", row)
@@ -252,7 +250,7 @@ def test_worker_list_shows_what_caches_hold_and_have_done(windrow: Command, work
     assert (found["worker_id"], found["counters"]["hits"]) == (worker, 12345)
 
 
-def test_worker_forget_forgets_it_and_then_knows_it_no_more(windrow: Command, worker: str) -> None:
+def test_worker_forget_removes_a_worker_that_is_then_unknown(windrow: Command, worker: str) -> None:
     assert f"forgot worker {worker}" in windrow("worker", "forget", worker).out
     assert "no workers are running" in windrow("worker", "list").out
     assert f"no worker '{worker}'" in _refused(windrow("worker", "forget", worker))

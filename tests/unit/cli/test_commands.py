@@ -30,9 +30,7 @@ def _one_line(said: Said) -> str:
     return said.err
 
 
-def test_register_says_where_the_table_lies_and_what_comes_next(
-    windrow: Command, sales: Path
-) -> None:
+def test_register_shows_the_location_and_the_next_step(windrow: Command, sales: Path) -> None:
     said = windrow("table", "register", "fresh.events", str(sales))
 
     assert said.code == 0
@@ -40,9 +38,7 @@ def test_register_says_where_the_table_lies_and_what_comes_next(
     assert "windrow table refresh fresh.events" in said.out
 
 
-def test_register_of_a_folder_that_is_not_there_says_so(
-    windrow: Command, tables_root: Path
-) -> None:
+def test_register_reports_a_missing_folder(windrow: Command, tables_root: Path) -> None:
     said = windrow("table", "register", "later.events", str(tables_root / "later"))
 
     assert said.code == 0
@@ -113,7 +109,7 @@ def test_show_of_a_table_without_a_snapshot_says_how_to_make_one(
     assert "windrow table refresh unseen.events" in windrow("table", "show", "unseen.events").out
 
 
-def test_refresh_says_what_is_new_and_then_that_nothing_is(windrow: Command, sales: Path) -> None:
+def test_refresh_reports_new_files_and_then_none(windrow: Command, sales: Path) -> None:
     windrow("table", "register", "again.events", str(sales))
 
     first = windrow("table", "refresh", "again.events")
@@ -125,7 +121,7 @@ def test_refresh_says_what_is_new_and_then_that_nothing_is(windrow: Command, sal
     assert (status["status"], status["changed"]) == ("done", False)
 
 
-def test_refresh_of_what_cannot_be_read_names_the_file(windrow: Command, tables_root: Path) -> None:
+def test_refresh_names_an_unreadable_file(windrow: Command, tables_root: Path) -> None:
     folder = tables_root / "broken"
     folder.mkdir(exist_ok=True)
     (folder / "part-0.parquet").write_text("not Parquet")
@@ -160,7 +156,7 @@ def test_plan_shows_figures_and_the_picture(windrow: Command, refreshed: str) ->
     assert "█" in said.out
 
 
-def test_plan_as_json_has_the_summary_and_its_groups_in_figures(
+def test_plan_as_json_has_the_summary_and_figures_of_its_groups(
     windrow: Command, refreshed: str
 ) -> None:
     plan = _json(windrow("plan", refreshed, "--parallelism", "3", "--json"))
@@ -220,7 +216,7 @@ def test_an_unknown_table_is_one_line(windrow: Command) -> None:
     ],
     ids=str,
 )
-def test_a_name_that_is_nearly_right_gets_the_right_one(
+def test_a_nearly_correct_name_gets_a_suggestion(
     windrow: Command, refreshed: str, arguments: tuple[str, ...], meant: str
 ) -> None:
     said = windrow(*arguments)
@@ -229,7 +225,7 @@ def test_a_name_that_is_nearly_right_gets_the_right_one(
     assert meant in said.err
 
 
-def test_what_must_be_done_first_is_said_in_commands(windrow: Command, sales: Path) -> None:
+def test_necessary_first_steps_are_named_as_commands(windrow: Command, sales: Path) -> None:
     windrow("table", "register", "not.refreshed", str(sales))
 
     said = windrow("plan", "not.refreshed")

@@ -28,7 +28,7 @@ def crowded(windrow: Command, tables_root: Path) -> str:
     return "crowded.events"
 
 
-def test_a_dry_run_shows_what_is_worth_it_and_why_the_rest_is_not(
+def test_a_dry_run_shows_what_is_worth_compacting_and_why_the_rest_is_not(
     windrow: Command, crowded: str
 ) -> None:
     said = windrow("compact", crowded, "--dry-run")
@@ -43,7 +43,7 @@ def test_a_dry_run_shows_what_is_worth_it_and_why_the_rest_is_not(
     assert any("1" in line and "fewer than 2 small files" in line for line in lines)
 
 
-def test_a_limit_that_declines_what_pays_is_named_with_what_it_would_gain(
+def test_a_limit_that_excludes_worthwhile_files_is_named_with_the_lost_gain(
     windrow: Command, crowded: str
 ) -> None:
     said = " ".join(windrow("compact", crowded, "--dry-run", "--min-files", "9").out.split())

@@ -87,7 +87,7 @@ def test_the_script_completes_a_command_in_bash(command: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_script_is_answered_what_may_come_next(command: Path, shell: str) -> None:
+def test_the_script_gets_possible_completions(command: Path, shell: str) -> None:
     asked = {
         "_WINDROW_COMPLETE": f"complete_{shell}",
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",

@@ -96,9 +96,7 @@ def _row(lines: list[str], name: str) -> list[str]:
     return line.split()
 
 
-def test_explain_says_what_the_plan_is_and_shows_every_part(
-    windrow: Command, refreshed: str
-) -> None:
+def test_explain_describes_the_plan_and_shows_every_part(windrow: Command, refreshed: str) -> None:
     said = windrow("explain", refreshed, "--filter", "ds >= '2026-11-02'", "--parallelism", "2")
 
     assert said.code == 0
@@ -112,7 +110,7 @@ def test_explain_says_what_the_plan_is_and_shows_every_part(
     assert "Times are predicted" in said.out
 
 
-def test_explain_of_a_plans_id_is_that_of_the_plan(windrow: Command, refreshed: str) -> None:
+def test_explain_with_an_id_explains_that_plan(windrow: Command, refreshed: str) -> None:
     plan = _json(windrow("plan", refreshed, "--strategy", "openlookeng", "--limit", "5", "--json"))
 
     said = _json(windrow("explain", plan["plan_id"], "--json"))
@@ -124,7 +122,7 @@ def test_explain_of_a_plans_id_is_that_of_the_plan(windrow: Command, refreshed: 
     assert (own["strategy"], own["group_count"]) == ("openlookeng", len(plan["groups"]))
 
 
-def test_explain_of_a_table_plans_it_as_asked(windrow: Command, refreshed: str) -> None:
+def test_explain_with_a_table_plans_it_with_the_options(windrow: Command, refreshed: str) -> None:
     options = ("--parallelism", "3", "--max-split-size", "1MB", "--strategy", "tez")
 
     said = _json(windrow("explain", refreshed, *options, "--columns", "id", "--json"))
@@ -134,7 +132,7 @@ def test_explain_of_a_table_plans_it_as_asked(windrow: Command, refreshed: str) 
     assert said["strategies"][0]["strategy"] == "tez"
 
 
-def test_explain_of_a_plan_takes_no_options_of_a_plan(windrow: Command) -> None:
+def test_explain_with_an_id_takes_no_planning_options(windrow: Command) -> None:
     said = windrow("explain", "0" * 32, "--max-split-size", "1MB", "--limit", "5")
 
     assert said.code == 2
@@ -142,7 +140,7 @@ def test_explain_of_a_plan_takes_no_options_of_a_plan(windrow: Command) -> None:
     assert said.err.count("\n") == 1
 
 
-def test_explain_of_a_plan_that_is_not_there_is_one_line(windrow: Command) -> None:
+def test_explain_of_a_missing_plan_is_one_line(windrow: Command) -> None:
     said = windrow("explain", "0" * 32)
 
     assert (said.code, said.out) == (1, "")
@@ -150,7 +148,7 @@ def test_explain_of_a_plan_that_is_not_there_is_one_line(windrow: Command) -> No
     assert said.err.count("\n") == 1
 
 
-def test_explain_of_a_plan_of_no_files_shows_what_was_pruned_alone(
+def test_explain_of_a_plan_without_files_shows_only_pruning(
     windrow: Command, refreshed: str
 ) -> None:
     said = windrow("explain", refreshed, "--filter", "ds = '2030-01-01'")
@@ -175,7 +173,7 @@ def test_bars_are_in_proportion() -> None:
     assert [_row(slots, name)[-1].count("█") for name in ("balanced", "spark")] == [15, 30]
 
 
-def test_a_step_that_pruned_nothing_is_shown_and_a_reason_of_no_group_is_not() -> None:
+def test_a_step_that_pruned_nothing_is_shown_but_a_reason_without_groups_is_not() -> None:
     lines = _lines(SAID)
 
     assert _row(lines, "Bloom filters") == ["Bloom", "filters", "0", "0", "B"]
@@ -192,11 +190,11 @@ def test_the_plans_own_strategy_comes_first_with_all_of_its_figures() -> None:
     assert own == "balanced 99 90 90 % 50 % 1.50 s 7.00 s 100 s"
 
 
-def test_a_share_that_is_little_is_not_none() -> None:
+def test_a_tiny_share_is_not_shown_as_zero() -> None:
     assert "< 1 %" in " ".join(_row(_lines(SAID), "in its rack"))
 
 
-def test_workers_that_read_cacheable_files_are_shown_and_so_are_files_without_one() -> None:
+def test_workers_of_cacheable_files_and_files_without_a_worker_are_shown() -> None:
     lines = _lines(SAID)
 
     assert _row(lines, "cache-1")[1:8] == ["4,000", "1", "GB", "0", "0", "B", "█" * 30]

@@ -164,7 +164,7 @@ def test_serve_names_an_allowed_folder_that_is_not_there(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_serve_that_asks_for_tokens_says_how_to_make_the_first_and_takes_it(
+def test_serve_with_tokens_explains_how_to_make_the_first_and_accepts_it(
     tmp_path: Path,
 ) -> None:
     with _serving(tmp_path, "--require-tokens") as serving:
@@ -195,7 +195,7 @@ def test_serve_names_a_state_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("java", ["", "exit 1", "echo 'openjdk version \"11.0.2\"' >&2"])
-def test_the_demo_without_a_fit_java_says_how_to_get_one(tmp_path: Path, java: str) -> None:
+def test_the_demo_without_a_suitable_java_says_how_to_get_one(tmp_path: Path, java: str) -> None:
     folder = tmp_path / "home" / "bin"
     folder.mkdir(parents=True)
     if java:

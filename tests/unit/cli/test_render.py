@@ -112,7 +112,7 @@ def test_a_histogram_has_a_row_for_each_bin() -> None:
     assert lines[1].rstrip().endswith("█ 12,345")
 
 
-def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
+def test_text_that_looks_like_markup_is_shown_verbatim() -> None:
     assert _text(message("table [bold]x[/bold]")).strip() == "table [bold]x[/bold]"
 
 
@@ -133,7 +133,7 @@ def test_a_plan_of_no_groups_has_no_files() -> None:
     assert file_sizes(_groups().slice(0, 0)).to_pylist() == []
 
 
-def test_a_refresh_says_how_many_files_it_passed_over() -> None:
+def test_a_refresh_says_how_many_files_it_skipped() -> None:
     now = datetime(2026, 11, 1, tzinfo=timezone.utc)
     status = RefreshStatus(
         refresh_id="r",

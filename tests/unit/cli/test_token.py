@@ -34,7 +34,7 @@ def token(state_dir: Path, capsys: pytest.CaptureFixture[str]) -> Token:
     return command
 
 
-def test_a_token_is_alone_on_stdout_so_that_a_variable_can_take_it(token: Token) -> None:
+def test_only_the_token_is_on_stdout_so_a_variable_can_take_it(token: Token) -> None:
     said = token("create", "etl", "--scope", "read", "--scope", "write", "--expires", "90d")
 
     assert said.code == 0
@@ -70,7 +70,7 @@ def test_tokens_are_listed_without_their_secrets(token: Token, state_dir: Path) 
         assert one["token"].encode() not in kept
 
 
-def test_a_list_of_no_tokens_says_how_to_make_one_and_makes_nothing(
+def test_an_empty_list_of_tokens_says_how_to_make_one_and_creates_nothing(
     token: Token, state_dir: Path
 ) -> None:
     assert "windrow token create" in token("list").out
@@ -104,7 +104,7 @@ def test_a_token_is_revoked_once_and_for_good(token: Token) -> None:
         (("create", "etl", "--scope", "read", "--expires", "soon"), 2, "such as 90d"),
     ],
 )
-def test_what_cannot_be_is_refused_with_one_line(
+def test_invalid_requests_are_refused_with_one_line(
     token: Token, arguments: tuple[str, ...], code: int, named: str
 ) -> None:
     token("create", "first", "--scope", "read")

@@ -20,7 +20,7 @@ from windrow.host_cache.hosts import this_host, worker_id_of
         (["--ttl", "0"], "ttl"),
     ],
 )
-def test_options_that_cannot_be_are_refused_in_one_line(
+def test_invalid_options_are_refused_in_one_line(
     options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(["worker", "run", "--cache-dir", str(tmp_path / "cache"), *options])
@@ -32,7 +32,7 @@ def test_options_that_cannot_be_are_refused_in_one_line(
     assert not (tmp_path / "cache").exists()
 
 
-def test_this_host_has_the_name_that_spark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_host_has_the_name_given_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.7")
     assert this_host() == "127.0.0.7"
 
@@ -40,7 +40,9 @@ def test_this_host_has_the_name_that_spark_is_told(monkeypatch: pytest.MonkeyPat
     assert this_host() == "node-7"
 
 
-def test_this_host_has_an_address_if_spark_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_host_has_an_address_if_spark_is_given_no_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for variable in ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"):
         monkeypatch.delenv(variable, raising=False)
 

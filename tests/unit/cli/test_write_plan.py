@@ -94,9 +94,7 @@ def test_a_comparison_says_how_many_collide_how_badly() -> None:
     assert row[-3:-1] == [f"{100 * found.severe_collisions:.0f}", "%"]
 
 
-def test_a_plan_takes_a_number_of_files_and_the_tasks_before(
-    windrow: Command, planned: str
-) -> None:
+def test_a_plan_takes_a_number_of_files_and_source_tasks(windrow: Command, planned: str) -> None:
     counts = ["--keys-from", "files", "--compare", "--json"]
     plan = _plan(windrow("write-plan", planned, "--files", "6", "--source-tasks", "7", *counts))
     salted = _plan(
@@ -157,7 +155,7 @@ def test_a_plan_for_people_says_what_to_do(windrow: Command, planned: str) -> No
         (["--keys-from", "history"], "--keys-from files"),
     ],
 )
-def test_what_cannot_be_planned_is_one_line_with_a_remedy(
+def test_an_impossible_plan_is_one_line_with_a_remedy(
     windrow: Command, planned: str, arguments: list[str], remedy: str
 ) -> None:
     said = windrow("write-plan", planned, *arguments)

@@ -33,7 +33,7 @@ def die(write: TableWrite) -> None:
     write._lock.release()
 
 
-def test_writes_are_listed_with_what_their_reports_say(windrow: Command, client: Client) -> None:
+def test_writes_are_listed_with_figures_of_their_reports(windrow: Command, client: Client) -> None:
     said = windrow("write", "list", TABLE)
     assert (said.code, said.err) == (0, "")
     assert "nothing has been written" in said.out

@@ -14,7 +14,7 @@ from windrow.demo.days import Ints, day_names, growing, write_events, zipf
 
 @pytest.mark.parametrize("share", [growing, zipf])
 @pytest.mark.parametrize("days", [1, 2, 30, 365])
-def test_all_rows_are_shared_out_and_each_day_gets_one(
+def test_all_rows_are_distributed_and_each_day_gets_at_least_one(
     share: Callable[[int, int], Ints], days: int
 ) -> None:
     rows = share(days, 100_003)
@@ -31,7 +31,7 @@ def test_days_grow_evenly() -> None:
     assert rows[-1] / rows[49] == pytest.approx(2, rel=0.01)
 
 
-def test_the_nth_greatest_day_holds_an_nth_of_the_greatest() -> None:
+def test_the_nth_largest_day_holds_an_nth_of_the_largest() -> None:
     rows = np.sort(zipf(100, 10_000_000))[::-1]
 
     assert rows[0] / rows[9] == pytest.approx(10, rel=0.01)

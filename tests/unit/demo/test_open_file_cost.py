@@ -55,7 +55,7 @@ def test_costs_are_found_again_in_seconds_made_from_them(benchmark: ModuleType) 
     assert found.open_file_cost == pytest.approx(37_500)
 
 
-def test_a_cost_that_would_be_negative_is_none(benchmark: ModuleType) -> None:
+def test_a_cost_that_would_be_negative_is_zero(benchmark: ModuleType) -> None:
     found = benchmark.fit(_measured(benchmark, 150e-6, 4e-9, -0.001, 0.3))
 
     assert found.group_s == 0

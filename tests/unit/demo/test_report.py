@@ -154,7 +154,7 @@ def _text(outcome: DemoOutcome) -> str:
         "All sides agree: 336,776 rows, sum of row hashes 7, equal answers.",
     ],
 )
-def test_the_report_says_medians_ratios_and_what_was_done_before(line: str) -> None:
+def test_the_report_shows_medians_ratios_and_preparations(line: str) -> None:
     assert line in " ".join(_text(_outcome(AGREED)).split())
 
 
@@ -185,5 +185,5 @@ def test_the_report_for_programs_is_json_with_ratios_against_windrow() -> None:
     assert ratios["windrow", "shuffle"] == 1.0
 
 
-def test_a_ratio_says_who_is_faster() -> None:
+def test_a_ratio_shows_which_side_is_faster() -> None:
     assert (ratio_text(4.42), ratio_text(0.5)) == ("4.4x faster", "2.0x slower")

@@ -79,7 +79,7 @@ def test_a_table_is_written_once(tmp_path: Path) -> None:
     assert (first, second, len(calls)) == (True, False, 1)
 
 
-def test_an_interrupted_table_is_written_anew(tmp_path: Path) -> None:
+def test_an_interrupted_table_is_written_again(tmp_path: Path) -> None:
     def interrupted(folder: Path) -> None:
         (folder / "half.parquet").write_text("x")
         raise KeyboardInterrupt
@@ -91,7 +91,7 @@ def test_an_interrupted_table_is_written_anew(tmp_path: Path) -> None:
     assert not (tmp_path / "t" / "half.parquet").exists()
 
 
-def test_a_table_with_another_stamp_or_a_missing_file_is_written_anew(tmp_path: Path) -> None:
+def test_a_table_with_another_stamp_or_a_missing_file_is_written_again(tmp_path: Path) -> None:
     write_once(tmp_path / "t", {"v": 1}, _writer([]), file_count=1)
 
     assert write_once(tmp_path / "t", {"v": 2}, _writer([]), file_count=1)

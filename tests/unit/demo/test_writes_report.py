@@ -65,7 +65,7 @@ def _text(outcome: WritesOutcome) -> str:
     return console.export_text()
 
 
-def test_the_report_shows_both_tables_and_what_the_plan_is_worth() -> None:
+def test_the_report_shows_both_tables_and_the_gain_of_the_plan() -> None:
     text = _text(OUTCOME)
 
     assert "500 files" in text
@@ -76,7 +76,7 @@ def test_the_report_shows_both_tables_and_what_the_plan_is_worth() -> None:
     assert "Both tables hold the same 1,000 rows" in text
 
 
-def test_lost_rows_are_said_and_not_passed_over() -> None:
+def test_lost_rows_are_reported() -> None:
     lost = replace(ROWS, row_count=999)
     outcome = replace(OUTCOME, planned=replace(OUTCOME.planned, rows=lost))
 
@@ -94,7 +94,7 @@ def test_as_json_small_files_are_those_under_half_of_the_target() -> None:
     assert said["report"]["planned_files"] == 10
 
 
-def test_the_picture_is_an_svg_that_asks_no_server_for_anything(tmp_path: Path) -> None:
+def test_the_picture_is_an_svg_that_loads_nothing_from_a_server(tmp_path: Path) -> None:
     file = tmp_path / "picture.svg"
 
     save_picture(file, "windrow demo writes", *writes_report(OUTCOME))
@@ -106,6 +106,6 @@ def test_the_picture_is_an_svg_that_asks_no_server_for_anything(tmp_path: Path) 
     assert "href" not in drawing
 
 
-def test_a_picture_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(PictureError, match=r"cannot be written to .*No such file"):
         save_picture(tmp_path / "no" / "picture.svg", "x", "text")

@@ -201,7 +201,7 @@ def test_a_literal_becomes_a_value_of_its_column(text: str, expression: Expressi
         ("i LIKE '1%'", 8, "LIKE needs a string"),
     ],
 )
-def test_what_does_not_suit_a_column_is_refused_at_its_place(
+def test_a_value_that_does_not_suit_its_column_is_refused_at_its_place(
     text: str, column: int, says: str
 ) -> None:
     error = refusal(text)

@@ -99,7 +99,7 @@ def refusal(text: str, **limits: int) -> InvalidFilterError:
         ("/* first */ x = 1", compared("eq", 1)),
     ],
 )
-def test_what_can_be_planned_is_read(text: str, tree: dict[str, Any]) -> None:
+def test_supported_filters_are_parsed(text: str, tree: dict[str, Any]) -> None:
     assert tree_of(text) == tree
 
 
@@ -156,7 +156,9 @@ def test_what_can_be_planned_is_read(text: str, tree: dict[str, Any]) -> None:
         ("CASE WHEN x THEN 1 END = 1", 1, "unexpected 'CASE'"),
     ],
 )
-def test_what_cannot_be_planned_is_refused_at_its_place(text: str, column: int, says: str) -> None:
+def test_unsupported_filters_are_refused_at_the_place_of_the_fault(
+    text: str, column: int, says: str
+) -> None:
     error = refusal(text)
 
     assert says in str(error)

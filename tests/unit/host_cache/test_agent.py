@@ -56,7 +56,7 @@ def table(tmp_path: Path) -> Path:
     return hive.write_events(tmp_path / "tables" / "events", files_per_day=3)
 
 
-def test_a_coordinator_that_is_full_learns_what_fits_and_what_goes(
+def test_a_full_coordinator_still_learns_what_fits_and_what_is_removed(
     tmp_path: Path,
     table: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -95,7 +95,7 @@ def test_a_coordinator_that_is_full_learns_what_fits_and_what_goes(
         assert list(client.workers()) == []
 
 
-def test_an_agent_that_may_not_speak_ends_with_the_reason(tmp_path: Path) -> None:
+def test_an_agent_without_permission_ends_with_the_reason(tmp_path: Path) -> None:
     settings = Settings(
         state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),), require_tokens=True
     )
@@ -106,7 +106,7 @@ def test_an_agent_that_may_not_speak_ends_with_the_reason(tmp_path: Path) -> Non
             agent.run(threading.Event())
 
 
-def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_with_other_contents_is_left_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
     (folder / "files").mkdir()
@@ -121,7 +121,7 @@ def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in folder.rglob("*")] == ["files", "holiday.val"]
 
 
-def test_an_agent_that_finds_its_cache_broken_begins_with_an_empty_one(tmp_path: Path) -> None:
+def test_an_agent_with_a_damaged_cache_starts_with_an_empty_one(tmp_path: Path) -> None:
     cache = cache_in(tmp_path / "cache")
     cache.keep("[]", b"content")
     cache.close()

@@ -34,7 +34,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, SMALL, 32 * 2**10, LARGE])
-def test_what_is_kept_is_given_back_to_all_who_open_the_folder(
+def test_stored_entries_are_returned_to_everyone_who_opens_the_folder(
     tmp_path: Path, size_bytes: int
 ) -> None:
     cache = cache_in(tmp_path)
@@ -86,7 +86,7 @@ def test_a_file_that_differs_in_anything_has_another_key(changed: str) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [SMALL, LARGE])
-def test_a_damaged_entry_is_not_given_back_and_goes(tmp_path: Path, size_bytes: int) -> None:
+def test_a_damaged_entry_is_not_returned_and_is_removed(tmp_path: Path, size_bytes: int) -> None:
     cache = cache_in(tmp_path)
     content = os.urandom(size_bytes)
     cache.keep(key_of("a"), content)
@@ -103,7 +103,7 @@ def test_a_damaged_entry_is_not_given_back_and_goes(tmp_path: Path, size_bytes: 
     assert files_of(tmp_path) == []
 
 
-def test_a_damaged_large_file_is_not_opened_and_goes(tmp_path: Path) -> None:
+def test_a_damaged_large_file_is_not_opened_and_is_removed(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), content_of(LARGE))
     (file,) = files_of(tmp_path)
@@ -115,7 +115,7 @@ def test_a_damaged_large_file_is_not_opened_and_goes(tmp_path: Path) -> None:
     assert not cache.holds(key_of("a"))
 
 
-def test_an_entry_whose_file_is_gone_is_none(tmp_path: Path) -> None:
+def test_an_entry_whose_file_is_gone_is_missing(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), content_of(LARGE))
     (file,) = files_of(tmp_path)
@@ -127,7 +127,7 @@ def test_an_entry_whose_file_is_gone_is_none(tmp_path: Path) -> None:
     assert cache.get(key_of("a")) == content_of(LARGE, 1)
 
 
-def test_an_entry_under_another_key_is_not_given_back(tmp_path: Path) -> None:
+def test_an_entry_under_another_key_is_not_returned(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), content_of(SMALL))
 
@@ -146,7 +146,7 @@ class Planted:
 
 
 @pytest.mark.parametrize("size_bytes", [10, LARGE])
-def test_nothing_that_lies_in_the_folder_is_unpickled(tmp_path: Path, size_bytes: int) -> None:
+def test_nothing_in_the_folder_is_unpickled(tmp_path: Path, size_bytes: int) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), content_of(size_bytes))
     evil = pickle.dumps(Planted())
@@ -163,7 +163,7 @@ def test_nothing_that_lies_in_the_folder_is_unpickled(tmp_path: Path, size_bytes
     assert not Planted.unpickled
 
 
-def test_what_was_read_longest_ago_makes_room(tmp_path: Path) -> None:
+def test_the_least_recently_read_entry_makes_room(tmp_path: Path) -> None:
     cache = cache_in(tmp_path, capacity=4 * LARGE)
     for name in "abc":
         cache.keep(key_of(name), content_of(LARGE))
@@ -177,7 +177,7 @@ def test_what_was_read_longest_ago_makes_room(tmp_path: Path) -> None:
     assert cache.volume() <= 4 * LARGE
 
 
-def test_room_that_entries_took_is_given_back_to_the_disk(tmp_path: Path) -> None:
+def test_room_of_removed_entries_is_returned_to_the_disk(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     for i in range(100):
         cache.keep(key_of(f"{i}"), content_of(SMALL))
@@ -191,7 +191,7 @@ def test_room_that_entries_took_is_given_back_to_the_disk(tmp_path: Path) -> Non
     assert (tmp_path / "files" / "cache.db").stat().st_size == cache.volume() < 20 * SMALL
 
 
-def test_a_file_larger_than_half_the_cache_is_refused_and_nothing_goes(tmp_path: Path) -> None:
+def test_a_file_larger_than_half_the_cache_is_refused_and_evicts_nothing(tmp_path: Path) -> None:
     cache = cache_in(tmp_path, capacity=4 * LARGE)
     cache.keep(key_of("a"), content_of(LARGE))
 
@@ -223,7 +223,7 @@ def test_a_broken_database_is_trouble_and_marked_for_the_agent(tmp_path: Path) -
     assert (tmp_path / "damaged").exists()
 
 
-def test_what_writers_wait_for_too_long_is_trouble_and_no_damage(tmp_path: Path) -> None:
+def test_waiting_too_long_to_write_is_trouble_but_not_damage(tmp_path: Path) -> None:
     cache: FileCache = cache_in(tmp_path)
     cache.connection.execute("PRAGMA busy_timeout = 10")
     other = sqlite3.connect(tmp_path / "files" / "cache.db", isolation_level=None)

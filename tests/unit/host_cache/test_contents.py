@@ -14,7 +14,7 @@ from windrow.host_cache.opening import open_cache
 KIB = 2**10
 
 
-def test_changes_come_once_and_the_last_one_of_an_entry_counts(tmp_path: Path) -> None:
+def test_changes_are_returned_once_with_the_last_state_of_each_entry(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     for name in "abc":
         cache.keep(key_of(name), b"content")
@@ -30,7 +30,7 @@ def test_changes_come_once_and_the_last_one_of_an_entry_counts(tmp_path: Path) -
     assert contents.changes(cache, 100).held == {key_of("a"): False}
 
 
-def test_what_was_evicted_is_a_change(tmp_path: Path) -> None:
+def test_evictions_are_changes(tmp_path: Path) -> None:
     cache = cache_in(tmp_path, capacity=1024 * KIB)
     for number in range(5):
         cache.keep(key_of(str(number)), bytes(300 * KIB))
@@ -57,7 +57,7 @@ def test_pages_hold_every_key_once_and_tables_in_one_piece(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("size_bytes", [1_000, 16 * KIB, 50 * KIB])
-def test_a_cache_that_is_filled_by_what_it_says_fits_evicts_nothing(
+def test_a_cache_filled_up_to_its_stated_room_evicts_nothing(
     tmp_path: Path, size_bytes: int
 ) -> None:
     capacity = 8 * KIB * KIB
@@ -102,7 +102,7 @@ def test_files_that_no_entry_names_are_removed_at_the_start(tmp_path: Path) -> N
     assert list((tmp_path / "incoming").iterdir()) == []
 
 
-def test_a_cache_with_a_smaller_capacity_than_before_removes_what_is_beyond(tmp_path: Path) -> None:
+def test_a_cache_whose_capacity_shrinks_removes_the_excess(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     for number in range(20):
         cache.keep(key_of(str(number)), bytes(100 * KIB))
@@ -114,7 +114,7 @@ def test_a_cache_with_a_smaller_capacity_than_before_removes_what_is_beyond(tmp_
     assert open_cache(str(tmp_path)).folder.capacity_bytes == 1024 * KIB
 
 
-def test_a_cache_that_was_broken_is_empty_when_it_was_made_anew(tmp_path: Path) -> None:
+def test_a_replaced_damaged_cache_is_empty(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     cache.keep(key_of("a"), b"content")
     cache.close()

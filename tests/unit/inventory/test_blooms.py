@@ -48,7 +48,7 @@ def test_a_value_that_no_file_holds_is_in_none_and_another_in_the_file_that_hold
     assert surviving(inventory, "id = 1000 OR name = 'n0555'") == ["0", "1", "2"]
 
 
-def test_what_a_filter_rules_out_needs_no_test_of_each_row(location: Path) -> None:
+def test_values_that_a_filter_rules_out_need_no_test_of_each_row(location: Path) -> None:
     inventory = take_inline(str(location), bloom=["id"])
 
     pruning = prune(inventory.files, bind(parse_sql("id <> 101"), {"id": pa.int64()}))
@@ -94,7 +94,7 @@ def test_a_file_that_lacks_the_column_holds_no_value_of_it(location: Path) -> No
     assert surviving(inventory, "id = 1000") == ["0", "1", "2"]
 
 
-def test_more_values_than_a_filter_can_hold_rule_nothing_out(tmp_path: Path) -> None:
+def test_a_filter_with_too_many_values_rules_nothing_out(tmp_path: Path) -> None:
     write(tmp_path, "f", {"id": range(0, 200_000, 2)}, row_group_size=10_000)
 
     inventory = take_inline(str(tmp_path), bloom=["id"])

@@ -40,7 +40,7 @@ def test_the_bounds_of_a_file_span_those_of_its_row_groups() -> None:
 
 
 @pytest.mark.parametrize("unknown", [(None, None, 1, 5), (None, 4, 1, 5), (3, None, 1, 5)])
-def test_what_is_unknown_in_one_row_group_is_unknown_in_the_file(
+def test_values_unknown_in_one_row_group_are_unknown_in_the_file(
     unknown: tuple[Any, Any, int, int],
 ) -> None:
     assert merged([(1, 2, 0, 5), unknown], [0, 0]) == [(None, None, 1)]
@@ -87,7 +87,7 @@ def test_a_bound_cut_amid_a_character_is_widened_to_whole_ones() -> None:
     ("type_", "raw"),
     [(pa.int8(), 300), (pa.decimal128(3, 1), 1000), (pa.bool_(), b"x"), (pa.date32(), 2**40)],
 )
-def test_bounds_that_are_no_values_of_the_type_are_unknown(type_: pa.DataType, raw: Any) -> None:
+def test_bounds_that_are_not_values_of_the_type_are_unknown(type_: pa.DataType, raw: Any) -> None:
     assert typed_bounds(column(type_), [raw], upper=False).to_pylist() == [None]
 
 

@@ -30,7 +30,7 @@ def as_text(schema: pa.Schema) -> dict[str, str]:
     return {field.name: spark_type(field.type) for field in schema}
 
 
-def test_an_inventory_holds_all_that_planning_asks_for(tmp_path: Path) -> None:
+def test_an_inventory_holds_everything_that_planning_needs(tmp_path: Path) -> None:
     first = write(tmp_path, "ds=2024-01-01/c=SE/000001_0", {"x": [1, None], "l": [[1], [2]]})
     second = write(tmp_path, "ds=2024-01-02/c=a%2Fb/000000_0", {"x": [7, 8], "l": [[1], [2]]})
     touch(first, 1_000)
@@ -219,7 +219,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     assert (seen[-1].footers_read, seen[-1].footers_total) == (2, 2)
 
 
-def test_what_is_carried_over_widens_too(tmp_path: Path) -> None:
+def test_carried_over_columns_widen_too(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": pa.array([1], pa.int32()), "n": pa.nulls(1)})
     before = take_inline(str(tmp_path))
     write(tmp_path, "2", {"n": ["a"], "x": pa.array([2], pa.int64()), "y": [True]})
@@ -231,7 +231,7 @@ def test_what_is_carried_over_widens_too(tmp_path: Path) -> None:
     assert after.footers_read == 1
 
 
-def test_nothing_is_said_of_a_column_that_may_have_been_passed_over(tmp_path: Path) -> None:
+def test_a_column_that_may_have_been_skipped_has_no_statistics(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": [1], "y": [7]})
     before = take_inline(str(tmp_path), columns=columns(x="bigint"))
     write(tmp_path, "2", {"x": [2], "y": [8]})
@@ -259,7 +259,7 @@ def test_hosts_are_carried_over(tmp_path: Path) -> None:
     assert after.files["hosts"].to_pylist() == [["a", "b"], []]
 
 
-def test_an_old_type_that_no_file_holds_any_more_binds_nobody(tmp_path: Path) -> None:
+def test_an_old_type_that_no_file_holds_any_more_has_no_effect(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": [1]})
     write(tmp_path, "2", {"y": [1]})
     before = take_inline(str(tmp_path))
@@ -291,7 +291,7 @@ def test_everything_is_read_again_when_other_columns_are_declared(tmp_path: Path
     assert stats_of(after, "y") == [{"min": 2, "max": 2, "null_count": 0}]
 
 
-def test_partition_values_are_typed_anew_over_all_folders(tmp_path: Path) -> None:
+def test_partition_types_are_inferred_again_over_all_folders(tmp_path: Path) -> None:
     write(tmp_path, "p=1/f")
     before = take_inline(str(tmp_path))
     write(tmp_path, "p=x/f")

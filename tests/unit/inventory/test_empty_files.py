@@ -19,7 +19,7 @@ def empty(location: Path, *paths: str) -> None:
         (location / path).touch()
 
 
-def test_they_are_counted_and_are_no_files_of_the_table(tmp_path: Path) -> None:
+def test_they_are_counted_but_are_not_files_of_the_table(tmp_path: Path) -> None:
     write(tmp_path, "ds=1/a")
     empty(tmp_path, "ds=1/b", "ds=2/c", "d")
     seen: list[RefreshProgress] = []

@@ -74,7 +74,7 @@ def test_a_file_of_equal_size_and_time_is_read_again(
     assert again(table, after, full=True).footers_read == 0
 
 
-def test_another_link_to_a_file_is_no_change_though_it_is_read_again(
+def test_another_link_to_a_file_is_not_a_change_though_it_is_read_again(
     table: Path, tmp_path: Path
 ) -> None:
     before = take(str(table))
@@ -86,7 +86,9 @@ def test_another_link_to_a_file_is_no_change_though_it_is_read_again(
     assert (after.added_count, after.removed_count, after.footers_read) == (0, 0, 1)
 
 
-def test_a_state_of_an_earlier_inventory_tells_of_files_still(table: Path, tmp_path: Path) -> None:
+def test_the_state_of_an_earlier_inventory_still_describes_its_files(
+    table: Path, tmp_path: Path
+) -> None:
     before = take(str(table))
     write(table, "ds=2/c", {"x": [1]})
     # As after a publish, which lists nothing.
@@ -100,7 +102,7 @@ def test_a_state_of_an_earlier_inventory_tells_of_files_still(table: Path, tmp_p
     assert (after.added_count, after.footers_read) == (1, 1)
 
 
-def test_nothing_that_is_known_of_files_means_that_none_was_replaced(table: Path) -> None:
+def test_without_known_files_none_counts_as_replaced(table: Path) -> None:
     before = take(str(table))
 
     after = again(table, replace(before, folders=None), full=True)
@@ -108,7 +110,7 @@ def test_nothing_that_is_known_of_files_means_that_none_was_replaced(table: Path
     assert (after.added_count, after.footers_read) == (0, 0)
 
 
-def test_a_damaged_state_is_no_state(table: Path) -> None:
+def test_a_damaged_state_is_ignored(table: Path) -> None:
     state = take(str(table)).folders
     assert state is not None
     folders, files = split_state(state)

@@ -53,7 +53,7 @@ def test_nothing_is_listed_where_nothing_changed(table: Path) -> None:
     assert after.folders == before.folders
 
 
-def test_only_folders_with_other_names_in_them_are_listed(table: Path) -> None:
+def test_only_folders_whose_entries_changed_are_listed(table: Path) -> None:
     before = take_later(str(table))
     write(table, "x=2/h", {"n": [2]})
     (table / "x=2/f").unlink()
@@ -93,7 +93,7 @@ def test_a_folder_that_changed_just_now_is_listed_again(table: Path) -> None:
     assert after.folder_count == 3
 
 
-def test_a_time_of_change_that_was_set_back_deceives_nobody(table: Path) -> None:
+def test_a_time_of_change_that_was_set_back_is_noticed(table: Path) -> None:
     before = take_later(str(table))
     status = (table / "x=1").stat()
     write(table, "x=1/new", {"n": [1]})
@@ -115,7 +115,7 @@ def test_a_folder_with_a_link_is_always_listed(table: Path) -> None:
     }
 
 
-def test_a_folder_that_another_one_takes_the_place_of_is_listed(table: Path) -> None:
+def test_a_replaced_folder_is_listed(table: Path) -> None:
     before = take_later(str(table))
     (table / "x=1").rename(table.parent / "away")
     (table / "x=2").rename(table / "x=1")
@@ -125,7 +125,7 @@ def test_a_folder_that_another_one_takes_the_place_of_is_listed(table: Path) -> 
     assert after.files["path"].to_pylist() == ["x=1/f", "x=1/g"]
 
 
-def test_what_was_kept_of_other_files_is_not_used(table: Path) -> None:
+def test_data_kept_of_other_files_is_not_used(table: Path) -> None:
     state = encode_folders("/t", {"": Stamp(1, 2, 3, 4), "a": None}, 5)
 
     assert state is not None

@@ -99,7 +99,7 @@ def test_decimals_stored_as_integers_have_bounds(
     assert found == {"c": (Decimal("-1.50"), Decimal("2.50"), 0)}
 
 
-def test_a_file_says_how_many_rows_it_has_and_where_its_row_groups_start(tmp_path: Path) -> None:
+def test_a_file_tells_its_rows_and_the_offsets_of_its_row_groups(tmp_path: Path) -> None:
     path = write(tmp_path, "f", {"x": list(range(10))}, row_group_size=4)
 
     (footer,) = footers(tmp_path)

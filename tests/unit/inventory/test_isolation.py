@@ -34,7 +34,7 @@ def test_there_are_no_more_processes_than_asked_for() -> None:
     assert len(found) <= 2
 
 
-def test_a_lost_process_loses_one_task_and_tells_its_last_words() -> None:
+def test_a_lost_process_loses_one_task_and_reports_its_last_output() -> None:
     with IsolatedExecutor(1) as executor:
         lost = executor.submit(os._exit, 3)
         other = executor.submit(divmod, 7, 2)
@@ -46,7 +46,7 @@ def test_a_lost_process_loses_one_task_and_tells_its_last_words() -> None:
             executor.submit(exec, "import os, sys; os.write(2, b'oh no'); os.abort()").result()
 
 
-def test_what_a_task_prints_is_not_taken_for_its_answer() -> None:
+def test_the_output_of_a_task_is_not_taken_for_its_answer() -> None:
     with IsolatedExecutor(1) as executor:
         assert executor.submit(print, "not an answer").result() is None
         assert executor.submit(os.write, 1, b"nor this").result() == 8

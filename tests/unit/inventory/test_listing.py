@@ -51,7 +51,7 @@ def test_names_are_hidden_as_spark_hides_them(name: str, hidden: bool) -> None:
     assert is_hidden(name) is hidden
 
 
-def test_what_lies_in_a_hidden_folder_is_passed_over(tmp_path: Path) -> None:
+def test_files_in_hidden_folders_are_skipped(tmp_path: Path) -> None:
     make(tmp_path, "_temporary/0/f", ".git/f", "_col=1/f", "f", "_SUCCESS", "g._COPYING_")
 
     paths = list_files(str(tmp_path)).files["path"].to_pylist()
@@ -88,14 +88,14 @@ def test_a_missing_location_is_named(tmp_path: Path) -> None:
     assert caught.value.folder == str(tmp_path / "nowhere")
 
 
-def test_a_file_is_no_location(tmp_path: Path) -> None:
+def test_a_file_is_not_a_location(tmp_path: Path) -> None:
     make(tmp_path, "f")
 
     with pytest.raises(LocationError, match="is not a folder"):
         list_files(str(tmp_path / "f"))
 
 
-def test_a_folder_that_vanishes_meanwhile_counts_as_gone(tmp_path: Path) -> None:
+def test_a_folder_that_vanishes_during_the_listing_counts_as_gone(tmp_path: Path) -> None:
     make(tmp_path, "a/1", "b/2")
 
     def scan(location: str, folder: str, entries: FolderEntries) -> None:
@@ -138,7 +138,7 @@ def test_a_link_to_nothing_counts_as_gone(tmp_path: Path) -> None:
     assert list_files(str(tmp_path)).files.num_rows == 0
 
 
-def test_something_that_is_no_file_is_named(tmp_path: Path) -> None:
+def test_an_entry_that_is_not_a_file_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(LocationError, match="pipe' is neither a file nor a folder"):

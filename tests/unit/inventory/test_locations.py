@@ -49,7 +49,7 @@ def test_a_location_is_kept_in_one_spelling(written: str, kept: str) -> None:
         ("s3://bucket/\0", "control"),
     ],
 )
-def test_what_is_no_location_is_refused_with_the_remedy(location: str, word: str) -> None:
+def test_an_invalid_location_is_refused_with_the_remedy(location: str, word: str) -> None:
     with pytest.raises(InvalidLocationError, match=word):
         canonical_location(location)
 
@@ -84,7 +84,9 @@ def test_a_secret_in_a_location_is_refused_and_not_repeated(location: str) -> No
         ("/data2", "/data", False),
     ],
 )
-def test_a_location_lies_under_whole_segments_only(location: str, prefix: str, under: bool) -> None:
+def test_locations_are_matched_by_whole_path_segments(
+    location: str, prefix: str, under: bool
+) -> None:
     assert lies_under(location, prefix) is under
 
 

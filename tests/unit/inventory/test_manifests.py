@@ -80,7 +80,7 @@ def column_range(manifest: Manifest, column: str) -> tuple[Any, Any, set[str]]:
     return low, high, {flag for flag in ("value", "nan", "null") if row[column][flag]}
 
 
-def test_nan_is_no_bound_of_a_range() -> None:
+def test_nan_is_never_a_bound() -> None:
     files = inventory(names(1, 2, 3), [2.0, float("nan"), None])
 
     (manifest,) = cut_files(files)
@@ -124,6 +124,6 @@ def test_a_manifest_that_was_cut_is_never_taken_for_a_smaller_one() -> None:
             decode_manifest(data[:length])
 
 
-def test_other_bytes_are_no_manifest() -> None:
+def test_other_bytes_are_not_a_manifest() -> None:
     with pytest.raises(CorruptManifestError, match="manifest cannot be read"):
         decode_manifest(b"PAR1" + encode_manifest(inventory(names(1, 2))))

@@ -122,7 +122,7 @@ def test_a_file_that_was_removed_can_be_added_and_not_be_removed_again(table: Ta
     assert table.counts == [10, 9, 10]
 
 
-def test_a_delta_that_lies_outside_all_manifests_reads_none(table: Table) -> None:
+def test_a_delta_outside_all_manifests_reads_none(table: Table) -> None:
     assert table.change(["a", "z"]).read == []
 
 
@@ -132,7 +132,7 @@ def test_a_manifest_that_lost_all_its_files_is_dropped(table: Table) -> None:
     assert table.counts == [10, 10]
 
 
-def test_a_manifest_that_lost_more_than_a_quarter_is_written_anew_by_the_next_delta(
+def test_a_manifest_that_lost_more_than_a_quarter_is_rewritten_by_the_next_delta(
     table: Table,
 ) -> None:
     table.change(removed=names(10, 11, 12))
@@ -150,7 +150,7 @@ def test_files_beyond_the_size_of_a_manifest_are_cut_evenly(table: Table) -> Non
     assert table.counts == [10, 10, 10, 8, 8, 9]
 
 
-def test_a_file_that_keeps_its_size_and_time_keeps_what_was_not_said_of_it() -> None:
+def test_a_file_with_unchanged_size_and_time_keeps_unmentioned_statistics() -> None:
     schema = inventory_schema(pa.schema([("x", pa.int32())]), pa.schema([]))
 
     def described(hosts: list[str], low: int | None) -> pa.Table:
@@ -203,7 +203,7 @@ def test_many_small_deltas_leave_few_manifests_and_write_each_row_a_few_times(
     assert sum(table.counts) == len(table.paths) == len(set(table.paths))
 
 
-def test_full_manifests_that_pile_up_over_one_path_are_cut_anew_side_by_side() -> None:
+def test_full_manifests_that_pile_up_over_one_path_are_cut_again() -> None:
     table = Table(names(0, 999), manifest_files=4)
     for number in range(1, 9):
         table.change([f"f{part}{number:02d}" for part in (1, 3, 6, 8)])
@@ -221,7 +221,7 @@ def test_full_manifests_that_pile_up_over_one_path_are_cut_anew_side_by_side() -
     [(range(30), 0), ([*range(8), *range(10, 30)], 0), (range(22), 22)],
     ids=["all", "some", "few"],
 )
-def test_a_whole_inventory_is_cut_anew_once_more_than_a_quarter_is_gone(
+def test_a_full_inventory_is_cut_again_once_more_than_a_quarter_is_gone(
     table: Table, kept: Sequence[int], written: int
 ) -> None:
     tables = [table.decoded[manifest.manifest_id] for manifest in table.manifests]
@@ -232,7 +232,7 @@ def test_a_whole_inventory_is_cut_anew_once_more_than_a_quarter_is_gone(
     assert table.written[-1] == written
 
 
-def test_a_whole_inventory_of_other_columns_is_cut_anew(table: Table) -> None:
+def test_a_full_inventory_with_other_columns_is_cut_again(table: Table) -> None:
     tables = [table.decoded[manifest.manifest_id] for manifest in table.manifests]
     wider = inventory_schema(pa.schema([("x", pa.int32())]), pa.schema([]))
     rows = [
@@ -249,7 +249,7 @@ def test_a_whole_inventory_of_other_columns_is_cut_anew(table: Table) -> None:
     assert table.written[-1] == 30
 
 
-def test_files_of_manifests_side_by_side_are_not_copied() -> None:
+def test_files_of_adjacent_manifests_are_not_copied() -> None:
     tables = [files(names(*range(at, at + 10))) for at in (10, 0, 20)]
 
     merged = merge_files(tables, [np.array([3], np.int32), *[np.empty(0, np.int32)] * 2])

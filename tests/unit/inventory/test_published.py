@@ -46,7 +46,7 @@ def stats_of(value: Any) -> pa.Array:
     return pa.array([{"x": KNOWN}, {"x": value}, None])
 
 
-def test_what_was_listed_here_can_be_published_elsewhere(tmp_path: Path) -> None:
+def test_an_inventory_listed_here_can_be_published_elsewhere(tmp_path: Path) -> None:
     columns = {"x": [1, None], "f": [1.0, float("nan")], "s": ["a", "b"], "l": [[1], []]}
     for path in ("month=1/a", "month=2/b", "month=2/c"):
         write(tmp_path, path, columns)
@@ -66,7 +66,7 @@ def test_what_was_listed_here_can_be_published_elsewhere(tmp_path: Path) -> None
     assert (accepted.added_count, accepted.removed_count) == (3, 0)
 
 
-def test_of_what_is_not_published_nothing_is_known() -> None:
+def test_unpublished_statistics_are_unknown() -> None:
     unknown = {"min": None, "max": None, "null_count": None}
 
     files = accept(published(stats=stats_of(KNOWN))).files.to_pylist()
@@ -80,7 +80,7 @@ def test_of_what_is_not_published_nothing_is_known() -> None:
     assert (files[0]["hosts"], files[0]["delete_count"], files[0]["bucket"]) == ([], 0, None)
 
 
-def test_unchanged_files_keep_what_is_not_published_again() -> None:
+def test_unchanged_files_keep_statistics_that_are_not_published_again() -> None:
     flags = [True, False, True]
     filters = pa.array([{"x": bytes(32)}] * 3)
     before = accept(published(stats=stats_of(KNOWN), stats_see_nan=flags, bloom=filters))
@@ -116,7 +116,7 @@ def test_unchanged_files_keep_what_is_not_published_again() -> None:
         ({"change": ["added"] * 3}, "column 'change' is unknown"),
     ],
 )
-def test_what_cannot_be_is_named_with_its_row_and_column(
+def test_an_invalid_value_is_named_with_its_row_and_column(
     columns: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidInventoryError) as error:
@@ -125,7 +125,7 @@ def test_what_cannot_be_is_named_with_its_row_and_column(
     assert message in str(error.value)
 
 
-def test_a_column_that_is_there_twice_is_refused() -> None:
+def test_a_duplicate_column_is_refused() -> None:
     table = published()
 
     with pytest.raises(InvalidInventoryError, match="column 'path' appears twice"):
@@ -135,7 +135,7 @@ def test_a_column_that_is_there_twice_is_refused() -> None:
 CHANGES = ["removed", "added", "added"]
 
 
-def test_a_delta_says_which_files_come_and_which_go() -> None:
+def test_a_delta_states_added_and_removed_files() -> None:
     table = published(
         path=["month=2/c", "month=2/b", "month=1/a"],
         size_bytes=[None, 20, 10],
@@ -152,7 +152,7 @@ def test_a_delta_says_which_files_come_and_which_go() -> None:
     assert delta.carried == ("bloom",)
 
 
-def test_a_delta_that_only_removes_needs_no_more_than_paths() -> None:
+def test_a_delta_that_only_removes_files_needs_only_paths() -> None:
     table = pa.table({"path": ["a"], "change": ["removed"]})
 
     delta = accept_delta(table, schema=SCHEMA, bucket_count=None, max_bytes=MIB)
@@ -187,7 +187,7 @@ def test_a_delta_may_bring_new_values_of_a_partition_column() -> None:
         ({"path": ["month=1/a", "month/b", "month=2/c"]}, "row 1: 'month/b': folder 'month' is"),
     ],
 )
-def test_a_row_of_a_delta_that_cannot_be_is_named(columns: dict[str, Any], message: str) -> None:
+def test_an_invalid_row_of_a_delta_is_named(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInventoryError) as error:
         accept_delta(
             published(**{"change": CHANGES, **columns}),
@@ -216,7 +216,7 @@ def test_a_delta_without_its_column_change_is_refused() -> None:
         accept_delta(published(), schema=SCHEMA, bucket_count=None, max_bytes=MIB)
 
 
-def test_a_published_file_of_0_bytes_is_passed_over_but_for_its_folder() -> None:
+def test_a_published_file_of_0_bytes_is_skipped_except_for_its_folder() -> None:
     empty = {"size_bytes": [10, 0, 30], "row_count": [5, 0, 7]}
 
     inventory = accept(published(**empty, path=["month=1/a", "month=x/b", "month=2/c"]))

@@ -72,7 +72,7 @@ def test_the_types_of_files_become_those_of_spark(
     assert as_text(file_schema(pq.read_metadata(path).schema)) == {"c": type_}
 
 
-def test_int96_is_a_timestamp_wherever_it_stands(tmp_path: Path) -> None:
+def test_int96_is_a_timestamp_at_every_level(tmp_path: Path) -> None:
     moment = pa.array([0], pa.timestamp("us"))
     nested = pa.StructArray.from_arrays([pa.array([1]), moment], names=["i", "t"])
     path = write(
@@ -245,7 +245,7 @@ class _Footer:
         ("string", {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}, "char(5)"),
     ],
 )
-def test_what_spark_says_a_column_is_beyond_its_layout_is_named(
+def test_a_column_with_a_spark_type_beyond_its_layout_is_named(
     type_: object, metadata: dict[str, object], meaning: str
 ) -> None:
     assert spark_says(type_, metadata) == {"c": meaning}
@@ -259,7 +259,7 @@ def test_what_spark_says_a_column_is_beyond_its_layout_is_named(
         {"type": "array", "elementType": "long", "containsNull": True},
     ],
 )  # fmt: skip
-def test_what_layouts_tell_in_full_has_no_other_meaning(type_: object) -> None:
+def test_types_fully_described_by_their_layout_have_no_other_meaning(type_: object) -> None:
     assert spark_says(type_) == {}
     assert spark_says("string", {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}) == {}
 

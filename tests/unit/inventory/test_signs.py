@@ -80,7 +80,7 @@ def test_a_part_of_a_table_of_another_format_is_refused(tmp_path: Path, name: st
     assert "register" in caught.value.reason
 
 
-def test_folders_above_are_looked_into_as_far_as_tables_may_lie(tmp_path: Path) -> None:
+def test_parent_folders_are_examined_as_far_as_tables_are_allowed(tmp_path: Path) -> None:
     put(tmp_path, "_delta_log/0.json", "allowed/t/ds=1/part-0.parquet")
     location = str(tmp_path / "allowed/t")
 
@@ -90,7 +90,7 @@ def test_folders_above_are_looked_into_as_far_as_tables_may_lie(tmp_path: Path) 
         refuse_part_of_table(location, str(tmp_path))
 
 
-def test_a_folder_above_that_cannot_be_listed_says_nothing(tmp_path: Path) -> None:
+def test_a_parent_folder_that_cannot_be_listed_is_ignored(tmp_path: Path) -> None:
     put(tmp_path, "t/part-0.parquet")
     (tmp_path / "_delta_log").write_bytes(b"no folder")
 
@@ -106,7 +106,7 @@ def test_a_folder_above_that_cannot_be_listed_says_nothing(tmp_path: Path) -> No
         "t/base_1=2/a.parquet",
     ],
 )
-def test_plain_tables_with_such_names_are_taken(tmp_path: Path, path: str) -> None:
+def test_plain_tables_with_such_names_are_accepted(tmp_path: Path, path: str) -> None:
     write(tmp_path, path)
     location = str(tmp_path / path.split("/")[0])
 

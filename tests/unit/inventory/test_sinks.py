@@ -66,7 +66,7 @@ def sink(tmp_path: Path) -> Path:
 COMMITTED = ["k=a%20b/0", "k=a%20b/1", "k=c/2"]
 
 
-def test_files_that_the_log_does_not_name_are_passed_over_and_counted(sink: Path) -> None:
+def test_files_missing_from_the_log_are_skipped_and_counted(sink: Path) -> None:
     seen: list[RefreshProgress] = []
 
     inventory = take_inline(str(sink), on_progress=seen.append)
@@ -181,7 +181,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], Sequence[str]]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_log_that_is_wrong_is_refused_by_what_is_wrong(sink: Path, name: str) -> None:
+def test_a_faulty_log_is_refused_with_the_fault(sink: Path, name: str) -> None:
     damage, words = WRONG[name]
     damage(sink)
 

@@ -38,7 +38,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize(("text", "type_"), TYPES.items())
-def test_a_type_goes_there_and_back(text: str, type_: pa.DataType) -> None:
+def test_types_round_trip(text: str, type_: pa.DataType) -> None:
     assert spark_type(type_) == text
     assert arrow_type(text) == type_
 
@@ -92,7 +92,7 @@ def test_other_spellings_are_understood(text: str, type_: pa.DataType) -> None:
         "array<" * 3000,
     ],
 )
-def test_what_is_no_type_is_named(text: str) -> None:
+def test_an_invalid_type_is_named(text: str) -> None:
     with pytest.raises(UnknownTypeError, match="is not a column type") as caught:
         arrow_type(text)
 
@@ -104,7 +104,7 @@ def test_what_is_no_type_is_named(text: str) -> None:
     "type_",
     [pa.time64("us"), pa.uint8(), pa.timestamp("ns"), pa.decimal256(40, 0), pa.duration("s")],
 )
-def test_what_spark_has_no_type_for_is_named(type_: pa.DataType) -> None:
+def test_a_type_that_spark_lacks_is_named(type_: pa.DataType) -> None:
     with pytest.raises(UnknownTypeError) as caught:
         spark_type(type_)
 

@@ -44,7 +44,7 @@ def test_the_last_wave_of_tasks_is_a_full_one() -> None:
     assert counts(grouped) == [64, 64, 32, 32]
 
 
-def test_a_table_of_just_one_wave_is_shared_out_evenly() -> None:
+def test_a_table_of_just_one_wave_is_divided_evenly() -> None:
     grouped = plan_groups(inventory([MIB] * 96), None, Policy(parallelism=2))
 
     assert counts(grouped) == [48, 48]
@@ -164,7 +164,7 @@ def test_delete_files_count_as_work_but_not_towards_the_size_limit() -> None:
     assert len(alone_with_deletes) < 20
 
 
-def test_what_one_host_has_left_over_tops_up_another_that_holds_a_replica() -> None:
+def test_leftovers_of_one_host_top_up_another_that_holds_a_replica() -> None:
     # Alone, each host would have one and a third groups.
     hosts = [["a", "b"], ["b", "a"]] * 170
     files = inventory([MIB // 4] * 340, hosts=hosts)

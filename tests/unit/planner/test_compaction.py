@@ -122,7 +122,7 @@ def test_a_small_file_alone_cannot_become_fewer() -> None:
     assert verdicts(judged(table_of({"ds=1": [500 * KIB, 800 * KIB]}))) == {"ds=1": "few_files"}
 
 
-def test_what_pays_is_told_whatever_the_number_of_files_that_is_asked_for() -> None:
+def test_gains_are_reported_whatever_the_requested_number_of_files() -> None:
     files = table_of({"ds=1": [4 * KIB] * 3, "ds=2": [8 * MIB] * 3, "ds=3": [4 * KIB]})
 
     found = judged(files, target_bytes=128 * MIB, min_files=5, worth_reads=1_000)
@@ -131,7 +131,7 @@ def test_what_pays_is_told_whatever_the_number_of_files_that_is_asked_for() -> N
     assert found.pays.tolist() == [True, False, False]
 
 
-def test_what_it_becomes_is_what_an_exact_plan_makes_of_it() -> None:
+def test_the_predicted_files_are_those_of_an_exact_plan() -> None:
     files = table_of({"ds=1": [500 * KIB] * 2, "ds=2": [499 * KIB] * 3, "ds=3": [200 * KIB] * 60})
 
     assert judged(files).becomes.tolist() == [1, 2, 12]
@@ -147,7 +147,7 @@ def test_files_without_rows_are_left_alone() -> None:
     assert verdicts(judged(table_of({"ds=1": [KIB] * 3}, rows=0))) == {"ds=1": "no_rows"}
 
 
-def test_each_bucket_is_one_of_its_own() -> None:
+def test_each_bucket_counts_separately() -> None:
     files = table_of({"ds=1": [KIB] * 5}, buckets=[0, 1, 0, 1, None])
 
     found = judged(files, is_bucketed=True)
@@ -172,7 +172,7 @@ def test_a_table_without_files_has_no_candidates() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"max_files": 4}, {"max_bytes": 4 * MIB // 10}])
-def test_a_partition_beyond_the_bounds_comes_in_pieces(limits: dict[str, int]) -> None:
+def test_a_partition_above_the_limits_is_divided_into_pieces(limits: dict[str, int]) -> None:
     found = judged(
         table_of({"ds=1": [MIB // 10] * 3, "ds=2": [MIB // 10] * 9, "ds=3": [MIB]}), **limits
     )
@@ -189,7 +189,7 @@ def test_a_partition_beyond_the_bounds_comes_in_pieces(limits: dict[str, int]) -
     ]
 
 
-def test_a_page_holds_what_a_batch_may_and_one_candidate_at_least() -> None:
+def test_a_page_fits_a_batch_and_holds_at_least_one_candidate() -> None:
     files = table_of({f"ds={n}": [KIB] * 10 for n in range(5)})
     found = judged(files)
 
@@ -205,7 +205,7 @@ def test_a_page_holds_what_a_batch_may_and_one_candidate_at_least() -> None:
     assert page(1, max_bytes=1) == [1]
 
 
-def test_gain_is_what_opening_the_files_costs_that_go() -> None:
+def test_the_gain_is_the_open_cost_of_the_removed_files() -> None:
     found = judged(table_of({"ds=1": [KIB] * 101}))
 
     assert found.verdict.tolist() == [CHOSEN]

@@ -77,7 +77,7 @@ def test_a_codec_of_pages_or_stripes_does_not_matter(name: str) -> None:
 
 
 @pytest.mark.parametrize("offsets", [[4, 90, 90], [4, 180, 90], [-4, 90], [4, 250], [4, 90, 251]])
-def test_offsets_that_cannot_be_are_not_used(offsets: list[int]) -> None:
+def test_impossible_offsets_are_not_used(offsets: list[int]) -> None:
     assert pieces(250, offsets, 100) == [250]
     assert pieces(250, offsets, 100, name="a.csv") == [100, 75, 75]
 
@@ -95,7 +95,7 @@ def test_offsets_that_cannot_be_are_not_used(offsets: list[int]) -> None:
         ("text", "a.gz", [250]),
     ],
 )
-def test_the_tables_format_says_what_a_files_suffix_does_not(
+def test_the_tables_format_applies_if_a_files_suffix_tells_nothing(
     table_format: str, name: str, expected: list[int]
 ) -> None:
     files = inventory([250], row_group_offsets=[[]], paths=[name])

@@ -37,7 +37,7 @@ def test_work_is_what_its_parts_add_up_to(deletes: list[tuple[int, int]], asked:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_costs_beyond_measure_comes_first(strategy: str) -> None:
+def test_infinite_costs_come_first(strategy: str) -> None:
     files = inventory([10, 1, 10], deletes=[(0, 0), (2**31 - 1, 2**63 - 1), (0, 0)])
     policy = Policy(strategy=strategy, open_file_cost=2**40, max_small_splits_grouped=1)
 

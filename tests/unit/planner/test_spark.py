@@ -25,7 +25,7 @@ def test_a_core_gets_its_share_of_bytes_and_open_costs() -> None:
     assert plan([10] * 12, parallelism=3, open_file_cost=10) == [[10] * 4] * 3
 
 
-def test_a_partition_is_not_smaller_than_what_opening_a_file_is_worth() -> None:
+def test_a_partition_is_at_least_as_large_as_the_open_cost() -> None:
     assert plan([10] * 12, parallelism=12, open_file_cost=30) == [[10]] * 12
     assert plan([0] * 12, parallelism=12, open_file_cost=0) == [[0] * 12]
 

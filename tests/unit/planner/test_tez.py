@@ -20,11 +20,11 @@ def test_nodes_take_one_group_each_in_turn_by_name() -> None:
     assert groups([["b"], ["a"]] * 4, 200) == [[1, 3], [0, 2], [5, 7], [4, 6]]
 
 
-def test_a_split_goes_to_the_first_of_its_nodes_that_comes_by() -> None:
+def test_a_split_goes_to_the_first_of_its_nodes_in_turn() -> None:
     assert groups([["a", "b"]] * 4, 200) == [[0, 1], [2, 3]]
 
 
-def test_what_is_too_little_on_a_node_is_grouped_with_its_rack() -> None:
+def test_splits_too_few_for_a_node_are_grouped_with_its_rack() -> None:
     hosts = [["/r1/a"], ["/r2/c"], ["/r1/b"], ["/r2/d"]]
 
     assert groups(hosts, 400) == [[0, 2], [1, 3]]

@@ -111,7 +111,7 @@ def test_names_of_buckets_and_of_older_sparks_hold_the_job_too() -> None:
     assert writes.tasks.tolist() == [3]
 
 
-def test_no_files_come_of_no_writes() -> None:
+def test_no_files_mean_no_writes() -> None:
     assert len(found([])) == 0
 
 
@@ -162,7 +162,7 @@ def test_many_writes_of_little_into_the_same_partitions_are_small_appends() -> N
     assert set(troubles(appends(4, folders=1))) == {"nothing"}
 
 
-def test_a_large_write_beside_small_appends_is_none_of_them() -> None:
+def test_a_large_write_among_small_appends_is_not_one_of_them() -> None:
     large = spark_files(["ds=0"], [0], MIB)
     small = [one for n in range(6) for one in spark_files(["ds=0"], [0], KIB, at_s=100 + 100 * n)]
 

@@ -99,7 +99,7 @@ def test_an_executor_without_windrow_reads_through_the_cache(tmp_path: Path, tab
 @pytest.mark.parametrize(
     "missing", ["windrow,diskcache", "windrow,diskcache,sqlite3,_sqlite3,fcntl"]
 )
-def test_an_executor_without_diskcache_reads_past_the_cache_and_says_so_once(
+def test_an_executor_without_diskcache_bypasses_the_cache_and_says_so_once(
     tmp_path: Path, table: Path, missing: str
 ) -> None:
     cache = cache_in(tmp_path / "cache")
@@ -112,7 +112,7 @@ def test_an_executor_without_diskcache_reads_past_the_cache_and_says_so_once(
 
 
 @pytest.mark.parametrize("buffered", [2**20, 10])
-def test_bytes_that_are_not_those_of_the_plan_are_not_kept(
+def test_bytes_that_differ_from_the_plan_are_not_cached(
     tmp_path: Path, table: Path, buffered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = cache_in(tmp_path / "cache")
@@ -130,7 +130,7 @@ def test_bytes_that_are_not_those_of_the_plan_are_not_kept(
 
 
 @pytest.mark.parametrize("buffered", [2**20, 10])
-def test_a_file_larger_than_half_the_cache_is_read_past_it(
+def test_a_file_larger_than_half_the_cache_bypasses_it(
     tmp_path: Path, table: Path, buffered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = pa.array(range(50_000), pa.int64())

@@ -79,7 +79,7 @@ def test_a_type_that_widens_keeps_its_values(
 
 
 @pytest.mark.parametrize("case", range(len(WIDER)))
-def test_a_slice_is_converted_as_the_rows_it_shows(case: int) -> None:
+def test_a_slice_is_converted_like_the_rows_it_shows(case: int) -> None:
     values, target, expected = WIDER[case]
     repeated = pa.concat_arrays([values.slice(0, 0), values, values])
 

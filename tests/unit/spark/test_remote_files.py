@@ -22,7 +22,7 @@ def planned(path: Path) -> tuple[int, int]:
     return status.st_size, int(status.st_mtime) * 10**9
 
 
-def test_a_task_reads_from_the_store_that_the_environment_names_by_now(
+def test_a_task_reads_from_the_store_that_the_environment_currently_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contents = {"one": b"first", "two": b"the second"}

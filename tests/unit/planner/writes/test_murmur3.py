@@ -65,7 +65,7 @@ def test_a_type_whose_hash_is_not_known_is_refused(type_: pa.DataType) -> None:
         (pa.timestamp("us"), "2018-01-01T00:00:00Z"),
     ],
 )
-def test_a_value_that_is_none_of_its_column_is_named(type_: pa.DataType, value: object) -> None:
+def test_a_value_that_does_not_fit_its_column_is_named(type_: pa.DataType, value: object) -> None:
     with pytest.raises(InvalidKeysError, match=r"key 1: .* of partition column 'part'"):
         column_of("part", type_, [None, value])
 

@@ -28,13 +28,13 @@ def test_a_commit_of_three_rows_changes_nothing() -> None:
     assert alone.mean == pytest.approx(50.5, rel=0.001)
 
 
-def test_rows_weigh_and_not_files() -> None:
+def test_averages_are_weighted_by_rows_not_files() -> None:
     known = sizes_of([10_000_000, 3_000_000], [1_000_000, 150_000])
 
     assert known.mean == pytest.approx(13_000_000 / 1_150_000, rel=0.01)
 
 
-def test_what_each_small_file_takes_besides_its_rows_is_not_counted_among_them() -> None:
+def test_the_overhead_of_small_files_is_not_counted_as_rows() -> None:
     rows = [10, 20, 30, 40]
 
     known = sizes_of([3_000 + 25 * count for count in rows], rows)

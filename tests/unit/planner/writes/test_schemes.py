@@ -50,7 +50,7 @@ def test_an_ideal_hash_has_the_efficiency_and_collisions_of_the_formulas(scale: 
 
 
 @pytest.mark.parametrize("scale", OF_SPARK)
-def test_sparks_hash_has_collisions_of_its_own(scale: int) -> None:
+def test_sparks_hash_has_its_own_collisions(scale: int) -> None:
     outcome = salted(keys_of_days(EVEN), 5, scale)
 
     shares = (outcome.efficiency, outcome.collisions, outcome.severe)
