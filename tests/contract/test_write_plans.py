@@ -350,7 +350,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a key twice": (
         {"keys": ONE_KEY | {"values": [["a", "a"]], "rows": [1, 2]}, "target_rows": 5},
         "invalid-keys",
-        "key 1 (ds=a) is there before",
+        "key 1 (ds=a) appears twice",
     ),
     "a value of another type": (
         {"keys": ONE_KEY | {"values": [[5]]}, "target_rows": 5},

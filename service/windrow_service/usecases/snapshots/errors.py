@@ -68,7 +68,7 @@ class TableContendedError(UseCaseError):
 
 @dataclass(eq=False)
 class BloomColumnsChangedError(UseCaseError):
-    """A delta does not fit, as the table's definition asks for other Bloom filters by now."""
+    """A delta does not fit, because the table's definition now asks for other Bloom filters."""
 
     table: str
     message = "bloom_columns of table {table!r} have changed since its current snapshot: {remedy}"

@@ -60,7 +60,7 @@ def check_definition(definition: TableDefinition) -> None:
     ):
         for name, count in Counter(name.lower() for name in names).items():
             if count > 1:
-                raise InvalidTableError(f"{what} {name!r} stands {count} times: name it once")
+                raise InvalidTableError(f"{what} {name!r} appears {count} times: name it once")
     if definition.columns is not None and definition.partition_columns is not None:
         for what, names in (("sort column", sort), ("bucket column", bucket)):
             for name in names:

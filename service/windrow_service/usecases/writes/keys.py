@@ -138,7 +138,7 @@ class KeyTable:
                 for column, values in zip(self.columns, self.values, strict=True)
             )
             raise InvalidKeysError(
-                f"key {at:,} ({shown or 'of no columns'}) is there before: count each key once"
+                f"key {at:,} ({shown or 'of no columns'}) appears twice: count each key once"
             )
 
 
