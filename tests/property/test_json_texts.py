@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from tests.support.laws import examples
-from windrow_service.wire.json_texts import json_texts
+from windrow_service.wire.groups import json_texts
 
 # Times without a zone are drawn between these.
 EARLY, LATE = datetime(1700, 1, 1), datetime(2262, 1, 1)  # noqa: DTZ001
