@@ -1,4 +1,4 @@
-"""`GET /tables/{name}/advice`: which writes made a table's files, and what would have helped."""
+"""`GET /tables/{name}/advice`: the writes behind a table's files, and how to avoid small ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is one that the published contract lists."""
+"""Any request gets an answer that the published contract lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small body that stands for gigabytes is refused before it is decoded; what is whole is not."""
+"""Small bodies that decode to gigabytes are refused before decoding; valid ones are accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan cannot be made with is refused by the field's name and all of its range."""
+"""Invalid plan options are refused with the field's name and its whole range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cache map must do, in this process as in Redis."""
+"""Behaviour of a cache map, in this process and in Redis."""
 
 from __future__ import annotations
 

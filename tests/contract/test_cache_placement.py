@@ -1,4 +1,4 @@
-"""What plans make of cache rules and of workers: where cacheable files are read."""
+"""Plans with cache rules and workers: where cacheable files are read."""
 
 from __future__ import annotations
 

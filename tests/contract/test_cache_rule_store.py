@@ -1,4 +1,4 @@
-"""What holds of the store of cache rules, whichever database it uses."""
+"""Behaviour of the store of cache rules on every database."""
 
 from __future__ import annotations
 

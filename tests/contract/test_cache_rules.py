@@ -1,4 +1,4 @@
-"""`/tables/{name}/cache-rules`: mark files cacheable, look up, end it."""
+"""`/tables/{name}/cache-rules`: add, look up and delete cache rules."""
 
 from __future__ import annotations
 

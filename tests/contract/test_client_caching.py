@@ -1,4 +1,4 @@
-"""What `windrow.Client` says of caches, against a real coordinator."""
+"""`windrow.Client`'s calls about caches, against a real coordinator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose names or types cannot be told are refused by name, wherever they come from."""
+"""Columns with unusable names or types are refused by name, wherever they come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a commit makes of a table: files, folders and the snapshot."""
+"""The effect of a commit on a table: files, folders and the snapshot."""
 
 from __future__ import annotations
 

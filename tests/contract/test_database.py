@@ -1,4 +1,4 @@
-"""What holds of connections to the metadata database, whichever it is."""
+"""Behaviour of connections to every metadata database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/plans/{id}/explain`: why a plan is as it is, beside the other strategies."""
+"""`/plans/{id}/explain`: a plan's explanation, and its comparison with other strategies."""
 
 from __future__ import annotations
 

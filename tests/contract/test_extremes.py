@@ -1,4 +1,4 @@
-"""Whatever inventory is accepted, every plan of it is made, and its figures are right."""
+"""Every accepted inventory can be planned, with correct figures."""
 
 from __future__ import annotations
 

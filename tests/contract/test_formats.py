@@ -1,4 +1,4 @@
-"""Tables of other formats than Parquet: published and planned, neither refreshed nor read."""
+"""Tables in formats other than Parquet are published and planned, but not refreshed or read."""
 
 from __future__ import annotations
 

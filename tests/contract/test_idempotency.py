@@ -1,4 +1,4 @@
-"""A change under an Idempotency-Key is made once, and answered alike ever after."""
+"""A change under an Idempotency-Key is made once, and always gets the same answer."""
 
 from __future__ import annotations
 

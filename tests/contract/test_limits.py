@@ -1,4 +1,4 @@
-"""What the coordinator enforces, under settings that make the limits easy to hit."""
+"""The coordinator's limits, with settings that make them easy to hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is logged of requests: a small line each, with no secret, and nothing of local variables."""
+"""The request log: one short line per request, without secrets or local variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases of every revision are brought to the newest, with all that is in them."""
+"""Databases of every revision are upgraded to the newest with all their data."""
 
 from __future__ import annotations
 

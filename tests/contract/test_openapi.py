@@ -1,4 +1,4 @@
-"""`openapi.yaml` is what is served, and what is served keeps to it."""
+"""`openapi.yaml` equals the served contract, and answers comply with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of the store of plans, whichever database it uses."""
+"""Behaviour of the store of plans on every database."""
 
 from __future__ import annotations
 

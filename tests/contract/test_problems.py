@@ -1,4 +1,4 @@
-"""Every error that is raised on purpose is a problem of its own."""
+"""Every deliberate error has its own kind of problem."""
 
 from __future__ import annotations
 

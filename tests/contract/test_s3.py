@@ -1,4 +1,4 @@
-"""Tables on S3: registered, refreshed and planned as those of a local disk."""
+"""Tables on S3 are registered, refreshed and planned like those on a local disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`max_staleness` of a plan: the table is refreshed first if it was looked at too long ago."""
+"""`max_staleness` of a plan: the table is refreshed first if its last refresh is too old."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of the stores, whichever database they use."""
+"""Behaviour of the stores on every database."""
 
 from __future__ import annotations
 

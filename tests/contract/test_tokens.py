@@ -1,4 +1,4 @@
-"""Who may call: no stranger, nobody beyond their scopes, and nobody whose token was revoked."""
+"""Access control: strangers, missing scopes and revoked tokens are refused."""
 
 from __future__ import annotations
 

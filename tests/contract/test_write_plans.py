@@ -1,4 +1,4 @@
-"""`POST /write-plans`: how many files a write makes, and how; or why it cannot be said."""
+"""`POST /write-plans`: the number of files of a write and its scheme, or why there is no plan."""
 
 from __future__ import annotations
 

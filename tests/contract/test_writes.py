@@ -1,4 +1,4 @@
-"""`/tables/{name}/writes`: how far writes are, and what they keep others from."""
+"""`/tables/{name}/writes`: states of writes, and what they keep others from doing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of every manifest that the chart renders."""
+"""Requirements on every manifest that the chart renders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pods of the chart as processes: what they run, with the environment that they would have."""
+"""The chart's pods as processes, with their commands and environments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chart refuses wrong values before anything reaches a cluster, and says which and why."""
+"""The chart refuses wrong values, with reasons, before anything reaches a cluster."""
 
 from __future__ import annotations
 

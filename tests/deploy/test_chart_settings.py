@@ -1,4 +1,4 @@
-"""What the chart sets is what the coordinator reads."""
+"""The coordinator reads every setting of the chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A refresh of wide files stops when it is told to, whatever it is at."""
+"""A cancelled refresh of wide files stops at any step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients may send before it is understood, how slowly, and on how many connections."""
+"""Limits on unparsed input, slow senders and the number of connections."""
 
 from __future__ import annotations
 

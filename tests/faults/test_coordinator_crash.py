@@ -1,4 +1,4 @@
-"""A coordinator that is killed, or that is not alone, loses nothing and mixes nothing."""
+"""Killed and concurrent coordinators lose nothing and mix nothing."""
 
 from __future__ import annotations
 

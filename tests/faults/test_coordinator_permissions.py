@@ -1,4 +1,4 @@
-"""What the coordinator may not read is named, and allowing it is enough."""
+"""Unreadable files are named, and making them readable is enough."""
 
 from __future__ import annotations
 

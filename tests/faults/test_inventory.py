@@ -1,4 +1,4 @@
-"""Tables that are broken, or change while they are looked at, give one clear error."""
+"""Tables that are broken, or change while they are read, give one clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis stops, forgets and comes back; plans are less local meanwhile, and never wrong."""
+"""Redis stops, loses data and returns; meanwhile plans are less local, but never wrong."""
 
 from __future__ import annotations
 

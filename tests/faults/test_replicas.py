@@ -1,4 +1,4 @@
-"""Replicas on one database: what one that ends was doing, another goes on with."""
+"""Replicas on one database: another replica continues the work of one that ends."""
 
 from __future__ import annotations
 

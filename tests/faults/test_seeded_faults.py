@@ -1,4 +1,4 @@
-"""Faults that are seeded into packing and pruning make tests fail: the tests do see them."""
+"""Seeded faults in packing and pruning make tests fail, which shows that the tests notice them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that read through a cache, whatever happens to it: right rows, and one fetch of a file."""
+"""Tasks that read through a failing cache get the correct rows, and fetch each file once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is cacheable and cached is counted as one would by hand, whatever rules and workers."""
+"""Figures of cacheable and cached files equal a count by hand, for any rules and workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of cacheable splits in every plan, under every strategy."""
+"""Laws of cacheable splits in every plan under every strategy."""
 
 from __future__ import annotations
 

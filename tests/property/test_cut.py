@@ -1,4 +1,4 @@
-"""What holds of every cut: bytes once, legal boundaries, limits, and the first splits spent."""
+"""Laws of every cut: each byte once, legal boundaries, limits, and use of the initial splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of a host's cache, whatever is read in whatever order by however many."""
+"""Laws of a host's cache, for any reads in any order by any number of readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of inventories: nothing is lost, nothing depends on how one got there."""
+"""Laws of inventories: nothing is lost, and the result does not depend on its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that is made in columns says what JSON that is made value by value says."""
+"""JSON made column by column equals JSON made value by value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of manifests: whatever changed, they hold the files that there are, each once."""
+"""Laws of manifests: after any changes they hold the current files, each once."""
 
 from __future__ import annotations
 

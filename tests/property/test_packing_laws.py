@@ -1,4 +1,4 @@
-"""What holds of the parts that `balanced` packing is made of."""
+"""Laws of the parts of `balanced` packing."""
 
 from __future__ import annotations
 

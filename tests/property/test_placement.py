@@ -1,4 +1,4 @@
-"""Where cacheable files are read: what holds of it whatever the files and the workers."""
+"""Laws of the placement of cacheable files, for any files and workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever the table, under every strategy."""
+"""Laws of every plan of any table under every strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that were given no name: the same filter has the same name, and another has another."""
+"""Rules without a name: equal filters get equal names, and different filters different ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of every exact plan, and of every predicted outcome."""
+"""Laws of exact plans and of predicted outcomes."""
 
 from __future__ import annotations
 

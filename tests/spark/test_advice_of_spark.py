@@ -1,4 +1,4 @@
-"""What Spark leaves when it writes in the bad ways is recognised by the files alone."""
+"""Bad ways of writing with Spark are recognised by the files alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `client.read` does besides reading groups: limits, and tables that it must refuse."""
+"""`client.read` beyond reading groups: limits, and tables that it must refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Spark job says when a file is not as planned: one error that names it and the remedy."""
+"""A Spark job reports a file that differs from the plan in one error, with the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real Spark makes of folders and files is what the inventory makes of them."""
+"""The inventory interprets folders and files like a real Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes of what was read of the same table, and plans of every kind, on both lines of Spark."""
+"""Writes of rows read from the same table, and plans of every kind, on both lines of Spark."""
 
 from __future__ import annotations
 

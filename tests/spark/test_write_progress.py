@@ -1,4 +1,4 @@
-"""What a write shows of how far it is, and which passes over its rows it makes."""
+"""A write's progress display, and the passes over its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns may be salts: what is the same at every attempt, and why the others are not."""
+"""Which columns may be salts: those that are stable; and the reasons against others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller passes wrongly is named, with what it may be and what was probably meant."""
+"""Wrong arguments are named, with the allowed values and a suggestion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL text about caches: what is understood, and what those are told who write something else."""
+"""SQL text about caches: supported statements, and errors for everything else."""
 
 from __future__ import annotations
 

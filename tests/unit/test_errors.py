@@ -1,4 +1,4 @@
-"""Every error raised on purpose is its fields, says what is wrong, and travels whole."""
+"""Every deliberate error has fields, states the fault, and survives pickling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are hidden in whatever is logged, and lines are bounded."""
+"""Secrets are hidden in all log lines, and lines are bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task of the warm-up does on its host, and which files it is given."""
+"""Tasks of the warm-up on their hosts, and the files given to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`windrow explain`, against a real coordinator process, and what it prints."""
+"""`windrow explain` and its output, against a real coordinator process."""
 
 from __future__ import annotations
 

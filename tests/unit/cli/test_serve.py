@@ -1,4 +1,4 @@
-"""What `windrow serve` listens on."""
+"""The socket of `windrow serve`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`windrow worker run`: what it refuses, and the name that it gives this machine."""
+"""`windrow worker run`: refused options, and the name of this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`windrow write-plan`, against a real coordinator process, and what it prints."""
+"""`windrow write-plan` and its output, against a real coordinator process."""
 
 from __future__ import annotations
 

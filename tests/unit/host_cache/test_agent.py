@@ -1,4 +1,4 @@
-"""What an agent says to a coordinator that does not take all of it, or does not let it speak."""
+"""An agent's reports to a coordinator that does not accept all of them, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of a host: what is kept, what is given back, and what goes."""
+"""The cache of a host: what is stored, what is returned, and what is removed."""
 
 from __future__ import annotations
 

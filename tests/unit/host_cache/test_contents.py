@@ -1,4 +1,4 @@
-"""What an agent sees of its cache: all of it, what changed, and how much fits."""
+"""The agent's view of its cache: all keys, changes, and how much fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of 0 bytes are passed over as Spark passes over them, and counted."""
+"""Files of 0 bytes are skipped, as in Spark, and counted."""
 
 from __future__ import annotations
 

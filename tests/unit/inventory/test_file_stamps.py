@@ -1,4 +1,4 @@
-"""A file of equal path, size and time in another's place is noticed, where the disk tells."""
+"""A file replaced by one of equal path, size and time is noticed, if the file system shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller publishes is checked column by column, and equals what is listed here."""
+"""A published inventory is checked column by column, and equals one listed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why groups are as they are: each has one reason, and a place in the histogram of fill."""
+"""Explanation of groups: each has one reason, and a place in the histogram of fill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan is predicted to cost, against figures worked out by hand and by brute force."""
+"""Predicted costs of plans, against figures worked out by hand and by brute force."""
 
 from __future__ import annotations
 

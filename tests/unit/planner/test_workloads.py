@@ -1,4 +1,4 @@
-"""What `balanced` makes of ten named workloads, beside the limits and the other strategies."""
+"""`balanced` on ten named workloads, compared with the limits and the other strategies."""
 
 from __future__ import annotations
 

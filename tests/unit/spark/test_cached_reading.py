@@ -1,4 +1,4 @@
-"""Reading through a cache where executors have nothing of Windrow, and other places to fail."""
+"""Reading through a cache on executors without Windrow, and other points of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What widens to what, and to which values."""
+"""Widening of types and values."""
 
 from __future__ import annotations
 

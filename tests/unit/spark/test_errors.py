@@ -1,4 +1,4 @@
-"""The reader's errors name the thing and say the remedy, in one line."""
+"""The reader's errors name the thing and the remedy in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each scheme comes to: the figures of the textbook, and those of Spark's own hash."""
+"""Outcomes of each scheme: the textbook's figures, and those of Spark's own hash."""
 
 from __future__ import annotations
 
