@@ -44,8 +44,8 @@ class PlanRuns:
         """Begin to make a plan in the background; return it as it is when it ends, or later.
 
         Args:
-            request: What is asked for.
-            principal: Who asks.
+            request: The request.
+            principal: The caller.
             wait_s: Seconds to wait for its end.
             once: The caller's key.
 

@@ -218,7 +218,7 @@ class Refreshes:
         work = self._refresh(run.status.table, run.full, run.follow, run.stop)
         try:
             done = await renewed("a refresh", work, lambda: self._renew(run))
-        except Exception as error:  # told to whoever waits for it
+        except Exception as error:  # reported to its callers
             return await self._end(run, self._failed(run, error))
         else:
             return await self._end(run, self._done(run, done))

@@ -25,7 +25,7 @@ class UseCaseError(StatedError):
 
 
 class NotFoundError(UseCaseError):
-    """Something that a caller named is not there."""
+    """Something that a caller named does not exist."""
 
 
 @dataclass(eq=False)
@@ -47,12 +47,12 @@ class PageTokenError(UseCaseError):
 
 @dataclass(eq=False)
 class StoreUnavailableError(UseCaseError):
-    """The metadata database does not answer, or refuses to be written to.
+    """The metadata database does not answer, or refuses writes.
 
     Attributes:
-        reason: What it says.
+        reason: What the database says.
         retry_after_s: When to try again, in seconds.
-        passing: Whether it may pass while one waits, as a server's restart does.
+        passing: Whether waiting may help, as during a server's restart.
     """
 
     reason: str
@@ -87,10 +87,10 @@ class IdempotencyKeyReusedError(UseCaseError):
 
 @dataclass(eq=False)
 class RepeatedRequestError(UseCaseError):
-    """A change that a caller asks for was made before, under the same key.
+    """A change was made before under the same key.
 
     Attributes:
-        answer: What the caller was answered then, as `Once.answer` said it.
+        answer: The answer of then, as `Once.answer` made it.
     """
 
     answer: str

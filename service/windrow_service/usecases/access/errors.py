@@ -18,8 +18,8 @@ from windrow_service.usecases.errors import NotFoundError, UseCaseError
 class UnauthenticatedError(UseCaseError):
     """A caller sent no token that is valid.
 
-    Whether it is missing, unknown, expired or revoked is not said: it would tell whoever tries
-    tokens that one of them had been good.
+    The error does not say whether it is missing, unknown, expired or revoked: that would tell
+    an attacker that a token had once been valid.
     """
 
     message = "a valid bearer token is needed: {remedy}"
@@ -31,7 +31,7 @@ class UnauthenticatedError(UseCaseError):
 
 @dataclass(eq=False)
 class ScopeMissingError(UseCaseError):
-    """A caller's token does not allow what they ask for."""
+    """A caller's token does not allow the call."""
 
     scope: str
     message = "the token does not have the scope {scope!r}, which this call needs: {remedy}"
@@ -48,4 +48,4 @@ class TokenNotFoundError(NotFoundError):
 
 
 class InvalidTokenError(UseCaseError):
-    """A token cannot be made as asked for."""
+    """A token cannot be made as requested."""

@@ -31,7 +31,7 @@ class CacheRuleNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class CacheRuleChangedError(UseCaseError):
-    """The cache rule is not in the state that the caller said it must be in."""
+    """The cache rule is not in the state that the caller requires."""
 
     table: str
     rule: str
@@ -46,7 +46,7 @@ class CacheRuleChangedError(UseCaseError):
 
 @dataclass(eq=False)
 class TooManyCacheRulesError(UseCaseError):
-    """The table has as many cache rules as it may."""
+    """The table has the maximum number of cache rules."""
 
     table: str
     max_rules: int
@@ -60,7 +60,7 @@ class InvalidCacheRuleError(UseCaseError):
 
 @dataclass(eq=False)
 class WorkerNotFoundError(NotFoundError):
-    """No such worker lives, or it has been forgotten since the session that it speaks of."""
+    """No such worker is live, or it was forgotten after the session that it names."""
 
     worker_id: str
     message = "no worker {worker_id!r} in this session: {remedy}"
@@ -72,7 +72,7 @@ class WorkerNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class TooManyWorkersError(UseCaseError):
-    """As many workers live as may."""
+    """The maximum number of workers is live."""
 
     max_workers: int
     message = "{max_workers:,} workers live already: {remedy}"

@@ -49,7 +49,7 @@ class Draft:
     Attributes:
         summary: The plan in figures.
         body: Its groups, encoded.
-        columns: The columns asked for.
+        columns: The requested columns.
         hidden_columns: Further columns that residual filters and sort columns need.
         sort_columns: The table's sort columns, spelled as the columns are.
         filter: As a JSON tree; `Plan` makes nodes of it.
@@ -93,7 +93,7 @@ class DraftPlan:
         Raises:
             SnapshotNotFoundError: The snapshot has been dropped since it was got.
             InvalidFilterError: The filter cannot be planned.
-            InvalidColumnsError: A column asked for is not there.
+            InvalidColumnsError: A requested column does not exist.
             PlanTooLargeError: More files survive than a plan may hold.
             PlanCancelledError: Nobody wants the plan any more.
             BusyError: Too much is being planned already.
@@ -143,13 +143,13 @@ def draft_plan(
         scan: The manifests that can match.
         files: Those of the scan's manifests.
         caching: What is known about the table's caches.
-        request: What was asked for.
+        request: The request.
         max_files: Most files that may survive.
         codec: Makes bytes of the groups.
         check: Called between steps.
 
     Raises:
-        InvalidColumnsError: A column asked for is not there.
+        InvalidColumnsError: A requested column does not exist.
         PlanTooLargeError: More files survive than a plan may hold.
         PlanCancelledError: Nobody wants the plan any more.
     """

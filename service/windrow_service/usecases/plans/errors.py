@@ -28,7 +28,7 @@ class PlanNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class PlanSnapshotGoneError(UseCaseError):
-    """A plan is still there, and the snapshot that it was made from is not."""
+    """A plan still exists, but the snapshot that it was made from does not."""
 
     plan_id: str
     table: str
@@ -58,7 +58,7 @@ class PlanNotCompletedError(UseCaseError):
 
 
 class PlanCancelledError(UseCaseError):
-    """Nobody wants a plan any more that is being made."""
+    """A plan that is being made is no longer wanted."""
 
     message = "the plan was deleted while it was being made; {remedy}"
     remedy = "plan again"
@@ -66,7 +66,7 @@ class PlanCancelledError(UseCaseError):
 
 @dataclass(eq=False)
 class PlansFullError(UseCaseError):
-    """All plans together take as much room as they may."""
+    """All plans together take the maximum room."""
 
     kept_bytes: int
     max_bytes: int

@@ -61,16 +61,16 @@ class MakePlan:
         """Make a plan, or share the making of an equal one.
 
         Args:
-            request: What is asked for.
-            principal: Who asks.
+            request: The request.
+            principal: The caller.
             once: The caller's key.
 
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
-            SnapshotNotFoundError: The table does not have the snapshot asked for.
+            SnapshotNotFoundError: The table does not have the requested snapshot.
             InvalidFilterError: The filter cannot be planned.
-            InvalidColumnsError: A column asked for is not there.
+            InvalidColumnsError: A requested column does not exist.
             PlanTooLargeError: More files survive than a plan may hold.
             PlansFullError: All plans together would be too large.
             BusyError: Too much is being planned already.
@@ -99,15 +99,15 @@ class MakePlan:
         """Record that a plan is wanted; `finish` then makes it.
 
         Args:
-            request: What is asked for.
-            principal: Who asks.
+            request: The request.
+            principal: The caller.
             lease: Others may take the plan over if the lease is not renewed for this long.
             once: The caller's key.
 
         Raises:
             TableNotFoundError: No table has this name.
-            TableNotRefreshedError: The table has no snapshot yet, and no refresh is asked for.
-            SnapshotNotFoundError: The table does not have the snapshot asked for.
+            TableNotRefreshedError: The table has no snapshot yet, and no refresh is requested.
+            SnapshotNotFoundError: The table does not have the requested snapshot.
             InvalidFilterError: The filter cannot be planned.
             BusyError: Too much is being planned already.
         """
@@ -140,7 +140,7 @@ class MakePlan:
             await self._complete(table, snapshot, plan, self.plans.finish)
         except (StoreUnavailableError, OutcomeUnknownError, BusyError, PlanCancelledError):
             raise
-        except Exception as error:  # told to whoever asks for the plan
+        except Exception as error:  # reported by the plan
             failed = replace(plan, state="failed", problem=self.describe(error))
             await self.plans.finish(failed)
 

@@ -53,13 +53,13 @@ class PlanRecord:
 
     Attributes:
         plan_id: Its name.
-        principal: Who asked for it.
+        principal: The caller who requested it.
         table_id: The table's number.
         snapshot_id: The snapshot that it is pinned to; None while it waits for a refresh.
         state: How far it is.
         created_at: When it was requested.
         expires_at: When it is forgotten.
-        request: What was asked for.
+        request: The request.
         request_key: Digest of everything that makes two plans equal; None until it is pinned.
         info: What callers see, without groups; None until it is completed.
         problem: Why it failed, as an RFC 9457 problem; None unless it did.

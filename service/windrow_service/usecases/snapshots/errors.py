@@ -54,7 +54,7 @@ class FormatNotRefreshableError(UseCaseError):
 
 @dataclass(eq=False)
 class TableContendedError(UseCaseError):
-    """Others publish the table all the time, and each was faster."""
+    """Other callers kept publishing the table, and each was faster."""
 
     table: str
     attempts: int
@@ -100,7 +100,7 @@ class RefreshNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class RefreshNotRunningError(NotFoundError):
-    """There is nothing to cancel."""
+    """There is no running refresh to cancel."""
 
     table: str
     message = "no refresh of table {table!r} is running: {remedy}"
@@ -109,7 +109,7 @@ class RefreshNotRunningError(NotFoundError):
 
 @dataclass(eq=False)
 class RefreshFailedError(UseCaseError):
-    """A refresh that somebody waited for has ended, perhaps elsewhere, with a problem.
+    """A refresh that a caller waited for has ended, perhaps on another replica, with a problem.
 
     Attributes:
         problem: The RFC 9457 problem.
@@ -121,7 +121,7 @@ class RefreshFailedError(UseCaseError):
 
 @dataclass(eq=False)
 class RefreshCancelledError(UseCaseError):
-    """Somebody asked for a refresh to stop."""
+    """A caller asked a refresh to stop."""
 
     table: str
     message = "the refresh of table {table!r} was cancelled; nothing was published: {remedy}"

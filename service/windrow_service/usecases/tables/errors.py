@@ -36,7 +36,7 @@ class TableNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class TableChangedError(UseCaseError):
-    """The table is not in the state that the caller said it must be in."""
+    """The table is not in the state that the caller requires."""
 
     table: str
     expected: str

@@ -24,8 +24,8 @@ class Case:
         would_be: Number of files that would have held the same rows.
         partitions: Partitions that they wrote into.
         worst_files: Of the worst write.
-        worst_partitions: Likewise.
-        worst_bytes: Likewise.
+        worst_partitions: Partitions that the worst write wrote into.
+        worst_bytes: Bytes of the worst write.
         worst_largest: Its largest file, in bytes.
         worst_tasks: Its tasks; None where they are not known.
         worst_ideal: Number of files that it should have made.

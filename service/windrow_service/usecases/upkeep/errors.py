@@ -13,7 +13,7 @@ from windrow_service.usecases.errors import UseCaseError
 
 
 class InvalidCompactionError(UseCaseError):
-    """What was asked for does not fit the table."""
+    """The request does not fit the table."""
 
 
 @dataclass(eq=False)

@@ -68,7 +68,7 @@ class WriteDraft:
         Raises:
             WritePlanError: The request contradicts itself or the table, says too little, or asks
                 for more files than allowed.
-            UnknownTypeError: A column's type is none of Spark SQL.
+            UnknownTypeError: A column's type is not one of Spark SQL's.
         """
         request = self.request
         counted = self._keys()

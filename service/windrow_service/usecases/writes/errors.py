@@ -26,7 +26,7 @@ class WriteNotFoundError(NotFoundError):
 
 @dataclass(eq=False)
 class WriteStateError(UseCaseError):
-    """A write cannot get from its state to the one asked for."""
+    """A write cannot go from its state to the requested one."""
 
     table: str
     write_id: str

@@ -42,7 +42,7 @@ class KeyTable:
 
         Raises:
             InvalidKeysError: Values do not fit their columns, or a key appears twice.
-            UnknownTypeError: A column's type is none of Spark SQL.
+            UnknownTypeError: A column's type is not one of Spark SQL's.
         """
         if len(columns) != len(keys.values):
             raise InvalidKeysError(

@@ -42,7 +42,7 @@ class PlanWrite:
             SnapshotNotFoundError: The snapshot was dropped meanwhile.
             WritePlanError: The request contradicts itself or the table, says too little, or asks
                 for more files than allowed.
-            UnknownTypeError: A column's type is none of Spark SQL.
+            UnknownTypeError: A column's type is not one of Spark SQL's.
             BusyError: Too much is waiting already.
         """
         table, snapshot = await self._table(request)
