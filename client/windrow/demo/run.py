@@ -217,13 +217,13 @@ def _compare(
         told: set[tuple[str, str]] = set()
 
         def tell(side: Side, what: str, seconds: float) -> None:
-            # Of each query the first run alone: the report has the medians.
+            # Only the first run of each query, since the report shows the medians.
             if (side.name, what) not in told:
                 told.add((side.name, what))
                 console.print(f"  {what:<56}  {side.title:<27}  {seconds_text(seconds):>8}")
             progress.advance()
 
-        # The quickest first: whoever waits for the others has something to look at.
+        # The fastest side first, so that there is something to see while the others run.
         in_turn = contestants[::-1]
         # Each side reads the whole table once here, which also warms it up.
         fingerprints = {}
@@ -231,7 +231,7 @@ def _compare(
             fingerprints[side.name], taken_s = timed(
                 partial(fingerprint, spark, side, listed.columns)
             )
-            tell(side, "Every column of every row, not yet warm", taken_s)
+            tell(side, "All columns of all rows, cold", taken_s)
         timings = time_in_turns(
             spark,
             in_turn,
