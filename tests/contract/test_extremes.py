@@ -166,6 +166,8 @@ def test_every_accepted_inventory_can_be_planned(
 ) -> None:
     @examples(15, suppress_health_check=SLOW)
     @given(sent=files(FIT), options=OPTIONS, sql=FILTERS, limit=st.none() | st.just(10**11))
+    # Nothing may be as long as the highest bucket's number.
+    @example(sent=[{**FILE, "bucket": 2**31 - 1}], options={}, sql=None, limit=None)
     @example(
         sent=[{**FILE, "delete_count": 2**31 - 1, "delete_bytes": 2**63 - 1}] * 8,
         options={"max_split_size": 1, "open_file_cost": 2**40},

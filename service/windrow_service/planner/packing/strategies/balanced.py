@@ -66,10 +66,10 @@ STRATEGY = Strategy(pack=pack)
 
 def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
     """Return a group number for each split, given the work of the groups that are `alone`."""
-    held = np.bincount(splits.bucket + 1, splits.length).astype(np.int64)
-    fewest = policy.fewest_groups(held, np.bincount(splits.bucket + 1))
-    is_short = int(fewest.sum()) + len(alone) < policy.parallelism
     region = _dense(splits.bucket + 1)
+    held = np.bincount(region, splits.length).astype(np.int64)
+    fewest = policy.fewest_groups(held, np.bincount(region))
+    is_short = int(fewest.sum()) + len(alone) < policy.parallelism
     if is_short:
         share = -(-int(work.sum()) // (policy.parallelism - len(alone)))
     else:
