@@ -19,13 +19,15 @@ from typing import Any
 _CLASSES = Path(sys.prefix) / "spark.jsa"
 # Few JVMs run long enough for the optimising compiler to pay, and none should use both cores.
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Spark's classes are as its build made them, and those that it generates as its compiler did.
+_UNVERIFIED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
 
 def jvm_options() -> str:
     """Return the options for Spark's JVMs."""
     if not _CLASSES.exists():
-        return _BRIEF
-    return f"{_BRIEF} -XX:SharedArchiveFile={_CLASSES} -Xlog:cds=off"
+        return f"{_BRIEF} {_UNVERIFIED}"
+    return f"{_BRIEF} {_UNVERIFIED} -XX:SharedArchiveFile={_CLASSES} -Xlog:cds=off"
 
 
 def set_up(environment: MutableMapping[str, str]) -> None:
