@@ -293,7 +293,7 @@ def test_columns_in_the_streams_metadata_replace_earlier_ones(
         (b'[{"name": "id", "type": "bigint"}, 3]', "entry 1"),
         (b'[{"name": "id", "type": "thing"}]', "not a column type"),
         (b'[{"name": "\\ud800", "type": "int"}]', "entry 0"),
-        (b'[{"name": "id", "type": "int"}, {"name": "ID", "type": "int"}]', "have the same name"),
+        (b'[{"name": "id", "type": "int"}, {"name": "ID", "type": "int"}]', "differ only by case"),
     ],
 )
 def test_metadata_that_lists_no_columns_is_refused(
@@ -322,8 +322,12 @@ def test_published_columns_that_contradict_the_declared_ones_are_refused(
     ("body", "slug", "word"),
     [
         ({"mode": "delta", "removed": ["ds=2026-11-01/none"]}, "invalid-inventory", "row 0"),
-        ({"removed": ["x"]}, "invalid-inventory", "by a delta alone"),
-        ({"mode": "delta", "columns": []}, "invalid-inventory", "leave them out"),
+        (
+            {"removed": ["x"]},
+            "invalid-inventory",
+            "only a delta can remove files: leave `removed` out",
+        ),
+        ({"mode": "delta", "columns": []}, "invalid-inventory", "leave `columns` out"),
         ({"added": [{"path": "x"}]}, "invalid-request", "body.added.0.size_bytes"),
         ({"added": [], "more": 1}, "invalid-request", "body.more"),
         ({"added": [entry("ds=1/f", row_count=2**63)]}, "invalid-request", "row_count"),

@@ -59,14 +59,14 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
     [
         pytest.param(
             LAWS,
-            "fill.py",
+            "packing/fill.py",
             "bytes_before + limits[0],",
             "bytes_before + limits[0] - 1,",
             id="limit-less-1",
         ),
         pytest.param(
             LAWS,
-            "fill.py",
+            "packing/fill.py",
             "bytes_before + limits[0],",
             "bytes_before + limits[0] + 1,",
             id="limit-plus-1",
@@ -80,21 +80,21 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
         ),
         pytest.param(
             BALANCED,
-            "strategies/balanced.py",
+            "packing/strategies/balanced.py",
             "region = _dense(splits.bucket + 1)",
             "region = np.zeros(len(splits), np.int64)",
             id="mixed-bucket",
         ),
         pytest.param(
             PRUNE,
-            "bounds.py",
+            "pruning/bounds.py",
             'lower = Keys.of(self._column("stats", at, 0)',
             'lower = Keys.of(self._column("stats", at, 1)',
             id="maximum-for-minimum",
         ),
         pytest.param(
             PRUNE,
-            "bounds.py",
+            "pruning/bounds.py",
             "null = mask(pc.greater(null_count, 0).fill_null(True))",
             "null = mask(pc.less(null_count, 0).fill_null(False))",
             id="null-treated-as-a-value",
