@@ -88,8 +88,8 @@ def test_without_a_fault_the_same_tests_pass_on_the_copy(service: Path) -> None:
         pytest.param(
             PRUNE,
             "pruning/bounds.py",
-            'lower = Keys.of(self._column("stats", at, 0)',
-            'lower = Keys.of(self._column("stats", at, 1)',
+            'lower = SortKeys.of(self._column("stats", at, 0)',
+            'lower = SortKeys.of(self._column("stats", at, 1)',
             id="maximum-for-minimum",
         ),
         pytest.param(
