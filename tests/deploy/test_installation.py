@@ -70,7 +70,7 @@ def test_every_printed_command_installs_this_distribution_with_existing_extras()
     for requirement in printed:
         name, _, extras = requirement.rstrip("]").partition("[")
         assert name in ("windrow-spark", "."), requirement
-        assert set(filter(None, extras.split(","))) <= {*shipped, "{self.extra}", "…"}, requirement
+        assert set(filter(None, extras.split(","))) <= {*shipped, "{extra}", "…"}, requirement
 
 
 def test_the_printed_command_installs_a_wheel_whose_command_runs(scripts: Path) -> None:

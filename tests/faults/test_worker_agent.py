@@ -221,7 +221,7 @@ def test_files_of_tables_that_the_coordinator_does_not_know_do_not_stop_others(
         count = keep_all(client, folder, table)
 
         until(lambda: cached_files(client) == count)
-        assert "no table another" in running.log.read_text()
+        assert "not reporting files of table another" in running.log.read_text()
 
 
 def test_a_damaged_cache_is_replaced(tmp_path: Path, table: Path) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from windrow.models import MAX_WRITE_KEYS, BucketSpec, KeyCounts
 from windrow.models import Column as WireColumn
 from windrow.spark.writing.errors import TooManyKeysError
-from windrow.spark.writing.expressions import bucket_of, keys_of, named
+from windrow.spark.writing.expressions import bucket_of, key_texts, keys_of, quoted
 from windrow.spark.writing.folder_names import UnfitValueError, wire_values
 
 # Hashes are summed in three parts; none of the sums overflows a long below 2^41 rows.
@@ -128,20 +128,21 @@ def sum_rows(df: DataFrame, partition_columns: Iterable[str]) -> RowSums:
 
 def sums_of(df: DataFrame, partition_columns: Iterable[str]) -> list[Column]:
     """Return the aggregates for `row_sums`, which `df.observe` also accepts."""
-    hashed = [column for column in _hashed(df, partition_columns) if column is not None]
-    if not hashed:
-        parts = [F.lit(0).cast("bigint")] * len(_PARTS)
-    else:
+    hashed = [text for text in _hashed(df, partition_columns) if text is not None]
+    parts = ["0L"] * len(_PARTS)
+    if hashed:
         # xxhash64 skips nulls: without their positions, (null, 1) and (1, null) would be equal.
-        whole = F.xxhash64(*hashed, *(column.isNull() for column in hashed))
-        mask = F.lit((1 << _PART_BITS) - 1)
+        nulls = (f"({text}) IS NULL" for text in hashed)
+        whole = f"xxhash64({', '.join((*hashed, *nulls))})"
+        mask = (1 << _PART_BITS) - 1
         parts = [
-            whole.bitwiseAND(mask),
-            F.shiftrightunsigned(whole, _PART_BITS).bitwiseAND(mask),
-            F.shiftrightunsigned(whole, 2 * _PART_BITS),
+            f"{whole} & {mask}",
+            f"shiftrightunsigned({whole}, {_PART_BITS}) & {mask}",
+            f"shiftrightunsigned({whole}, {2 * _PART_BITS})",
         ]
-    sums = [F.sum(part).alias(name) for part, name in zip(parts, _PARTS, strict=True)]
-    return [F.count(F.lit(1)).alias(_ROWS), *sums]
+    # As texts: making such columns of functions takes hundreds of calls to the JVM.
+    sums = [F.expr(f"sum({part})").alias(name) for part, name in zip(parts, _PARTS, strict=True)]
+    return [F.expr("count(1)").alias(_ROWS), *sums]
 
 
 def row_sums(totals: Mapping[str, Any]) -> RowSums:
@@ -179,23 +180,23 @@ def collected(df: DataFrame) -> pa.Table:
     return pa.table({name: [] for name in df.columns})
 
 
-def _hashed(df: DataFrame, partition_columns: Iterable[str]) -> list[Column | None]:
-    """Return the expression to hash for each column; partition columns as folder names hold them.
+def _hashed(df: DataFrame, partition_columns: Iterable[str]) -> list[str | None]:
+    """Return the SQL to hash for each column; partition columns as folder names hold them.
 
     None stands for a column that cannot be hashed.
     """
     partition = set(partition_columns)
-    columns: list[Column | None] = []
+    texts: list[str | None] = []
     for field in df.schema.fields:
         if field.name in partition:
-            columns += keys_of(df, [field.name])
+            texts += key_texts(df, [field.name])
         elif is_hashable(field.dataType):
-            columns.append(named(field.name))
+            texts.append(quoted(field.name))
         elif isinstance(field.dataType, MapType) and _is_sortable(field.dataType):
-            columns.append(F.array_sort(F.map_entries(named(field.name))))
+            texts.append(f"array_sort(map_entries({quoted(field.name)}))")
         else:
-            columns.append(None)
-    return columns
+            texts.append(None)
+    return texts
 
 
 def _is_sortable(type_: MapType) -> bool:

@@ -43,20 +43,25 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def key_of(column: Column, type_: DataType) -> Column:
-    """Return the value of a partition column in a form that is equal for all rows of a folder.
+def key_of(sql: str, type_: DataType) -> str:
+    """Return the SQL of a partition column's value such that it is equal for all rows of a folder.
 
     The empty string and null share the folder `__HIVE_DEFAULT_PARTITION__`: both become null.
     """
     if isinstance(type_, _COMPARED_AS_THEY_ARE):
-        return column
-    text = column if isinstance(type_, StringType) else column.cast("string")
-    return F.when(text != "", text)
+        return sql
+    text = sql if isinstance(type_, StringType) else f"CAST({sql} AS STRING)"
+    return f"CASE WHEN {text} != '' THEN {text} END"
+
+
+def key_texts(df: DataFrame, names: Iterable[str]) -> list[str]:
+    """Return `key_of` for columns of a DataFrame."""
+    return [key_of(quoted(name), df.schema[name].dataType) for name in names]
 
 
 def keys_of(df: DataFrame, names: Iterable[str]) -> list[Column]:
-    """Return `key_of` for columns of a DataFrame."""
-    return [key_of(named(name), df.schema[name].dataType) for name in names]
+    """Return `key_of` for columns of a DataFrame, as columns."""
+    return [F.expr(text) for text in key_texts(df, names)]
 
 
 def bucket_of(spec: BucketSpec) -> Column:

@@ -43,7 +43,7 @@ def place(df: DataFrame, plan: WritePlan, table: TableInfo | None = None) -> Dat
     Raises:
         SparkConnectError: The session is one of Spark Connect.
     """
-    return place_with_bucket(df, plan, table)[0].select(*map(named, df.columns))
+    return place_with_bucket(df, plan, table)[0].select(*map(quoted, df.columns))
 
 
 def place_with_bucket(
@@ -142,7 +142,7 @@ def _placed_exactly(
     unseen = F.pmod(F.hash(*keys), F.lit(tasks)).cast("int")
     task = F.when(named(files).isNull(), unseen).otherwise(known)
     # Only one int is shuffled with each row, not the columns that it was computed from.
-    rows = found.select(*map(named, df.columns), task.alias(task_name))
+    rows = found.select(*map(quoted, df.columns), task.alias(task_name))
     return _repartitioned(rows, tasks, task_name)
 
 
@@ -165,7 +165,7 @@ def _key_table(
     fields = [f"{name} string" for name in names]
     values: list[list[Any]] = [[_text(value) for value in column] for column in planned.values]
     keys = [
-        key_of(F.expr(f"try_cast({quoted(name)} AS {type_.simpleString()})"), type_).alias(name)
+        F.expr(key_of(f"try_cast({quoted(name)} AS {type_.simpleString()})", type_)).alias(name)
         for name, type_ in (
             (name, df.schema[column.name].dataType)
             for name, column in zip(names, planned.columns, strict=True)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from windrow.files.entries import is_hidden
 from windrow.files.footers import rows_in
 from windrow.models import TableInfo, WritePlan
-from windrow.spark.writing.expressions import named
+from windrow.spark.writing.expressions import quoted
 from windrow.spark.writing.placing import place_with_bucket
 
 _TASK_FILE = re.compile(r"(?P<task>part-\d+-[0-9a-f-]{36})(?:\.|-)(?P<rest>c\d+\..+)")
@@ -50,7 +50,7 @@ def stage(
     columns = [column.name for column in plan.partition_columns]
     # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
-    placed = placed.select(*map(named, [*df.columns, *folders[len(columns) :]]))
+    placed = placed.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
     writer = placed.write.mode("append")
     writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     # Otherwise a limit set in the session would split the planned files.
