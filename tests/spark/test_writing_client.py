@@ -252,6 +252,21 @@ def test_data_that_differs_each_time_is_refused_and_leaves_nothing(
     assert list(location.iterdir()) == []
 
 
+def test_no_rows_are_written_as_none_whatever_the_plan_rests_on(
+    client: windrow.Client, location: Path, events: DataFrame, tmp_path: Path
+) -> None:
+    client.register_table("events", str(location), partition_columns=_DAYS)
+    events.write.parquet(str(tmp_path / "rows"))
+    rows = events.sparkSession.read.parquet(str(tmp_path / "rows"))
+    client.write(rows, "events", target_rows=1_000)
+
+    for counts in ("count", "history", "files"):
+        assert (
+            client.write(rows.where("id < 0"), "events", counts=counts, target_rows=500).rows == 0
+        )
+    assert ids_in(events.sparkSession, location) == list(range(4_000))
+
+
 def _lose_a_file(folder: Path) -> None:
     next(folder.rglob("*.parquet")).unlink()
 
