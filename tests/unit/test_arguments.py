@@ -1,4 +1,4 @@
-"""Wrong arguments are named, with the allowed values and a suggestion."""
+"""Errors for wrong arguments name them, the allowed values, and a suggestion."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WRONG: dict[str, tuple[Call, str, str]] = {
 
 
 @pytest.mark.parametrize(("call", "argument", "said"), WRONG.values(), ids=WRONG)
-def test_a_wrong_argument_is_named_with_what_it_may_be(
+def test_a_wrong_argument_is_named_with_the_allowed_values(
     call: Call, argument: str, said: str
 ) -> None:
     with (

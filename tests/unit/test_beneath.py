@@ -1,4 +1,4 @@
-"""No link that is put in a folder's place after the listing leads out of a table's location."""
+"""A link that replaces a folder after the listing cannot lead out of the table's location."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def swap(table: Path, to: Path) -> None:
-    """Put a link in the place of a folder; it leads to the same files, sizes and times."""
+    """Replace a folder by a link to the same files with the same sizes and times."""
     (table / "ds=1").rename(to)
     (table / "ds=1").symlink_to(to)
 
@@ -48,7 +48,7 @@ def spec_of(table: Path, buffered: int) -> ReadSpec:
 
 @pytest.mark.parametrize("buffered", [2**20, 10])
 @pytest.mark.parametrize("cached_on", [None, "here"])
-def test_a_task_reads_nothing_outside(
+def test_a_task_reads_nothing_outside_the_location(
     table: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -67,7 +67,7 @@ def test_a_task_reads_nothing_outside(
     assert keys_in(cache) == set()
 
 
-def test_no_footer_is_read_outside(table: Path, tmp_path: Path) -> None:
+def test_no_footer_outside_the_location_is_read(table: Path, tmp_path: Path) -> None:
     files = list_files(str(table)).files
     swap(table, tmp_path / "outside")
 
@@ -75,7 +75,9 @@ def test_no_footer_is_read_outside(table: Path, tmp_path: Path) -> None:
         read_footers(str(table), files, executor=inline)
 
 
-def test_no_bloom_filter_is_built_outside(table: Path, tmp_path: Path) -> None:
+def test_no_bloom_filter_is_built_from_files_outside_the_location(
+    table: Path, tmp_path: Path
+) -> None:
     files = list_files(str(table)).files
     swap(table, tmp_path / "outside")
     nothing = carried_filters(["x"], pa.nulls(1, pa.int32()), None)
@@ -93,7 +95,7 @@ def test_a_link_within_the_location_is_followed(table: Path) -> None:
     assert batch.to_pydict() == {"x": [1, 2, 3]}
 
 
-def test_a_location_may_be_known_by_a_link(table: Path, tmp_path: Path) -> None:
+def test_a_location_may_be_given_as_a_link(table: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(table)
     group = group_of(tmp_path / "link")
 

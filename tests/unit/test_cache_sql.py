@@ -38,7 +38,7 @@ from windrow.errors import CacheSqlError
             "date = DATE'2026-11-01'",
         ),
         ("CACHE TABLE `where` WHERE a = 'å🙂' AND b = 1", "where", "a = 'å🙂' AND b = 1"),
-        # Whether a filter can be planned is for the coordinator to say.
+        # The coordinator decides whether a filter can be planned.
         ("CACHE TABLE t WHERE upper(a) = {x}", "t", "upper(a) = {x}"),
     ],
 )

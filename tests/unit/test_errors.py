@@ -19,7 +19,7 @@ from windrow.files.stated import StatedError
 from windrow.models import Problem
 
 PACKAGES = ("windrow", "windrow_jobs", "windrow_service")
-# They end in SystemExit when they are imported, as programs do.
+# Importing these raises SystemExit, as they are programs.
 PROGRAMS = {"windrow.__main__", "windrow_service.__main__", "windrow_service.openapi"}
 SAMPLES: dict[str, Any] = {
     "Path": Path("/folder"),
@@ -67,7 +67,7 @@ def arguments(kind: type[StatedError]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=ids)
-def test_the_constructor_knows_the_fields_that_a_class_adds(kind: type[StatedError]) -> None:
+def test_the_constructor_accepts_the_fields_that_a_class_adds(kind: type[StatedError]) -> None:
     fields = [text for text in inspect.get_annotations(kind).values() if "ClassVar" not in text]
 
     assert not fields or "__match_args__" in vars(kind)
@@ -84,7 +84,7 @@ def test_an_error_survives_pickling_however_it_was_made(kind: type[StatedError])
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=ids)
-def test_an_error_says_its_remedy_and_leaves_no_field_of_a_text_open(
+def test_the_text_of_an_error_has_its_remedy_and_no_open_placeholder(
     kind: type[StatedError],
 ) -> None:
     error = kind(**arguments(kind))

@@ -44,8 +44,8 @@ def test_every_module_starts_with_a_docstring(folder: str) -> None:
     assert silent == []
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
-    # Contracts see circles between siblings; this also those through a package's own __init__.
+def test_no_module_imports_itself_through_others() -> None:
+    # The contracts find cycles between siblings; this finds those through an __init__ too.
     graph = grimp.build_graph(*SOURCE_ROOTS.values(), cache_dir=None)
     imports = {
         module: graph.find_modules_directly_imported_by(module) - {module}
@@ -62,7 +62,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_the_client_can_be_imported_without_service_and_spark() -> None:
-    # A fresh interpreter, in which the extras cannot be found.
+    # A fresh interpreter in which the extras cannot be imported.
     code = (
         "import sys\n"
         "for name in ('fastapi', 'numpy', 'pyspark', 'sqlalchemy', 'sqlglot', 'uvicorn'):\n"
@@ -77,7 +77,7 @@ def test_the_client_can_be_imported_without_service_and_spark() -> None:
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md", "GLOSSARY.md"])
-def test_every_module_that_a_page_names_is_there(page: str) -> None:
+def test_every_module_named_in_the_documents_exists(page: str) -> None:
     modules = [
         f"/{path.relative_to(ROOT)}"
         for folder in (*SOURCE_ROOTS, "tests", "benchmarks")
@@ -88,7 +88,7 @@ def test_every_module_that_a_page_names_is_there(page: str) -> None:
     assert [name for name in named if not any(path.endswith(f"/{name}") for path in modules)] == []
 
 
-def test_every_room_has_its_line_in_the_architecture() -> None:
+def test_every_package_has_its_line_in_the_architecture() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
 
     rooms = {

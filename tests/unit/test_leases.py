@@ -49,7 +49,7 @@ def test_a_lease_is_renewed_until_the_work_ends_and_never_after() -> None:
 @pytest.mark.parametrize(
     "away", [StoreUnavailableError("restarting", 1, True), OutcomeUnknownError()]
 )
-def test_work_goes_on_while_the_database_is_away(away: Exception) -> None:
+def test_work_continues_while_the_database_is_unavailable(away: Exception) -> None:
     async def run() -> int:
         failed = 0
         back = asyncio.Event()
@@ -70,7 +70,7 @@ def test_work_goes_on_while_the_database_is_away(away: Exception) -> None:
     assert asyncio.run(run()) >= 3
 
 
-def test_a_lost_lease_stops_the_work_before_its_loss_is_told() -> None:
+def test_a_lost_lease_stops_the_work_before_the_loss_is_reported() -> None:
     stopped = []
 
     async def work() -> None:

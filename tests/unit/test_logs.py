@@ -84,7 +84,7 @@ def test_text_that_is_not_secret_stays() -> None:
     assert line_of(text=text)["text"] == text
 
 
-def test_loggers_are_as_before_once_the_block_ends() -> None:
+def test_loggers_are_restored_when_the_block_ends() -> None:
     logger = logging.getLogger("windrow_service")
     before = (logger.level, logger.propagate, list(logger.handlers))
 
@@ -93,7 +93,7 @@ def test_loggers_are_as_before_once_the_block_ends() -> None:
     assert (logger.level, logger.propagate, list(logger.handlers)) == before
 
 
-def test_nothing_that_is_logged_moves_a_terminal_or_looks_like_another_line() -> None:
+def test_no_logged_text_controls_the_terminal_or_fakes_a_line() -> None:
     hostile = "a\x1b[2J\x9b\r\n\u2028{'event': 'forged'}\u202e\ud800"
     stream = io.StringIO()
     with logging_to(stream, level="info", for_people=True):

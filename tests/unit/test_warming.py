@@ -1,4 +1,4 @@
-"""Tasks of the warm-up on their hosts, and the files given to them."""
+"""Warm-up tasks on their hosts, and the files assigned to them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LARGE = 9 * 2**20
 
 
 def write(folder: Path, name: str, size_bytes: int) -> tuple[str, int, int]:
-    """Write a file that is no table at all, as nothing decodes it."""
+    """Write a file of random bytes: nothing decodes it."""
     path = folder / name
     path.write_bytes(os.urandom(size_bytes))
     return name, size_bytes, path.stat().st_mtime_ns
 
 
 def groups_of(*groups: tuple[str | None, list[tuple[str, int, int, int]]]) -> pa.Table:
-    """Return groups of (path, start, size, mtime) by the host that is to hold them."""
+    """Return groups of files (path, start, size, mtime), each with the host that should hold it."""
     names = ("path", "start", "size_bytes", "mtime_ns")
     return pa.table(
         {
@@ -56,7 +56,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def run(table: Path, host: str, files: list[tuple[str, int, int]]) -> tuple[Warmed, list[int]]:
-    """Run one task; return its answer and what it told of each file."""
+    """Run one task; return its answer and the progress it reported for each file."""
     told: list[int] = []
     groups = groups_of((host, [(path, 0, size, mtime) for path, size, mtime in files]))
     (descriptor,) = descriptors_of(groups)
@@ -81,7 +81,7 @@ def test_small_and_large_files_are_fetched_once(table: Path, cache: Any) -> None
     }
 
 
-def test_files_that_are_not_as_planned_are_not_kept_and_named(table: Path, cache: Any) -> None:
+def test_files_that_differ_from_the_plan_are_named_and_not_kept(table: Path, cache: Any) -> None:
     good, (path, size, mtime) = write(table, "good", 10), write(table, "changed", 10)
     large, large_size, large_mtime = write(table, "large", LARGE)
 
@@ -124,7 +124,7 @@ def test_a_task_without_a_cache_reports_what_is_missing(
     assert "WINDROW_CACHE_DIR is not set" in done.away
 
 
-def test_each_cacheable_file_is_given_to_its_worker_once(tmp_path: Path) -> None:
+def test_each_cacheable_file_is_assigned_to_its_worker_once(tmp_path: Path) -> None:
     info, _ = plan_of(tmp_path, {"n": "bigint"})
     groups = groups_of(
         ("a", [("x", 0, 9, 1), ("x", 4, 9, 1), ("y", 0, 9, 1)]),

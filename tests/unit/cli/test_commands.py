@@ -45,7 +45,7 @@ def test_register_reports_a_missing_folder(windrow: Command, tables_root: Path) 
     assert "there is no such folder on this machine" in " ".join(said.out.split())
 
 
-def test_register_passes_types_buckets_and_order_on(windrow: Command, sales: Path) -> None:
+def test_register_passes_on_types_buckets_and_order(windrow: Command, sales: Path) -> None:
     said = windrow(
         *("table", "register", "typed.events", str(sales), "--json"),
         *("--partition", "ds:date", "--column", "id:bigint", "--column", "amount:bigint"),
@@ -166,7 +166,7 @@ def test_plan_as_json_has_the_summary_and_figures_of_its_groups(
     assert "splits" not in plan["groups"][0]
 
 
-def test_plan_passes_strategy_and_size_on(windrow: Command, refreshed: str) -> None:
+def test_plan_passes_on_strategy_and_size(windrow: Command, refreshed: str) -> None:
     said = windrow(
         "plan", refreshed, "--strategy", "openlookeng", "--max-split-size", "2KB", "--json"
     )
@@ -193,7 +193,7 @@ def test_a_filter_error_keeps_its_lines_and_its_caret(windrow: Command, refreshe
     assert text[caret.index("^")] == "~"
 
 
-def test_an_unknown_table_is_one_line(windrow: Command) -> None:
+def test_an_unknown_table_is_reported_in_one_line(windrow: Command) -> None:
     said = windrow("plan", "zq.zz")
 
     assert said.code == 1
@@ -225,7 +225,7 @@ def test_a_nearly_correct_name_gets_a_suggestion(
     assert meant in said.err
 
 
-def test_necessary_first_steps_are_named_as_commands(windrow: Command, sales: Path) -> None:
+def test_a_missing_first_step_is_named_as_a_command(windrow: Command, sales: Path) -> None:
     windrow("table", "register", "not.refreshed", str(sales))
 
     said = windrow("plan", "not.refreshed")
@@ -233,21 +233,21 @@ def test_necessary_first_steps_are_named_as_commands(windrow: Command, sales: Pa
     assert "`windrow table refresh not.refreshed` first" in _one_line(said)
 
 
-def test_a_location_outside_the_allowed_folders_is_one_line(windrow: Command) -> None:
+def test_a_location_outside_the_allowed_folders_is_refused_in_one_line(windrow: Command) -> None:
     said = windrow("table", "register", "etc.etc", "/etc")
 
     assert said.code == 1
     assert "/etc" in _one_line(said)
 
 
-def test_an_unknown_strategy_is_one_line(windrow: Command, refreshed: str) -> None:
+def test_an_unknown_strategy_is_refused_in_one_line(windrow: Command, refreshed: str) -> None:
     said = windrow("plan", refreshed, "--strategy", "magic")
 
     assert said.code == 1
     assert "strategy" in _one_line(said)
 
 
-def test_a_coordinator_that_does_not_answer_is_one_line(windrow: Command) -> None:
+def test_a_coordinator_that_does_not_answer_is_reported_in_one_line(windrow: Command) -> None:
     said = windrow("table", "list", "--url", "http://127.0.0.1:1")
 
     assert said.code == 1
@@ -269,7 +269,7 @@ def test_a_coordinator_that_does_not_answer_is_one_line(windrow: Command) -> Non
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_usage_error_is_one_line_and_exits_with_2(
+def test_a_usage_error_is_reported_in_one_line_and_exits_with_2(
     windrow: Command, arguments: list[str], what: str
 ) -> None:
     said = windrow(*arguments)

@@ -15,7 +15,7 @@ from tests.unit.cli.conftest import Command
 
 @pytest.fixture
 def crowded(windrow: Command, tables_root: Path) -> str:
-    """A table of a day that eight tasks wrote one file each into, and a day of one file."""
+    """A table of two days: one of eight files from eight tasks, one of a single file."""
     folder, job = tables_root / "crowded", uuid.UUID(int=7)
     for day, tasks in ((1, 8), (2, 1)):
         for task in range(tasks):

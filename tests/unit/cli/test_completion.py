@@ -1,4 +1,4 @@
-"""Tab completes commands: in a shell that is found, and by scripts that work."""
+"""Tab completion: the shell is detected, and the scripts work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSTALLED = {
 
 @pytest.fixture
 def command(tmp_path: Path) -> Path:
-    """`windrow` as shells know it, by its name alone."""
+    """A `windrow` script: completion works only for the bare name of the command."""
     script = tmp_path / "bin" / "windrow"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m windrow.cli "$@"\n')
@@ -44,14 +44,14 @@ def _run(
 
 
 def _shell(folder: Path, name: str) -> Path:
-    """Return a shell of this name; any shell of POSIX does, as it is known by its name."""
+    """Return a shell of this name. Any POSIX shell will do, as only its name is looked at."""
     shell = folder / name
     shell.symlink_to("/bin/sh")
     return shell
 
 
 @pytest.mark.parametrize("name", _INSTALLED)
-def test_completion_is_shown_and_installed_for_the_shell_that_asks(
+def test_completion_is_shown_and_installed_for_the_calling_shell(
     command: Path, tmp_path: Path, name: str
 ) -> None:
     shell = _shell(tmp_path, name)
@@ -66,7 +66,7 @@ def test_completion_is_shown_and_installed_for_the_shell_that_asks(
     assert script.read_text().strip() == shown.stdout.strip()
 
 
-def test_a_shell_that_has_no_completion_is_one_line(command: Path, tmp_path: Path) -> None:
+def test_a_shell_without_completion_is_refused_in_one_line(command: Path, tmp_path: Path) -> None:
     shell = _shell(tmp_path, "dash")
 
     done = _run(command, shell, "-c", "windrow --show-completion; true")

@@ -140,7 +140,7 @@ def test_explain_with_an_id_takes_no_planning_options(windrow: Command) -> None:
     assert said.err.count("\n") == 1
 
 
-def test_explain_of_a_missing_plan_is_one_line(windrow: Command) -> None:
+def test_explain_of_a_missing_plan_is_refused_in_one_line(windrow: Command) -> None:
     said = windrow("explain", "0" * 32)
 
     assert (said.code, said.out) == (1, "")

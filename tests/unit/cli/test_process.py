@@ -99,9 +99,7 @@ def _answers(url: str) -> bool:
 
 
 @pytest.mark.parametrize("module", ["windrow.cli.app", "pydantic", "httpx"])
-def test_ctrl_c_while_commands_are_imported_ends_it_without_a_traceback(
-    tmp_path: Path, module: str
-) -> None:
+def test_ctrl_c_during_imports_exits_without_a_traceback(tmp_path: Path, module: str) -> None:
     code = (
         "import os, signal, sys, windrow.cli\n"
         "class Interrupting:\n"
@@ -124,7 +122,7 @@ def test_ctrl_c_while_commands_are_imported_ends_it_without_a_traceback(
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "windrow: stopped\n")
 
 
-def test_tokens_are_made_without_what_plans_and_reads_need(tmp_path: Path) -> None:
+def test_creating_a_token_imports_nothing_that_only_plans_and_reads_need(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from windrow.cli.app import run\n"
@@ -139,7 +137,7 @@ def test_tokens_are_made_without_what_plans_and_reads_need(tmp_path: Path) -> No
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_serve_on_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+def test_serve_on_a_taken_port_is_refused_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -148,7 +146,7 @@ def test_serve_on_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
     assert f"port {port}" in _one_line(done)
 
 
-def test_a_second_serve_on_the_same_state_says_so_and_a_third_may_follow(tmp_path: Path) -> None:
+def test_a_state_folder_is_served_by_one_process_at_a_time(tmp_path: Path) -> None:
     with _serving(tmp_path) as serving:
         second = _one_line(_finished("serve", "--port", "0", cwd=tmp_path))
         assert f"process {serving.process.pid} serves from state folder .windrow already" in second
@@ -157,7 +155,7 @@ def test_a_second_serve_on_the_same_state_says_so_and_a_third_may_follow(tmp_pat
         assert _answers(serving.url)
 
 
-def test_serve_names_an_allowed_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_serve_names_a_missing_allowed_folder(tmp_path: Path) -> None:
     done = _finished("serve", "--port", "0", "--allow", "dta", cwd=tmp_path)
 
     assert f"no folder {tmp_path / 'dta'}" in _one_line(done)
@@ -180,13 +178,13 @@ def test_serve_with_tokens_explains_how_to_make_the_first_and_accepts_it(
     assert (taken.returncode, taken.stderr) == (0, "")
 
 
-def test_serve_names_a_setting_that_is_wrong(tmp_path: Path) -> None:
+def test_serve_names_an_invalid_setting(tmp_path: Path) -> None:
     done = _finished("serve", cwd=tmp_path, environment={"WINDROW_PORT": "many"})
 
     assert "port" in _one_line(done)
 
 
-def test_serve_names_a_state_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_serve_names_a_state_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     done = _finished("serve", "--port", "0", "--state-dir", "file/state", cwd=tmp_path)

@@ -65,7 +65,7 @@ def test_a_bin_names_its_unit_once_where_both_ends_share_it(low_bytes: int, labe
     assert bin_label(SizeBin(low_bytes, 1)) == label
 
 
-def test_sizes_are_counted_by_powers_of_two() -> None:
+def test_bins_of_sizes_are_powers_of_two() -> None:
     sizes = pa.array([1023, 1024, 2047, 8192])
 
     assert size_bins(sizes) == [
@@ -122,7 +122,7 @@ def _groups(*groups: list[tuple[str, int]]) -> pa.Table:
     return pa.table({"splits": pa.array(splits, pa.list_(split))})
 
 
-def test_a_file_that_was_cut_counts_once() -> None:
+def test_a_file_cut_into_splits_counts_once() -> None:
     groups = _groups([("a", 100), ("b", 7)], [("a", 100)])
 
     assert sorted(file_sizes(groups).to_pylist()) == [7, 100]

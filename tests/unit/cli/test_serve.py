@@ -7,7 +7,7 @@ import socket
 from windrow.cli.serve import listen
 
 
-def test_the_socket_names_its_protocol_so_that_answers_are_sent_at_once() -> None:
+def test_the_socket_names_its_protocol_so_that_answers_are_not_delayed() -> None:
     with listen("127.0.0.1", 0) as listening:
         assert (listening.proto, listening.type) == (socket.IPPROTO_TCP, socket.SOCK_STREAM)
         with socket.create_connection(listening.getsockname()) as caller:

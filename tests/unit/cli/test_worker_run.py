@@ -40,7 +40,7 @@ def test_this_host_has_the_name_given_to_spark(monkeypatch: pytest.MonkeyPatch) 
     assert this_host() == "node-7"
 
 
-def test_this_host_has_an_address_if_spark_is_given_no_name(
+def test_this_host_is_an_address_if_spark_is_given_no_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for variable in ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"):

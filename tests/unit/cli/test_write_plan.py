@@ -82,7 +82,7 @@ def test_one_scheme_is_explained_without_the_others() -> None:
     assert "side by side" not in text
 
 
-def test_a_comparison_says_how_many_collide_how_badly() -> None:
+def test_a_comparison_shows_severe_collisions_and_the_most_keys_in_a_task() -> None:
     plan = drafted(keys=counts_of_days([5_000] * 365), target_rows=1_000)
 
     lines = printed(plan, 80)
@@ -134,7 +134,7 @@ def test_counts_come_from_files_of_any_kind(windrow: Command, planned: str, tmp_
         assert plan.others == []
 
 
-def test_a_plan_for_people_says_what_to_do(windrow: Command, planned: str) -> None:
+def test_a_plan_as_text_says_what_to_do(windrow: Command, planned: str) -> None:
     said = windrow(
         "write-plan", planned, "--keys-from", "files", "--target-rows", "15", "--compare"
     )
@@ -155,7 +155,7 @@ def test_a_plan_for_people_says_what_to_do(windrow: Command, planned: str) -> No
         (["--keys-from", "history"], "--keys-from files"),
     ],
 )
-def test_an_impossible_plan_is_one_line_with_a_remedy(
+def test_an_impossible_plan_is_refused_in_one_line_with_a_remedy(
     windrow: Command, planned: str, arguments: list[str], remedy: str
 ) -> None:
     said = windrow("write-plan", planned, *arguments)

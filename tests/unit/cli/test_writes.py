@@ -28,12 +28,14 @@ def client(coordinator_url: str, tables_root: Path) -> Iterator[Client]:
 
 
 def die(write: TableWrite) -> None:
-    """Leave a write as a process does that ends."""
+    """Leave a write as a process that died would leave it."""
     write._lease.end()
     write._lock.release()
 
 
-def test_writes_are_listed_with_figures_of_their_reports(windrow: Command, client: Client) -> None:
+def test_writes_are_listed_with_the_figures_of_their_reports(
+    windrow: Command, client: Client
+) -> None:
     said = windrow("write", "list", TABLE)
     assert (said.code, said.err) == (0, "")
     assert "nothing has been written" in said.out
@@ -53,7 +55,7 @@ def test_writes_are_listed_with_figures_of_their_reports(windrow: Command, clien
     assert (listed["write_id"], listed["state"]) == (undone.write_id, "undone")
 
 
-def test_recovering_says_what_became_of_each_write(windrow: Command, client: Client) -> None:
+def test_recovery_reports_the_outcome_of_each_write(windrow: Command, client: Client) -> None:
     assert "no write" in windrow("write", "recover", TABLE).out
 
     lives, died = begin(client, TABLE), begin(client, TABLE)
@@ -67,7 +69,7 @@ def test_recovering_says_what_became_of_each_write(windrow: Command, client: Cli
     lives.undo()
 
 
-def test_a_table_that_is_not_there_is_one_clear_line(windrow: Command) -> None:
+def test_a_missing_table_is_reported_in_one_line(windrow: Command) -> None:
     for command in ("list", "recover"):
         said = windrow("write", command, "no.such")
         assert (said.code, said.out) == (1, "")

@@ -1,4 +1,4 @@
-"""The events of the demo of writes, and of the benchmark: how many each day has."""
+"""The events of the write demo and of the benchmark: how many each day has."""
 
 from __future__ import annotations
 

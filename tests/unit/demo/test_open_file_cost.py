@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def benchmark() -> ModuleType:
-    # The benchmarks are scripts: their folder is on the path when they run.
+    # Benchmarks are scripts that import each other: their folder must be on the path.
     folder = Path(__file__).parents[3] / "benchmarks"
     sys.path.insert(0, str(folder))
     try:
@@ -46,7 +46,7 @@ def _measured(
     ]
 
 
-def test_costs_are_found_again_in_seconds_made_from_them(benchmark: ModuleType) -> None:
+def test_the_fit_recovers_the_costs_that_seconds_were_computed_from(benchmark: ModuleType) -> None:
     costs = (150e-6, 4e-9, 0.05, 0.3)
 
     found = benchmark.fit(_measured(benchmark, *costs))

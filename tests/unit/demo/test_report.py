@@ -1,4 +1,4 @@
-"""The demo's report, from measurements made up for it."""
+"""The demo's report, from invented measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's table: what is written, and when it is written again."""
+"""The demo's table: its contents, and when it is written again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windrow.demo.hive import folder_name, partition_count, write_hive_table
 from windrow.demo.once import count_files, write_once
 
 
-def test_the_flights_of_2013_are_19486_partitions() -> None:
+def test_the_flights_of_2013_have_19486_partitions() -> None:
     flights = flights_table()
 
     assert flights.num_rows == 336_776
@@ -26,7 +26,7 @@ def test_the_flights_of_2013_are_19486_partitions() -> None:
     assert flights["time_hour"][0].as_py().isoformat() == "2013-01-01T10:00:00+00:00"
 
 
-def test_the_written_flights_are_those_of_the_first_days(tmp_path: Path) -> None:
+def test_only_flights_of_the_first_days_are_written(tmp_path: Path) -> None:
     files: list[int] = []
 
     count = write_flights(tmp_path / "flights", 1, lambda _: None, files.append)
@@ -43,7 +43,7 @@ def test_the_written_flights_are_those_of_the_first_days(tmp_path: Path) -> None
     assert found.sort_by(order).select(columns) == expected.sort_by(order).select(columns)
 
 
-def test_partition_columns_are_folders_and_not_in_the_files(tmp_path: Path) -> None:
+def test_partition_columns_are_in_folder_names_and_not_in_files(tmp_path: Path) -> None:
     table = pa.table({"ds": ["a", "a", None, "x/y %"], "n": [1, 2, 3, 4]})
 
     write_hive_table(tmp_path, table, ["ds"], lambda _: None)
@@ -58,7 +58,7 @@ def test_partition_columns_are_folders_and_not_in_the_files(tmp_path: Path) -> N
     }
 
 
-def test_values_are_quoted_as_hive_quotes_them() -> None:
+def test_values_in_folder_names_are_escaped_as_in_hive() -> None:
     assert folder_name([("t", "10:30=ü"), ("n", 7)]) == "t=10%3A30%3Dü/n=7"
 
 
@@ -99,7 +99,7 @@ def test_a_table_with_another_stamp_or_a_missing_file_is_written_again(tmp_path:
     assert write_once(tmp_path / "t", {"v": 2}, _writer([]), file_count=1)
 
 
-def test_a_folder_of_someone_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
 
     with pytest.raises(ForeignFolderError, match="left alone"):

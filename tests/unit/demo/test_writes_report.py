@@ -1,4 +1,4 @@
-"""The report of the demo of writes, from measurements made up for it."""
+"""The write demo's report, from invented measurements."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_a_literal_becomes_a_value_of_its_column(text: str, expression: Expressi
         ("i LIKE '1%'", 8, "LIKE needs a string"),
     ],
 )
-def test_a_value_that_does_not_suit_its_column_is_refused_at_its_place(
+def test_a_value_of_the_wrong_type_is_refused_at_its_position(
     text: str, column: int, says: str
 ) -> None:
     error = refusal(text)
@@ -221,7 +221,7 @@ def test_a_value_that_does_not_suit_its_column_is_refused_at_its_place(
         ({"op": "starts_with", "column": "i", "prefix": "1"}, "LIKE needs a string"),
     ],
 )
-def test_a_tree_is_refused_without_a_place(tree: dict[str, Any], says: str) -> None:
+def test_a_tree_is_refused_without_a_position(tree: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidFilterError, match=says) as caught:
         bind(TREES.validate_python(tree), TYPES)
 
@@ -230,7 +230,7 @@ def test_a_tree_is_refused_without_a_place(tree: dict[str, Any], says: str) -> N
 
 @pytest.mark.parametrize("op", ["eq", "ne", "lt", "le", "gt", "ge"])
 @pytest.mark.parametrize("value", [1.5, -2.5, 3.0, 1e300])
-def test_a_tree_takes_a_number_as_text_as_it_takes_the_number(op: str, value: float) -> None:
+def test_a_tree_accepts_numbers_as_text(op: str, value: float) -> None:
     tree = {"op": op, "column": "i", "value": value}
 
     as_text = bind(TREES.validate_python(tree | {"value": str(value)}), TYPES)
@@ -267,7 +267,7 @@ def test_a_tree_holds_values_in_one_form_only(text: str, values: list[Any]) -> N
     assert to_tree(bound(text))["values"] == values
 
 
-def test_a_junction_of_more_parts_than_the_wire_allows_is_nested_and_bound_flat_again() -> None:
+def test_a_conjunction_too_long_for_the_wire_is_nested_and_flattened_again() -> None:
     expression = And(tuple(Comparison("gt", "i", number) for number in range(20_001)))
 
     tree = to_tree(expression)

@@ -156,7 +156,7 @@ def test_supported_filters_are_parsed(text: str, tree: dict[str, Any]) -> None:
         ("CASE WHEN x THEN 1 END = 1", 1, "unexpected 'CASE'"),
     ],
 )
-def test_unsupported_filters_are_refused_at_the_place_of_the_fault(
+def test_unsupported_filters_are_refused_at_the_position_of_the_fault(
     text: str, column: int, says: str
 ) -> None:
     error = refusal(text)
@@ -165,7 +165,7 @@ def test_unsupported_filters_are_refused_at_the_place_of_the_fault(
     assert (error.line, error.column) == (1, column)
 
 
-def test_the_message_shows_the_line_with_a_caret_under_the_place() -> None:
+def test_the_message_shows_the_line_with_a_caret_under_the_fault() -> None:
     error = refusal("ds >= '2026-01-01' AND\n  name LIKE '%x' AND\n  y = 1")
 
     assert str(error) == (
@@ -176,7 +176,7 @@ def test_the_message_shows_the_line_with_a_caret_under_the_place() -> None:
     )
 
 
-def test_a_long_line_is_shown_around_the_place() -> None:
+def test_a_long_line_is_shown_around_the_fault() -> None:
     error = refusal("x = 1 AND " * 500 + "y LIKE '%' || 'b' AND " + "x = 1 AND " * 500)
 
     *_, line, caret = str(error).splitlines()
@@ -230,7 +230,7 @@ def test_many_conditions_in_a_row_are_not_deep() -> None:
     assert len(tree_of(text)["args"]) == 1_900
 
 
-def test_two_lists_of_as_many_values_as_may_be_fit_into_one_filter() -> None:
+def test_two_lists_of_the_largest_size_fit_into_one_filter() -> None:
     one = ", ".join(f"'{number:036}'" for number in range(10_000))
     text = f"a IN ({one}) AND b NOT IN ({one})"
 
@@ -241,7 +241,7 @@ def test_two_lists_of_as_many_values_as_may_be_fit_into_one_filter() -> None:
 
 
 @pytest.mark.parametrize("token", ["(", "a ", "'' ", "- ", "/**/"])
-def test_a_text_of_too_many_tokens_is_refused_before_they_are_made(token: str) -> None:
+def test_a_text_of_too_many_tokens_is_refused_before_it_is_split(token: str) -> None:
     assert "more than 200,000 words and symbols" in str(refusal(token * 200_001))
 
 

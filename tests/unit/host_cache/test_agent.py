@@ -89,7 +89,7 @@ def test_a_full_coordinator_still_learns_what_fits_and_what_is_removed(
             until(lambda: "does not accept more cached files" in caplog.text)
             assert cached() == 4
 
-            # Others are not taken any more, but what goes is.
+            # No more files are accepted, but removals still are.
             cache.drop(keys[0])
             until(lambda: cached() == 3)
         assert list(client.workers()) == []

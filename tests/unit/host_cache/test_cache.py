@@ -48,7 +48,7 @@ def test_stored_entries_are_returned_to_everyone_who_opens_the_folder(
     assert (other.holds(key_of("a")), other.holds(key_of("b"))) == (True, False)
 
 
-def test_a_large_file_is_kept_piece_after_piece_and_opened(tmp_path: Path) -> None:
+def test_a_large_file_is_stored_piece_by_piece_and_opened(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     content = content_of(LARGE)
 
@@ -76,7 +76,7 @@ def test_a_copy_that_ends_in_an_error_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", ["table", "location", "size_bytes", "mtime_ns", "path"])
-def test_a_file_that_differs_in_anything_has_another_key(changed: str) -> None:
+def test_files_that_differ_in_anything_have_different_keys(changed: str) -> None:
     key = FileKey("t", "/t", 1, 2, 'ds=1/"a"\n,\udcff.parquet')
 
     other = key._replace(**{changed: 3 if isinstance(getattr(key, changed), int) else "other"})
@@ -137,7 +137,7 @@ def test_an_entry_under_another_key_is_not_returned(tmp_path: Path) -> None:
 
 
 class Planted:
-    """Leaves a trace when it is unpickled."""
+    """An object that leaves a trace when it is unpickled."""
 
     unpickled = False
 
@@ -163,7 +163,7 @@ def test_nothing_in_the_folder_is_unpickled(tmp_path: Path, size_bytes: int) -> 
     assert not Planted.unpickled
 
 
-def test_the_least_recently_read_entry_makes_room(tmp_path: Path) -> None:
+def test_the_least_recently_read_entry_is_evicted(tmp_path: Path) -> None:
     cache = cache_in(tmp_path, capacity=4 * LARGE)
     for name in "abc":
         cache.keep(key_of(name), content_of(LARGE))
@@ -171,13 +171,13 @@ def test_the_least_recently_read_entry_makes_room(tmp_path: Path) -> None:
 
     evicted = cache.keep(key_of("d"), content_of(LARGE))
 
-    # "d" itself is older than what is said to be read in the year 2033.
+    # "a" and "c" are noted as read in 2033, so even "d" is older.
     assert evicted == 1
     assert keys_in(cache) == {key_of(name) for name in "acd"}
     assert cache.volume() <= 4 * LARGE
 
 
-def test_room_of_removed_entries_is_returned_to_the_disk(tmp_path: Path) -> None:
+def test_space_of_removed_entries_is_returned_to_the_disk(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     for i in range(100):
         cache.keep(key_of(f"{i}"), content_of(SMALL))
@@ -201,7 +201,7 @@ def test_a_file_larger_than_half_the_cache_is_refused_and_evicts_nothing(tmp_pat
     assert keys_in(cache) == {key_of("a")}
 
 
-def test_counts_add_up_and_last(tmp_path: Path) -> None:
+def test_counts_add_up_and_persist(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
 
     cache.note([], {"hits": 2, "misses": 1, "evictions": 0})

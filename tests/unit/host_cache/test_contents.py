@@ -41,7 +41,7 @@ def test_evictions_are_changes(tmp_path: Path) -> None:
     assert {key for key, is_held in held.items() if not is_held}
 
 
-def test_pages_hold_every_key_once_and_tables_in_one_piece(tmp_path: Path) -> None:
+def test_pages_hold_every_key_once_sorted_by_table(tmp_path: Path) -> None:
     cache = cache_in(tmp_path)
     expected = [
         key_of(str(number), table=table) for table in ("a", "b.c", "a_") for number in range(7)
@@ -57,7 +57,7 @@ def test_pages_hold_every_key_once_and_tables_in_one_piece(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("size_bytes", [1_000, 16 * KIB, 50 * KIB])
-def test_a_cache_filled_up_to_its_stated_room_evicts_nothing(
+def test_a_cache_filled_up_to_its_stated_size_evicts_nothing(
     tmp_path: Path, size_bytes: int
 ) -> None:
     capacity = 8 * KIB * KIB

@@ -28,14 +28,14 @@ def surviving(inventory: Inventory, text: str) -> list[str]:
 
 @pytest.fixture
 def location(tmp_path: Path) -> Path:
-    """Three files whose least and greatest values are the same."""
+    """Three files with the same least and greatest values."""
     for number in range(3):
         ids = [0, 100 + number, 1000]
         write(tmp_path, f"{number}", {"id": ids, "name": [f"n{n:04}" for n in ids]})
     return tmp_path
 
 
-def test_a_value_that_no_file_holds_is_in_none_and_another_in_the_file_that_holds_it(
+def test_a_value_is_found_only_in_the_files_that_hold_it(
     location: Path,
 ) -> None:
     without = take_inline(str(location))
@@ -48,7 +48,7 @@ def test_a_value_that_no_file_holds_is_in_none_and_another_in_the_file_that_hold
     assert surviving(inventory, "id = 1000 OR name = 'n0555'") == ["0", "1", "2"]
 
 
-def test_values_that_a_filter_rules_out_need_no_test_of_each_row(location: Path) -> None:
+def test_files_without_an_excluded_value_need_no_residual_filter(location: Path) -> None:
     inventory = take_inline(str(location), bloom=["id"])
 
     pruning = prune(inventory.files, bind(parse_sql("id <> 101"), {"id": pa.int64()}))
@@ -59,7 +59,8 @@ def test_values_that_a_filter_rules_out_need_no_test_of_each_row(location: Path)
 def test_filters_of_files_that_did_not_change_are_carried_over(location: Path) -> None:
     first = take_inline(str(location), bloom=["id"])
     write(location, "3", {"id": [0, 1000], "name": ["n", "n"]})
-    # Whoever reads it again would find that it is no longer Parquet; its stamp is not known.
+    # No longer Parquet: reading it again would fail. Its size and time do not show the change,
+    # and the stamps that would are dropped below.
     stamp = (location / "0").stat()
     (location / "0").write_bytes(b"\0" * stamp.st_size)
     touch(location / "0", stamp.st_mtime_ns)
@@ -71,7 +72,7 @@ def test_filters_of_files_that_did_not_change_are_carried_over(location: Path) -
     assert surviving(second, "id = 100") == ["0"]
 
 
-def test_a_column_that_is_chosen_later_gets_filters_and_one_that_is_no_longer_loses_them(
+def test_a_newly_chosen_column_gets_filters_and_a_dropped_one_loses_them(
     location: Path,
 ) -> None:
     first = take_inline(str(location), bloom=["id"])

@@ -1,4 +1,4 @@
-"""Statistics of row groups become bounds of files, and never say more than is known."""
+"""Statistics of row groups become bounds of files, and never claim more than is known."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def test_an_unknown_null_count_makes_that_of_the_file_unknown() -> None:
 
 
 @pytest.mark.parametrize("silent", [(None, None, 5, 5), (None, None, 0, 0), (None, None, None, 0)])
-def test_row_groups_without_values_say_nothing_of_bounds(
+def test_row_groups_without_values_do_not_affect_bounds(
     silent: tuple[Any, Any, int | None, int],
 ) -> None:
     assert merged([silent, (1, 2, 0, 5)], [0, 0]) == [(1, 2, silent[2] or 0)]
 
 
-def test_bounds_of_a_row_group_of_nulls_are_not_believed() -> None:
+def test_bounds_of_a_row_group_of_nulls_are_ignored() -> None:
     assert merged([(0, 0, 5, 5)], [0]) == [(None, None, 5)]
 
 
@@ -73,7 +73,7 @@ def test_a_bound_that_is_nan_is_unknown() -> None:
     assert found.to_pylist() == [None, 1.0, None]
 
 
-def test_a_bound_cut_amid_a_character_is_widened_to_whole_ones() -> None:
+def test_a_bound_cut_within_a_character_is_widened_to_whole_characters() -> None:
     cut = ["kå".encode()[:2], "k\U0010ffff".encode()[:4], b"k\xff", b"ok", None]
 
     lower = typed_bounds(column(pa.string()), cut, upper=False)
@@ -110,7 +110,7 @@ def test_bounds_that_do_not_fit_the_wider_type_are_unknown() -> None:
         (None, False),
     ],
 )
-def test_only_writers_known_to_show_nan_in_their_bounds_prove_its_absence(
+def test_only_bounds_of_writers_known_to_respect_nan_prove_its_absence(
     created_by: str | None, sees: bool
 ) -> None:
     assert writer_sees_nan(created_by) is sees

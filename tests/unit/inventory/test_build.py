@@ -159,7 +159,7 @@ def test_the_folder_wins_over_a_column_of_the_same_name(tmp_path: Path) -> None:
     assert as_text(inventory.partition_schema) == {"ds": "int"}
 
 
-def test_declared_columns_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_declared_columns_are_used_unchanged(tmp_path: Path) -> None:
     write(
         tmp_path,
         "ds=7/f",
@@ -184,14 +184,14 @@ def test_declared_columns_that_differ_by_case_only_are_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("path", ["f", "b=1/f", "a=1/b=1/f"])
-def test_folders_must_be_those_that_were_declared(tmp_path: Path, path: str) -> None:
+def test_folders_must_match_the_declared_partition_columns(tmp_path: Path, path: str) -> None:
     write(tmp_path, path)
 
     with pytest.raises(PartitionLayoutError, match="declared as a partition"):
         take_inline(str(tmp_path), partition_types=columns(a="int"))
 
 
-def test_nothing_is_read_again_where_nothing_changed(tmp_path: Path) -> None:
+def test_nothing_is_read_again_if_nothing_changed(tmp_path: Path) -> None:
     for number in range(3):
         write(tmp_path, f"k={number}/f", {"x": [number]})
     before = take_inline(str(tmp_path))

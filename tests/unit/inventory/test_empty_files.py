@@ -19,7 +19,7 @@ def empty(location: Path, *paths: str) -> None:
         (location / path).touch()
 
 
-def test_they_are_counted_but_are_not_files_of_the_table(tmp_path: Path) -> None:
+def test_empty_files_are_counted_but_are_not_files_of_the_table(tmp_path: Path) -> None:
     write(tmp_path, "ds=1/a")
     empty(tmp_path, "ds=1/b", "ds=2/c", "d")
     seen: list[RefreshProgress] = []
@@ -31,7 +31,7 @@ def test_they_are_counted_but_are_not_files_of_the_table(tmp_path: Path) -> None
     assert (seen[-1].files_found, seen[-1].files_empty) == (1, 3)
 
 
-def test_the_values_of_their_folders_decide_on_a_partition_columns_type(tmp_path: Path) -> None:
+def test_folders_of_empty_files_count_for_the_types_of_partition_columns(tmp_path: Path) -> None:
     write(tmp_path, "ds=1/a")
     empty(tmp_path, "ds=x/b")
 
@@ -41,7 +41,7 @@ def test_the_values_of_their_folders_decide_on_a_partition_columns_type(tmp_path
     assert inventory.files["partition"].to_pylist() == [{"ds": "1"}]
 
 
-def test_their_folders_have_to_fit(tmp_path: Path) -> None:
+def test_folders_of_empty_files_must_match_the_partition_columns(tmp_path: Path) -> None:
     write(tmp_path, "ds=1/a")
     empty(tmp_path, "other=1/b")
 
@@ -49,7 +49,9 @@ def test_their_folders_have_to_fit(tmp_path: Path) -> None:
         take_inline(str(tmp_path))
 
 
-def test_they_are_counted_and_filled_in_folders_that_did_not_change(tmp_path: Path) -> None:
+def test_empty_files_in_unchanged_folders_are_counted_and_noticed_once_filled(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, "ds=1/a")
     write(tmp_path, "ds=2/a")
     empty(tmp_path, "ds=1/b")

@@ -38,7 +38,7 @@ take = partial(take_inline, clock_ns=an_hour_later)
 
 
 def again(location: Path, before: Inventory, *, full: bool) -> Inventory:
-    # Past the tick of the file system's clock.
+    # Wait until the file system's clock has ticked.
     time.sleep(0.02)
     return take(str(location), previous=replace(as_previous(before), full=full))
 
@@ -91,7 +91,7 @@ def test_the_state_of_an_earlier_inventory_still_describes_its_files(
 ) -> None:
     before = take(str(table))
     write(table, "ds=2/c", {"x": [1]})
-    # As after a publish, which lists nothing.
+    # A publish lists nothing: the state of the folders is that of the inventory before it.
     published = replace(take(str(table)), folders=before.folders)
     new = write(tmp_path, "new", {"x": [7, 8, 9]})
     touch(new, OLD_NS)

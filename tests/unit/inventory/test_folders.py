@@ -23,7 +23,7 @@ HOUR_NS = 3600 * 10**9
 
 
 def an_hour_later() -> int:
-    """A clock by which everything that was just made is old."""
+    """Return a time at which everything just made is old."""
     return time.time_ns() + HOUR_NS
 
 
@@ -31,7 +31,7 @@ take_later = partial(take_inline, clock_ns=an_hour_later)
 
 
 def again(location: Path, before: Inventory) -> Inventory:
-    # Past the tick of the file system's clock, which the hour above does not show.
+    # Wait until the file system's clock has ticked; it knows nothing of the hour added above.
     time.sleep(0.02)
     return take_later(str(location), previous=as_previous(before))
 
@@ -43,7 +43,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "a"
 
 
-def test_nothing_is_listed_where_nothing_changed(table: Path) -> None:
+def test_nothing_is_listed_if_nothing_changed(table: Path) -> None:
     before = take_later(str(table))
 
     after = again(table, before)
@@ -73,7 +73,7 @@ def test_a_file_that_is_replaced_by_renaming_is_found(table: Path) -> None:
     assert after.files["row_count"].to_pylist() == [2, 1, 1]
 
 
-def test_a_file_that_is_written_in_place_is_found_once_all_is_listed(table: Path) -> None:
+def test_a_file_rewritten_in_place_is_found_by_a_full_listing(table: Path) -> None:
     before = take_later(str(table))
     time.sleep(0.02)
     write(table, "x=1/f", {"n": [1, 2]})
@@ -85,7 +85,7 @@ def test_a_file_that_is_written_in_place_is_found_once_all_is_listed(table: Path
     assert fully.files["row_count"].to_pylist() == [2, 1, 1]
 
 
-def test_a_folder_that_changed_just_now_is_listed_again(table: Path) -> None:
+def test_a_folder_that_has_only_just_changed_is_listed_again(table: Path) -> None:
     before = take_inline(str(table))
 
     after = take_inline(str(table), previous=as_previous(before))
@@ -125,7 +125,7 @@ def test_a_replaced_folder_is_listed(table: Path) -> None:
     assert after.files["path"].to_pylist() == ["x=1/f", "x=1/g"]
 
 
-def test_data_kept_of_other_files_is_not_used(table: Path) -> None:
+def test_saved_state_of_other_files_or_damaged_state_is_not_used(table: Path) -> None:
     state = encode_folders("/t", {"": Stamp(1, 2, 3, 4), "a": None}, 5)
 
     assert state is not None
@@ -142,6 +142,6 @@ def test_data_kept_of_other_files_is_not_used(table: Path) -> None:
         assert decode_folders(bytes(damaged), "/t", 5) is None
 
 
-def test_file_systems_that_make_up_folder_times_are_not_trusted(tmp_path: Path) -> None:
+def test_file_systems_with_unreliable_folder_times_are_not_trusted(tmp_path: Path) -> None:
     assert keeps_folder_times(str(tmp_path))
     assert not keeps_folder_times("/proc/self")

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def footers(location: Path) -> list[dict[str, Any]]:
-    """Return what footers say, one dict per file, in the order of paths."""
+    """Return the contents of footers, one dict per file, in path order."""
     rows = []
     for group in read_footers(str(location), list_files(str(location)).files, executor=inline):
         for row in group.table.to_pylist():
@@ -99,7 +99,7 @@ def test_decimals_stored_as_integers_have_bounds(
     assert found == {"c": (Decimal("-1.50"), Decimal("2.50"), 0)}
 
 
-def test_a_file_tells_its_rows_and_the_offsets_of_its_row_groups(tmp_path: Path) -> None:
+def test_a_footer_gives_the_row_count_and_the_offsets_of_row_groups(tmp_path: Path) -> None:
     path = write(tmp_path, "f", {"x": list(range(10))}, row_group_size=4)
 
     (footer,) = footers(tmp_path)
@@ -110,7 +110,7 @@ def test_a_file_tells_its_rows_and_the_offsets_of_its_row_groups(tmp_path: Path)
     assert footer["bounds"] == {"x": (0, 9, 0)}
 
 
-def test_row_groups_of_nulls_say_nothing_of_bounds(tmp_path: Path) -> None:
+def test_row_groups_of_nulls_do_not_affect_bounds(tmp_path: Path) -> None:
     values = [None, None, 5, 6, None, 1]
 
     assert bounds_of(tmp_path, {"x": values}, row_group_size=2) == {"x": (1, 6, 3)}
@@ -136,7 +136,7 @@ def test_a_column_that_cannot_be_null_has_no_nulls(tmp_path: Path) -> None:
     assert found == {"x": (None, None, 0)}
 
 
-def test_row_groups_out_of_order_are_put_in_order(tmp_path: Path) -> None:
+def test_row_groups_out_of_order_are_sorted(tmp_path: Path) -> None:
     first = pq.read_metadata(write(tmp_path, "t/1", {"x": [1, 2]}, row_group_size=1))
     first.append_row_groups(pq.read_metadata(write(tmp_path, "t/2", {"x": [3]})))
     (tmp_path / "joined").mkdir()
@@ -176,7 +176,7 @@ def test_only_top_level_columns_with_an_order_have_bounds(tmp_path: Path) -> Non
     assert bounds_of(tmp_path, table) == {"s.a": (7, 7, 0), "last": ("z", "z", 0)}
 
 
-def test_arrow_passes_over_nan_so_its_bounds_prove_nothing(tmp_path: Path) -> None:
+def test_arrow_ignores_nan_so_its_bounds_do_not_prove_its_absence(tmp_path: Path) -> None:
     (footer,) = footers(write(tmp_path, "f", {"x": [1.0, float("nan"), 2.0]}).parent)
 
     assert (footer["stats_see_nan"], footer["bounds"]) == (False, {"x": (1.0, 2.0, 0)})
@@ -199,7 +199,7 @@ def test_a_large_file_is_read_from_its_end(tmp_path: Path) -> None:
     assert footer["bounds"] == {"x": (0, 99_999, 0)}
 
 
-def test_a_file_without_columns_is_a_file_all_the_same(tmp_path: Path) -> None:
+def test_a_file_without_columns_is_still_a_file(tmp_path: Path) -> None:
     path = write(tmp_path, "f", pa.table({"x": [1, 2]}).select([]))
 
     (footer,) = footers(tmp_path)
@@ -207,7 +207,7 @@ def test_a_file_without_columns_is_a_file_all_the_same(tmp_path: Path) -> None:
     assert (footer["row_count"], footer["bounds"]) == (pq.read_metadata(path).num_rows, {})
 
 
-def test_files_of_one_schema_are_one_group_here_and_in_processes(tmp_path: Path) -> None:
+def test_files_are_grouped_by_schema_in_this_process_and_in_others(tmp_path: Path) -> None:
     for number in range(300):
         columns = {"x": [number]} if number % 2 else {"y": [str(number)]}
         write(tmp_path, f"k={number:03d}/f", columns)
@@ -229,7 +229,7 @@ def test_no_files_have_no_footers(tmp_path: Path) -> None:
     assert footers(tmp_path) == []
 
 
-def test_rows_are_those_of_the_row_groups_where_the_footer_says_zero(tmp_path: Path) -> None:
+def test_rows_of_row_groups_are_counted_if_the_footer_states_zero(tmp_path: Path) -> None:
     published = ROOT / "tests/fixtures/parquet-testing/repeated_no_annotation.parquet"
     assert pq.read_metadata(published).num_rows == 0
     shutil.copy(published, tmp_path)

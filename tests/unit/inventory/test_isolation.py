@@ -46,7 +46,7 @@ def test_a_lost_process_loses_one_task_and_reports_its_last_output() -> None:
             executor.submit(exec, "import os, sys; os.write(2, b'oh no'); os.abort()").result()
 
 
-def test_the_output_of_a_task_is_not_taken_for_its_answer() -> None:
+def test_the_output_of_a_task_is_not_mistaken_for_its_result() -> None:
     with IsolatedExecutor(1) as executor:
         assert executor.submit(print, "not an answer").result() is None
         assert executor.submit(os.write, 1, b"nor this").result() == 8
@@ -86,7 +86,7 @@ def test_a_process_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) ->
             started.result()
 
 
-def test_tasks_may_be_handed_in_from_many_threads() -> None:
+def test_tasks_may_be_submitted_by_many_threads() -> None:
     results: list[int] = []
     with IsolatedExecutor(2) as executor:
 

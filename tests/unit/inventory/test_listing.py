@@ -1,4 +1,4 @@
-"""Listing finds the files that Spark would read, and says why it cannot."""
+"""A listing finds the files that Spark would read, or says why it cannot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make(location: Path, *paths: str) -> None:
         (location / path).write_bytes(b"x" * len(path))
 
 
-def test_files_come_with_size_and_time_in_the_order_of_their_bytes(tmp_path: Path) -> None:
+def test_files_are_listed_with_size_and_time_in_byte_order_of_paths(tmp_path: Path) -> None:
     make(tmp_path, "b/2", "a/z", "a/Z", "a/é", "top")
     touch(tmp_path / "b/2", 1_700_000_000_123_456_789)
 
@@ -47,7 +47,7 @@ def test_files_come_with_size_and_time_in_the_order_of_their_bytes(tmp_path: Pat
         ("part-0.parquet._COPYING_", True),
     ],
 )
-def test_names_are_hidden_as_spark_hides_them(name: str, hidden: bool) -> None:
+def test_the_names_that_spark_hides_are_hidden(name: str, hidden: bool) -> None:
     assert is_hidden(name) is hidden
 
 
@@ -63,7 +63,7 @@ def test_an_empty_folder_holds_no_files(tmp_path: Path) -> None:
     assert list_files(str(tmp_path)).files.equals(LISTING_SCHEMA.empty_table())
 
 
-def test_more_folders_than_a_batch_are_all_listed(tmp_path: Path) -> None:
+def test_more_folders_than_fit_a_batch_are_all_listed(tmp_path: Path) -> None:
     make(tmp_path, *(f"k={number}/f" for number in range(300)))
 
     listing = list_files(str(tmp_path))
@@ -116,7 +116,7 @@ def test_a_link_to_a_file_of_the_table_is_followed(tmp_path: Path) -> None:
     assert list_files(str(tmp_path)).files["path"].to_pylist() == ["a/1", "b"]
 
 
-def test_a_link_out_of_the_location_is_refused(tmp_path: Path) -> None:
+def test_a_link_that_leads_out_of_the_location_is_refused(tmp_path: Path) -> None:
     make(tmp_path, "outside", "table/1")
     (tmp_path / "table/2").symlink_to(tmp_path / "outside")
 

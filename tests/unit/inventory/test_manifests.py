@@ -101,7 +101,7 @@ def test_a_large_inventory_is_cut_evenly() -> None:
     assert [manifest.first_path for manifest in manifests] == names(0, 8, 16)
 
 
-def test_bytes_do_not_depend_on_what_lies_beneath_nulls() -> None:
+def test_bytes_do_not_depend_on_hidden_values_of_nulls() -> None:
     table = inventory(names(1, 2), [None, 1.0])
     hidden = pa.Array.from_buffers(
         pa.float64(), 2, [pa.py_buffer(b"\xfe"), pa.array([9.0, 1.0]).buffers()[1]]
@@ -116,7 +116,7 @@ def test_bytes_do_not_depend_on_what_lies_beneath_nulls() -> None:
     assert encode_manifest(other) == encode_manifest(table)
 
 
-def test_a_manifest_that_was_cut_is_never_taken_for_a_smaller_one() -> None:
+def test_a_truncated_manifest_is_never_mistaken_for_a_smaller_one() -> None:
     data = encode_manifest(inventory(names(1, 2)))
 
     for length in range(len(data)):

@@ -1,4 +1,4 @@
-"""A delta writes what it touches, and manifests stay few however many deltas there are."""
+"""A delta writes only what it touches, and manifests stay few however many deltas there are."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ class Table:
 
 
 def files(paths: Sequence[str], size: int = 1) -> pa.Table:
-    # An empty list would stand for names of its own.
     return inventory([size] * len(paths), paths=paths or None)
 
 
@@ -105,14 +104,14 @@ def test_a_removed_file_is_noted_and_nothing_is_written(table: Table) -> None:
     assert table.manifests[1].range["size_bytes"].to_pylist() == [9]
 
 
-def test_a_file_that_is_added_again_takes_the_place_of_the_one_before(table: Table) -> None:
+def test_a_file_that_is_added_again_replaces_the_one_before(table: Table) -> None:
     table.change(["f012"], size=5)
 
     assert (table.counts, table.written[-1]) == ([10, 9, 1, 10], 1)
     assert table.paths == names(*range(30))
 
 
-def test_a_file_that_was_removed_can_be_added_and_not_be_removed_again(table: Table) -> None:
+def test_a_removed_file_can_be_added_again_but_not_removed_again(table: Table) -> None:
     table.change(removed=["f012"])
     with pytest.raises(InvalidInventoryError, match=r"row 1: 'f012' cannot be removed, because"):
         table.change(removed=["f001", "f012"])
@@ -144,7 +143,7 @@ def test_a_manifest_that_lost_more_than_a_quarter_is_rewritten_by_the_next_delta
     assert [len(manifest.removed) for manifest in table.manifests] == [0] * 4
 
 
-def test_files_beyond_the_size_of_a_manifest_are_cut_evenly(table: Table) -> None:
+def test_more_files_than_a_manifest_holds_are_cut_evenly(table: Table) -> None:
     table.change([f"z{number:02d}" for number in range(25)])
 
     assert table.counts == [10, 10, 10, 8, 8, 9]
@@ -179,7 +178,7 @@ def test_a_file_with_unchanged_size_and_time_keeps_unmentioned_statistics() -> N
     [
         pytest.param(lambda delta: f"z{delta:05d}", 3, id="appended"),
         pytest.param(lambda delta: f"f{delta * 7919 % 3000:05d}-{delta}", 3, id="scattered"),
-        # What is left of a manifest is written anew for each quarter that it loses.
+        # The rest of a manifest is written again each time it has lost a quarter.
         pytest.param(lambda delta: f"f{delta * 7919 % 3000:05d}", 6, id="replaced"),
     ],
 )
@@ -195,7 +194,7 @@ def test_many_small_deltas_leave_few_manifests_and_write_each_row_a_few_times(
         table.change([path_of(delta)], size=2 + delta)
         counts.append(len(table.manifests))
 
-    # In its delta, in a merge of 16, in one of 256.
+    # Each row is written in its delta, in a merge of 16, and in a merge of 256.
     assert sum(table.written[1:]) <= writes * deltas
     # No delta writes more than about one full manifest.
     assert max(table.written[1:]) <= 333
@@ -261,7 +260,7 @@ def test_files_of_adjacent_manifests_are_not_copied() -> None:
     )
 
 
-def test_only_the_columns_asked_for_are_decoded() -> None:
+def test_only_the_requested_columns_are_decoded() -> None:
     (manifest,) = cut_files(files(names(1, 2)))
     assert manifest.data is not None
 

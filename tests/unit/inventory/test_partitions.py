@@ -1,4 +1,4 @@
-"""Partition columns and bucket numbers, read off paths."""
+"""Partition columns and bucket numbers, taken from paths."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_file_has_the_values_of_its_folders() -> None:
     assert found.values.null_count == 0
 
 
-# What Spark 4.3 answers; tests/spark asks a real one.
+# The answers of Spark 4.3; tests/spark compares with a real one.
 @pytest.mark.parametrize(
     ("values", "type_", "expected"),
     [
@@ -109,7 +109,7 @@ def test_types_are_inferred_over_all_values(
         ),
     ],
 )
-def test_declared_types_are_taken(declared: str, values: list[str], expected: list[Any]) -> None:
+def test_declared_types_are_used(declared: str, values: list[str], expected: list[Any]) -> None:
     assert one_level(*values, declared=declared) == (arrow_type(declared), expected)
 
 
@@ -152,7 +152,7 @@ def test_declared_names_match_without_regard_to_case() -> None:
     assert found.schema == pa.schema([("DS", pa.string())])
 
 
-def test_keys_are_decoded_too() -> None:
+def test_escaped_column_names_are_decoded_too() -> None:
     assert partition_columns(paths_column("a%20b=1/f")).schema.names == ["a b"]
 
 
@@ -194,7 +194,7 @@ def test_one_key_cannot_name_two_levels() -> None:
         ("99999999999_0", None),
     ],
 )
-def test_bucket_numbers_are_read_off_the_names_that_spark_and_hive_give(
+def test_bucket_numbers_are_taken_from_file_names_of_spark_and_hive(
     name: str, bucket: int | None
 ) -> None:
     assert bucket_numbers(paths_column(f"a=000001_0/{name}", name), 8).to_pylist() == [bucket] * 2

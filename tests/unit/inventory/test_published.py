@@ -1,4 +1,4 @@
-"""A published inventory is checked column by column, and equals one listed here."""
+"""A published inventory is checked column by column, and equals a listed one."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_types_widen_as_far_as_sparks_reader_reads(one: str, other: str, wide: s
     expected = None if wide is None else arrow_type(wide)
 
     assert widen(arrow_type(one), arrow_type(other)) == expected
-    # The order of fields in a struct is that of the first.
+    # The first type decides the order of a struct's fields, so those are not symmetric.
     if wide is None or "," not in wide or "struct" not in wide:
         assert widen(arrow_type(other), arrow_type(one)) == expected
 
@@ -199,7 +199,7 @@ def test_names_that_differ_by_case_only_are_refused_within_one_file() -> None:
 @pytest.mark.parametrize(
     ("declared", "held"), [("bigint", "int"), ("double", "float"), ("timestamp_ntz", "date")]
 )
-def test_files_may_hold_what_widens_to_the_declared_type(declared: str, held: str) -> None:
+def test_files_may_hold_types_that_widen_to_the_declared_one(declared: str, held: str) -> None:
     check_declared(columns(X=declared, y="int"), [FileSchema(columns(x=held), "f")])
 
 
@@ -211,7 +211,7 @@ def test_files_that_cannot_be_read_as_declared_are_named(declared: str, held: st
         check_declared(columns(x=declared), [FileSchema(columns(x=held), "f")])
 
 
-def test_fields_of_a_struct_that_differ_by_case_only_are_refused_as_spark_does() -> None:
+def test_fields_of_a_struct_that_differ_by_case_only_are_refused_as_by_spark() -> None:
     inner = pa.struct([("Id", pa.int32()), ("id", pa.int32())])
     held = FileSchema(pa.schema([("x", pa.map_(pa.string(), pa.list_(inner)))]), "f")
 
@@ -220,7 +220,7 @@ def test_fields_of_a_struct_that_differ_by_case_only_are_refused_as_spark_does()
 
 
 def spark_says(type_: object, metadata: dict[str, object] | None = None) -> dict[str, str]:
-    """Return what a footer tells of a column `c` for which Spark wrote this type."""
+    """Return what is learnt from a footer in which Spark gave column `c` this type."""
     field = {"name": "c", "type": type_, "nullable": True, "metadata": metadata or {}}
     told = json.dumps({"type": "struct", "fields": [field]})
     return dict(told_by_spark(_Footer({b"org.apache.spark.sql.parquet.row.metadata": told})))
@@ -265,7 +265,7 @@ def test_types_fully_described_by_their_layout_have_no_other_meaning(type_: obje
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"fields": 1}', '{"fields": [{"name": "c"}]}'])
-def test_a_schema_of_sparks_that_cannot_be_read_tells_nothing(text: str) -> None:
+def test_an_unreadable_schema_of_spark_is_ignored(text: str) -> None:
     key = b"org.apache.spark.sql.parquet.row.metadata"
 
     assert told_by_spark(_Footer({key: text})) == {}

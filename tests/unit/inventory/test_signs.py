@@ -1,4 +1,4 @@
-"""A folder of another table format is refused by what it is, wherever in it a table begins."""
+"""A folder of another table format is refused by name, as is any folder within it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow_service.inventory import LocationError
 
 DATA = "ds=1/part-0.parquet"
 
-# What lies in the table's folder, and the words that say what it is.
+# Paths in the table's folder, and the name of their format in the refusal.
 FORMATS = {
     "delta": (["_delta_log/00000000000000000000.json", DATA], "a Delta table"),
     "hudi": ([".hoodie/hoodie.properties", DATA], "a Hudi table"),
@@ -33,7 +33,7 @@ FORMATS = {
     "sink below": (["ds=1/_spark_metadata/0", DATA], "output of a Spark streaming query"),
 }
 
-# The table's location below it, beside which or above which the signs are.
+# A sign of the format, the table's location below the same folder, and the format's name.
 PARTS = {
     "partition of delta": ("_delta_log/0.json", "ds=1", "a Delta table"),
     "folders below delta": ("_delta_log/0.json", "ds=1/h=2", "a Delta table"),
@@ -115,7 +115,7 @@ def test_plain_tables_with_such_names_are_accepted(tmp_path: Path, path: str) ->
     assert len(take_inline(location).files) == 1
 
 
-def test_a_table_that_becomes_another_format_is_refused_the_next_time(tmp_path: Path) -> None:
+def test_a_table_that_becomes_another_format_is_refused_by_the_next_refresh(tmp_path: Path) -> None:
     write(tmp_path, DATA)
     ahead_ns = 10**18 * 3
     first = take_inline(str(tmp_path), clock_ns=lambda: ahead_ns)

@@ -14,7 +14,7 @@ from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow.models import RefreshProgress
 from windrow_service.inventory import Inventory, LocationError
 
-# Far from now, so that every folder's time can be trusted.
+# Far in the future, so that every folder's time can be trusted.
 LATER_NS = 3 * 10**18
 
 
@@ -96,7 +96,7 @@ def test_without_its_log_a_folder_is_a_plain_table_again(sink: Path) -> None:
     assert paths(take(sink, first)) == [*COMMITTED, "k=c/uncommitted"]
 
 
-def test_a_compacted_batch_stands_for_those_before_it(sink: Path) -> None:
+def test_a_compacted_batch_replaces_those_before_it(sink: Path) -> None:
     log(sink, "2.compact", *COMMITTED)
     log(sink, "3", "k=c/uncommitted")
     (sink / "_spark_metadata/0").unlink()
@@ -104,14 +104,14 @@ def test_a_compacted_batch_stands_for_those_before_it(sink: Path) -> None:
     assert paths(take(sink)) == [*COMMITTED, "k=c/uncommitted"]
 
 
-def test_a_log_of_nothing_is_a_table_of_nothing(sink: Path) -> None:
+def test_an_empty_log_is_an_empty_table(sink: Path) -> None:
     for file in (sink / "_spark_metadata").iterdir():
         file.write_text("v1")
 
     assert paths(take(sink)) == []
 
 
-def test_a_query_that_knows_the_folder_by_a_link_is_followed(sink: Path, tmp_path: Path) -> None:
+def test_a_log_that_names_the_folder_by_a_link_is_understood(sink: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(sink)
     (sink / "_spark_metadata/0").write_text(
         (sink / "_spark_metadata/0").read_text().replace("si%20nk%252F", "link")

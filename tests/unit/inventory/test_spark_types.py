@@ -124,12 +124,12 @@ def test_a_type_that_spark_lacks_is_named(type_: pa.DataType) -> None:
         "timestamp_ltz",
     ],
 )
-def test_a_writer_knows_the_types_of_partitions_as_the_coordinator_does(text: str) -> None:
+def test_writers_and_the_coordinator_agree_on_types_of_partition_columns(text: str) -> None:
     assert partition_type(text) == arrow_type(text)
 
 
 @pytest.mark.parametrize("text", TYPES)
-def test_a_writer_knows_a_type_for_each_that_folders_can_hold(text: str) -> None:
+def test_writers_know_every_type_that_folder_names_can_hold(text: str) -> None:
     type_ = arrow_type(text)
 
     assert partition_type(text) == (type_ if is_partition_type(type_) else None)

@@ -38,19 +38,19 @@ def test_fewer_splits_than_slots_are_one_group_each() -> None:
     assert counts(plan_groups(inventory([10] * 3), None, Policy(parallelism=8))) == [1, 1, 1]
 
 
-def test_the_last_wave_of_tasks_is_a_full_one() -> None:
+def test_the_last_wave_of_tasks_is_full() -> None:
     grouped = plan_groups(inventory([MIB] * 192), None, Policy(parallelism=2))
 
     assert counts(grouped) == [64, 64, 32, 32]
 
 
-def test_a_table_of_just_one_wave_is_divided_evenly() -> None:
+def test_a_table_that_fits_one_wave_is_divided_evenly() -> None:
     grouped = plan_groups(inventory([MIB] * 96), None, Policy(parallelism=2))
 
     assert counts(grouped) == [48, 48]
 
 
-def test_a_last_wave_of_next_to_nothing_is_not_divided() -> None:
+def test_a_nearly_empty_last_wave_is_not_divided() -> None:
     grouped = plan_groups(inventory([MIB] * 64 * 8 + [1]), None, Policy(parallelism=8))
 
     assert counts(grouped) == [64] * 8 + [1]
@@ -175,7 +175,7 @@ def test_leftovers_of_one_host_top_up_another_that_holds_a_replica() -> None:
     assert all(hosts_of(grouped))
 
 
-def test_leftovers_of_hosts_go_to_their_rack_before_they_go_anywhere() -> None:
+def test_leftovers_of_hosts_are_grouped_by_rack_first() -> None:
     hosts = [[f"/rack-{n % 2}/h{n}"] for n in range(16)] * 4
     files = inventory([MIB] * 64, hosts=hosts)
 
@@ -198,7 +198,7 @@ def members(grouped: GroupedSplits) -> set[tuple[str, ...]]:
 
 @pytest.mark.parametrize("folder", ["ds=006x", "ds=999"], ids=["middle", "last"])
 @pytest.mark.parametrize("most", [MIB // 4, 20 * MIB], ids=["small files", "large files"])
-def test_a_new_partition_leaves_most_groups_as_they_were(folder: str, most: int) -> None:
+def test_a_new_partition_leaves_most_groups_unchanged(folder: str, most: int) -> None:
     rng = np.random.default_rng(5)
     sizes = rng.integers(1, most, 40_000 if most == MIB // 4 else 8_000)
     paths = [f"ds={n * 10 // len(sizes):03d}/{n:06d}" for n in range(len(sizes))]

@@ -36,7 +36,7 @@ def policy(**fields: Any) -> CompactionPolicy:
 
 
 def table_of(folders: dict[str, Sequence[int]], *, rows: int = 100_000, **columns: Any) -> pa.Table:
-    """Return an inventory with files of these sizes in these folders, in the order of paths."""
+    """Return an inventory with files of these sizes in these folders, in path order."""
     paths = [
         f"{folder}/f{n:05d}" if folder else f"f{n:05d}"
         for folder, sizes in folders.items()
@@ -118,11 +118,11 @@ def test_a_partition_is_left_alone_for_the_first_reason_that_holds() -> None:
     }
 
 
-def test_a_small_file_alone_cannot_become_fewer() -> None:
+def test_a_single_small_file_cannot_become_fewer() -> None:
     assert verdicts(judged(table_of({"ds=1": [500 * KIB, 800 * KIB]}))) == {"ds=1": "few_files"}
 
 
-def test_gains_are_reported_whatever_the_requested_number_of_files() -> None:
+def test_gains_do_not_depend_on_min_files() -> None:
     files = table_of({"ds=1": [4 * KIB] * 3, "ds=2": [8 * MIB] * 3, "ds=3": [4 * KIB]})
 
     found = judged(files, target_bytes=128 * MIB, min_files=5, worth_reads=1_000)

@@ -1,22 +1,22 @@
-"""The strategies make the groups that the systems they follow assert in their own tests.
+"""Each strategy makes the groups that the original system's own tests expect.
 
-What is not a case, and why:
+Tests of the originals that are not cases here, and why:
 
-| numbers | why not |
+| tests | why not |
 |---|---|
-| openLooKeng: outstanding splits, failing and waiting readers, empty bucket | about its queue |
+| openLooKeng: outstanding splits, failing and waiting readers, empty bucket | they test its queue |
 | openLooKeng: 10 splits, half of them left by a dynamic filter | a filter: tests/contract |
-| openLooKeng: page sources, configuration, index filter, split cache map, node scheduler | about readers and schedulers, not groups |
+| openLooKeng: page sources, configuration, index filter, split cache map, node scheduler | they test readers and schedulers, not groups |
 | openLooKeng: initial splits before grouping | there they shrink groups; here they only cut |
 | Spark: 12 files under a largest number of partitions | plans have no such option |
 | Spark: empty buckets become empty partitions | a plan has no empty group |
-| Iceberg: packing from the end | nothing plans that way; it is for manifests |
+| Iceberg: packing from the end | only manifests are packed that way, not splits |
 | Iceberg: keys of mixed specs, a field that a spec does not know | keys are buckets here |
 | Iceberg: five adjacent pieces merged into three | they stay splits of their own, in one group |
 | Tez: estimators, splits without a length, custom locations, formats, gzip records | drivers of file formats; the estimated sizes are a case |
 | Tez: a rack reduction of 1, as in its tests of order | not an option of plans: a case of `by_rounds` below |
 | Hadoop: CombineFileInputFormat over nodes, racks and pools | no strategy follows it; its cuts are cases |
-| Hive: pools by deserializer, compaction order, host affinity by hash | about table formats and caches |
+| Hive: pools by deserializer, compaction order, host affinity by hash | they test table formats and caches |
 """
 
 from __future__ import annotations

@@ -39,14 +39,14 @@ def test_a_large_file_of_one_row_group_stays_whole() -> None:
     assert pieces(100, [], 50) == [100]
 
 
-def test_the_last_two_pieces_are_as_level_as_the_row_groups_allow() -> None:
+def test_the_last_two_pieces_are_as_even_as_the_row_groups_allow() -> None:
     groups = range(0, 150, 10)
     assert pieces(150, groups, 100) == [80, 70]
     assert pieces(150, groups, 100, level_tail=False) == [100, 50]
     assert pieces(105, [0, 50, 100], 100) == [50, 55]
 
 
-def test_a_level_tail_does_not_pass_the_limit() -> None:
+def test_evening_out_the_last_pieces_does_not_exceed_the_limit() -> None:
     # No boundary leaves at most 100 on either side.
     assert pieces(190, [0, 89, 101], 100) == [89, 12, 89]
     assert pieces(190, [0, 89, 95, 101], 100) == [95, 95]
@@ -105,7 +105,7 @@ def test_the_tables_format_applies_if_a_files_suffix_tells_nothing(
     assert splits.length.tolist() == expected
 
 
-def test_files_are_cut_apart_from_each_other() -> None:
+def test_files_are_cut_independently_of_each_other() -> None:
     files = inventory([100, 10, 80], row_group_offsets=[[4, 50], [4], [4, 20, 40, 60]])
 
     splits = cut(files, np.array([0, 1, 2]), 50)

@@ -1,4 +1,4 @@
-"""Explanation of groups: each has one reason, and a place in the histogram of fill."""
+"""Explanation of groups: each has one reason and one bin in the histogram of fill."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_piece_of_a_file_that_is_alone_is_large_however_short_it_is() -> None:
     assert tally_reasons(planned(files), 10)["large"] == Tally(2, 2, 14)
 
 
-def test_a_group_with_cacheable_splits_is_that_before_all_else() -> None:
+def test_cacheable_is_the_reason_of_any_group_with_cacheable_splits() -> None:
     files = inventory([99, 1, 2], hosts=[["a"], [], ["a"]])
 
     reasons = tally_reasons(planned(files, cacheable=[0, 1]), 10)

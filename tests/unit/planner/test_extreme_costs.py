@@ -21,7 +21,7 @@ DELETES = st.tuples(
 
 
 @given(deletes=st.lists(DELETES, min_size=1, max_size=9), asked=st.sampled_from([0, 1, 2**40]))
-def test_work_is_what_its_parts_add_up_to(deletes: list[tuple[int, int]], asked: int) -> None:
+def test_work_is_the_sum_of_its_parts(deletes: list[tuple[int, int]], asked: int) -> None:
     files = inventory([2**49] * len(deletes), deletes=deletes)
     splits = cut(files, np.arange(len(deletes)), 2**48)
     cost = splits.open_cost(asked)

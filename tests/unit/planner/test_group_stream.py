@@ -1,4 +1,4 @@
-"""The stream of a plan's groups: what it takes, and how many groups are ordered."""
+"""The stream of a plan's groups: the size of its end, and the order of many groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups
 
 
-def test_the_end_of_a_stream_takes_no_room_however_many_splits_there_are() -> None:
+def test_the_end_of_a_stream_is_small_however_many_splits_there_are() -> None:
     few, many = (
         len(ArrowGroups().encode(plan_groups(inventory([1] * count), None, Policy())).tail)
         for count in (10, 10_000)
@@ -31,7 +31,7 @@ def test_the_largest_of_many_groups_come_first_in_steps_of_a_sixteenth() -> None
     assert len(groups) == len(sizes)
     assert (work[1:] <= work[:-1] * 17 / 16).all()
     assert (work <= np.minimum.accumulate(work) * 17 / 16).all()
-    # Neighbours in the table stay in their order.
+    # Groups with equal work keep the order of their files.
     same = np.flatnonzero(work == work[1_000])
     assert (np.diff(groups.splits.file[same]) > 0).all()
     stream = b"".join(ArrowGroups().encode(groups).parts)

@@ -29,14 +29,14 @@ def test_the_target_shrinks_to_a_share_for_each_slot_but_not_below_the_least(
     assert cut_size(np.array([total]), policy) == expected
 
 
-def test_a_bin_that_is_full_by_count_takes_nothing_and_is_closed_first() -> None:
+def test_a_bin_that_is_full_by_count_is_closed_first() -> None:
     assert first_fit([1, 1, 1, 1, 1], 10, 2) == [0, 0, 1, 1, 2]
-    # Bin 0 is full, so that bin 1 stays open for the last.
+    # Bin 0 is full and is closed first, so bin 1 is still open for the last file.
     assert first_fit([1, 1, 9, 6, 1], 10, 2, 2) == [0, 0, 1, 2, 1]
 
 
 def test_the_fullest_bin_is_closed_first() -> None:
-    # The 9 goes, and the bin of 5 takes the 4 at the end.
+    # The bin with 9 is closed, so the bin with 5 can take the last file.
     assert first_fit([5, 9, 6, 4], 10, lookback=2) == [0, 1, 2, 0]
     assert first_fit([5, 9, 6, 1], 10, lookback=2) == [0, 1, 2, 0]
 

@@ -1,4 +1,4 @@
-"""openLooKeng's grouping: its design's rules. Its own numbers are in test_conformance."""
+"""openLooKeng's grouping: the rules of its design. Its own test cases are in test_conformance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_location_is_a_set_so_the_order_of_its_hosts_does_not_matter() -> None
     assert group_sizes(grouped) == [2, 2]
 
 
-def test_host_names_that_read_alike_when_joined_are_different_locations() -> None:
+def test_host_names_that_are_equal_only_when_joined_are_different_locations() -> None:
     grouped = plan([1] * 4, hosts=[["a", "bc"], ["a", "bc"], ["ab", "c"], ["ab", "c"]])
 
     assert group_sizes(grouped) == [1, 1, 1, 1]

@@ -18,7 +18,7 @@ from windrow_service.planner.slots import slowest_slot
 
 
 def as_simulated(tasks: Sequence[int], slots: int) -> int:
-    """Run tasks by the clock: at each tick every slot that is free takes the next task."""
+    """Simulate tick by tick: every free slot takes the next task. Return the time it takes."""
     waiting, left, clock = list(tasks), [0] * slots, 0
     while waiting or any(left):
         left = [time or (waiting.pop(0) if waiting else 0) for time in left]
@@ -28,9 +28,7 @@ def as_simulated(tasks: Sequence[int], slots: int) -> int:
 
 
 @given(st.lists(st.integers(1, 12), max_size=12), st.integers(1, 5))
-def test_the_slowest_slot_is_that_of_slots_that_take_the_next_task_when_free(
-    tasks: list[int], slots: int
-) -> None:
+def test_the_slowest_slot_is_that_of_a_simulation(tasks: list[int], slots: int) -> None:
     assert slowest_slot(np.array(tasks, np.int64), slots) == as_simulated(tasks, slots)
 
 
@@ -94,7 +92,7 @@ def test_no_packing_within_the_limits_has_fewer_groups_than_the_bound(
         "an empty split fits to a full one",
     ],
 )
-def test_the_bound_on_groups_counts(
+def test_the_bound_respects_bytes_counts_and_buckets(
     sizes: list[int], buckets: list[int | None], limit: int, most: int | None, groups: int
 ) -> None:
     policy = Policy(max_split_size=limit, max_small_splits_grouped=most)
@@ -104,7 +102,7 @@ def test_the_bound_on_groups_counts(
     assert fewest_groups(plan, policy) == groups
 
 
-def test_a_task_costs_its_bytes_its_opens_its_deletes_and_itself() -> None:
+def test_a_task_costs_its_bytes_its_opens_its_deletes_and_a_fixed_cost() -> None:
     files = inventory([30 * MIB, 50 * MIB], deletes=[(0, 0), (2, MIB)])
     policy = Policy(open_file_cost=MIB, parallelism=2)
 
@@ -123,8 +121,8 @@ def test_fill_is_the_mean_over_groups_and_a_group_is_never_more_than_full() -> N
     assert predict(plan_groups(files, None, policy), policy).fill == (0.5 + 1.0) / 2
 
 
-def test_bytes_are_local_at_a_preferred_host_then_in_its_rack_then_not() -> None:
-    # By bytes a leads; the others are too small to be preferred.
+def test_bytes_are_local_to_a_preferred_host_or_to_its_rack_or_not_local() -> None:
+    # Host a holds most bytes; what the others hold is too little for them to be preferred.
     sizes = [60 * MIB // 4] * 3 + [MIB, 2 * MIB, 3 * MIB]
     hosts = [["/r/a"]] * 3 + [["/r/b"], ["/q/c"], []]
     files = inventory(sizes, hosts=hosts)
@@ -141,7 +139,7 @@ def test_bytes_are_local_at_a_preferred_host_then_in_its_rack_then_not() -> None
     assert together.rack_local_bytes == MIB
 
 
-def test_nothing_is_local_where_no_host_is_known() -> None:
+def test_nothing_is_local_if_no_host_is_known() -> None:
     said = predict(plan_groups(inventory([MIB] * 3), None, Policy()), Policy())
 
     assert (said.host_local_bytes, said.rack_local_bytes, said.located_bytes) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Pruning: what must be pruned, what is certain, and what is left for the reader."""
+"""Pruning: files that must be pruned, conditions that are certain, and residual filters."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def expression(text: str, types: dict[str, pa.DataType] = TYPES) -> Expression:
 
 
 def verdict(table: pa.Table, text: str, types: dict[str, pa.DataType] = TYPES) -> str:
-    """Say of the only file whether no row matches, every row does, or some may."""
+    """Return whether no row of the only file matches, all rows do, or some may."""
     pruning = prune(table, expression(text, types))
     if not pruning.survives[0]:
         return "none"
@@ -167,7 +167,7 @@ def stamp(text: str, unit: str) -> Any:
         ({"raw": (b"\x7f", b"\xff")}, "raw BETWEEN X'7F' AND X'FF'", "all"),
         ({"raw": (b"a", b"a")}, "raw <> X'61'", "none"),
         ({"raw": (None, None, ROWS)}, "raw IS NOT NULL", "none"),
-        # A writer that cuts bounds off rounds the upper one up: no value need be equal to it.
+        # A writer that truncates bounds rounds the upper one up: no value need equal it.
         ({"s": ("abc", "abd")}, "s = 'abd'", "some"),
         ({"s": ("abc", "abd")}, "s >= 'abd'", "some"),
         ({"s": ("abc", "abd")}, "s > 'abd'", "none"),
@@ -178,7 +178,7 @@ def stamp(text: str, unit: str) -> Any:
         ({"b": (False, True, 1)}, "NOT b IN (TRUE, FALSE)", "none"),
         ({"i": (None, None, ROWS)}, "i NOT IN (1, 2)", "none"),
         ({"i": (None, None, ROWS)}, "NOT i IS NULL", "none"),
-        # Each side by itself is not certain, and that they belong together is not looked at.
+        # Neither side is certain alone, and pruning does not consider them together.
         ({"i": (3, 7, 2)}, "i IS NULL OR i >= 3", "some"),
         ({"i": (3, 7, 2)}, "i IS NOT NULL AND i > 7", "none"),
         ({"i": (3, 7, None)}, "i IS NULL", "some"),
@@ -193,7 +193,9 @@ def stamp(text: str, unit: str) -> Any:
         ({"d": (stamp("2026-01-01", "D"), stamp("2026-01-31", "D"))}, "d < '2026-02-01'", "all"),
     ],
 )
-def test_bounds_settle_what_they_can(stats: dict[str, Any], text: str, expected: str) -> None:
+def test_bounds_decide_conditions_as_far_as_they_can(
+    stats: dict[str, Any], text: str, expected: str
+) -> None:
     stats = {
         name: tuple(v.item() if isinstance(v, np.datetime64) else v for v in bounds)
         for name, bounds in stats.items()
@@ -239,7 +241,7 @@ def test_a_file_whose_statistics_ignore_nan_may_hold_one(
         ((None, None, 0), "x = 'NaN'", "some"),
     ],
 )
-def test_a_file_whose_bounds_prove_that_no_nan_is_there_holds_none(
+def test_a_file_whose_bounds_rule_out_nan_holds_none(
     bounds: tuple[Any, ...], text: str, expected: str
 ) -> None:
     assert verdict(files({"x": bounds}), text) == expected
@@ -320,14 +322,14 @@ def partitioned(*values: dict[str, Any], stats: tuple[dict[str, Any], ...] = ())
         ({"p": "a"}, "p = 'a' OR i = 5", "all"),
     ],
 )
-def test_a_partition_value_settles_every_question_about_it(
+def test_a_partition_value_decides_every_condition_on_it(
     value: dict[str, Any], text: str, expected: str
 ) -> None:
     assert verdict(partitioned(value), text, PARTITIONED) == expected
 
 
 def pruned(pruning: Pruning) -> dict[str, int]:
-    """Return how many files each step ruled out; here, a file has one byte."""
+    """Return how many files each step ruled out; every file here has one byte."""
     assert all(by.files == by.size_bytes for by in pruning.pruned.values())
     return {step: by.files for step, by in pruning.pruned.items() if by.files}
 
@@ -347,7 +349,7 @@ def test_files_are_counted_by_what_prunes_them() -> None:
     assert pruned(pruning) == {"partition": 1, "statistics": 2}
 
 
-def test_a_condition_on_both_kinds_of_column_prunes_by_partition_where_that_is_enough() -> None:
+def test_a_condition_on_both_kinds_of_column_prunes_by_partition_if_that_is_enough() -> None:
     table = partitioned({"p": "a"}, {"p": "b"}, stats=({"i": (1, 3)}, {"i": (1, 3)}))
 
     pruning = prune(table, expression("p = 'a' AND i = 9 OR p = 'a' AND i = 8", PARTITIONED))
@@ -364,7 +366,7 @@ def test_no_filter_prunes_nothing_and_leaves_nothing() -> None:
     assert left(pruning, [[0], [1]]) == [None, None]
 
 
-def test_no_files_are_pruned_to_no_files() -> None:
+def test_pruning_no_files_leaves_no_files() -> None:
     pruning = prune(files({}).slice(0, 0), expression("i = 5 AND s IN ('a', 'b') AND x > 1"))
 
     assert pruning.survives.tolist() == []
@@ -400,7 +402,7 @@ def left(pruning: Pruning, groups: list[list[int]]) -> list[Expression | None]:
     return [filters[at] for at in residual.tolist()]
 
 
-def test_a_group_is_left_with_the_conditions_that_are_not_certain_for_each_of_its_files() -> None:
+def test_a_residual_filter_holds_the_conditions_not_certain_for_every_file_of_the_group() -> None:
     table = files(
         {"i": (5, 9), "s": ("a", "a")},
         {"i": (1, 9), "s": ("a", "a")},
@@ -420,7 +422,7 @@ def test_a_group_is_left_with_the_conditions_that_are_not_certain_for_each_of_it
     ]
 
 
-def test_groups_with_the_same_conditions_left_share_one_filter() -> None:
+def test_groups_with_the_same_open_conditions_share_one_filter() -> None:
     table = files(*[{"i": (1, 9)}] * 4)
 
     pruning = prune(table, expression("i >= 5"))
@@ -430,7 +432,7 @@ def test_groups_with_the_same_conditions_left_share_one_filter() -> None:
     assert list(filters) == [expression("i >= 5")]
 
 
-def test_more_conditions_than_bits_lose_nothing() -> None:
+def test_no_condition_is_lost_if_there_are_more_than_fit_a_bit_mask() -> None:
     text = " AND ".join(f"i <> {number}" for number in range(100, 200))
     table = files({"i": (1, 9)}, {"i": (1, 150)}, {"i": (199, 199)})
 
@@ -475,10 +477,10 @@ def limited(row_counts: list[int], stats: list[dict[str, Any]], limit: int, text
 
 @pytest.mark.parametrize(
     ("limit", "kept"),
-    # Every row of files 0, 2, 3 and 4 matches, but 3 has none; some rows of 1 and 5 may.
+    # All rows of files 0, 2, 3 and 4 match (3 has none); some rows of files 1 and 5 may.
     [(1, [0]), (10, [0]), (11, [0, 2]), (15, [0, 2]), (16, [0, 2, 4]), (36, [0, 1, 2, 4, 5])],
 )
-def test_a_limit_keeps_the_first_certain_files_that_hold_it(limit: int, kept: list[int]) -> None:
+def test_a_limit_keeps_the_first_certain_files_that_reach_it(limit: int, kept: list[int]) -> None:
     certain, open_ = {"i": (5, 9)}, {"i": (1, 9)}
     stats = [certain, open_, certain, certain, certain, open_]
 
@@ -494,5 +496,5 @@ def test_a_file_with_delete_files_is_not_certain_to_hold_its_rows() -> None:
     assert prune(table, None, limit=11).survives.tolist() == [True, True]
 
 
-def test_row_counts_beyond_all_sums_are_still_enough() -> None:
+def test_row_counts_whose_sum_overflows_still_reach_a_limit() -> None:
     assert limited([2**63 - 1] * 2, [{"i": (5, 9)}] * 2, 10**11, "i >= 5") == [0]

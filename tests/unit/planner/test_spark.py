@@ -20,7 +20,7 @@ def lengths(grouped: GroupedSplits) -> list[list[int]]:
     return sorted(part.tolist() for part in np.split(grouped.splits.length, grouped.offsets[1:-1]))
 
 
-def test_a_core_gets_its_share_of_bytes_and_open_costs() -> None:
+def test_each_core_gets_its_share_of_bytes_and_open_costs() -> None:
     assert plan([10] * 12, parallelism=3, open_file_cost=0) == [[10] * 4] * 3
     assert plan([10] * 12, parallelism=3, open_file_cost=10) == [[10] * 4] * 3
 
@@ -38,7 +38,7 @@ def test_a_bucket_over_the_largest_size_becomes_several_groups() -> None:
     ]
 
 
-def test_splits_with_and_without_a_bucket_are_packed_apart() -> None:
+def test_splits_with_and_without_a_bucket_are_packed_separately() -> None:
     groups = plan([10] * 4, [0, None, 0, None], open_file_cost=0, max_split_size=MIB)
 
     assert groups == [[10, 10], [10, 10]]

@@ -10,7 +10,7 @@ from windrow_service.planner.splits import Hosts
 
 
 def groups(hosts: list[list[str]], length: int, most: int | None = None) -> list[list[int]]:
-    """Return the splits of each group, all 100 bytes long, in the order they were made."""
+    """Group splits of 100 bytes; return the splits of each group, in the order they were made."""
     column = inventory([100] * len(hosts), hosts=hosts)["hosts"]
     number = by_rounds(np.full(len(hosts), 100), Hosts.of(column), length, most)
     return [np.flatnonzero(number == group).tolist() for group in range(number.max() + 1)]

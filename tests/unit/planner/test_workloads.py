@@ -14,9 +14,9 @@ from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import Prediction, predict
 from windrow_service.usecases.plans.drafts import policy_of, with_defaults
 
-# So few tasks at a time that parallelism asks for no more groups than the limits do.
+# So few slots that parallelism asks for no more groups than the limits do.
 PARALLELISM = 4
-# A fifth of their files; with fewer, 200 hosts hold too few groups each to fill them well.
+# A fifth of their files. With fewer, 200 hosts hold too few files each to fill groups well.
 WORKLOADS = load_benchmark("workloads").workloads(0.2)
 workloads = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 
@@ -39,14 +39,14 @@ def test_there_are_at_most_five_percent_more_groups_than_the_limits_ask_for(work
 
 
 @workloads
-def test_bytes_are_read_where_a_replica_is(workload: Any) -> None:
+def test_bytes_are_read_on_hosts_with_a_replica(workload: Any) -> None:
     _, predicted = planned(workload, "balanced")
 
     assert predicted.host_local_bytes >= 0.95 * predicted.located_bytes
 
 
 @workloads
-def test_no_strategy_has_a_faster_slowest_slot_by_a_hundredth(workload: Any) -> None:
+def test_no_strategy_has_a_slowest_slot_faster_by_more_than_a_hundredth(workload: Any) -> None:
     _, ours = planned(workload, "balanced")
 
     for strategy in set(STRATEGIES) - {"balanced"}:

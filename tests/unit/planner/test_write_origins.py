@@ -1,4 +1,4 @@
-"""Which writes made files, and what went wrong with them, told from names, times and sizes."""
+"""Past writes and their problems, inferred from the names, times and sizes of files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def spark_files(
     at_s: float = 0.0,
     job: str | None = None,
 ) -> list[File]:
-    """Return what a job leaves whose tasks each write into each of some folders."""
+    """Return the files of a job in which every task writes into every folder."""
     job = job or str(uuid.uuid4())
     tasks = list(tasks)
     return [
@@ -93,7 +93,7 @@ def test_files_of_one_job_are_one_write_however_long_it_took() -> None:
     assert [writes.of_file.tolist().count(at) for at in range(2)] == [3, 1]
 
 
-def test_files_without_a_job_are_told_apart_by_a_minute_without_any() -> None:
+def test_a_minute_without_files_separates_writes_without_a_job_id() -> None:
     seconds = [0, 50, 100, 161, 500, 501]
 
     writes = found([File(f"ds=1/{at:04d}.parquet", KIB, at) for at in seconds])
@@ -101,7 +101,7 @@ def test_files_without_a_job_are_told_apart_by_a_minute_without_any() -> None:
     assert writes.files.tolist() == [3, 1, 2]
 
 
-def test_names_of_buckets_and_of_older_sparks_hold_the_job_too() -> None:
+def test_names_of_bucketed_files_and_of_older_sparks_hold_the_job_id_too() -> None:
     job = str(uuid.uuid4())
     names = [f"part-00001-{job}_00003.c000.snappy.parquet", f"part-00002-{job}-c000.parquet"]
 
@@ -121,7 +121,7 @@ def test_tasks_that_all_write_into_all_partitions_are_an_explosion() -> None:
 
 def test_too_many_tasks_for_the_bytes_of_one_partition_are_many_tasks() -> None:
     assert troubles(spark_files(["ds=1"], range(200), 5 * KIB)) == ["many_tasks"]
-    # Range partitioning: each task has one partition, and a partition many tasks.
+    # Range partitioning: a task writes into one partition, a partition gets files of many tasks.
     files = [
         one
         for day, folder in enumerate(days(10))
@@ -135,7 +135,7 @@ def test_too_many_tasks_for_the_bytes_of_one_partition_are_many_tasks() -> None:
     assert troubles(files) == ["many_tasks"]
 
 
-def test_one_file_for_each_partition_is_trouble_where_one_is_too_large() -> None:
+def test_one_file_per_partition_is_a_problem_if_one_is_too_large() -> None:
     even = spark_files(days(9), [1], 900 * KIB, job=(job := str(uuid.uuid4())))
     skewed = [*even, *spark_files(["ds=hot"], [2], 40 * MIB, job=job)]
 
@@ -144,12 +144,12 @@ def test_one_file_for_each_partition_is_trouble_where_one_is_too_large() -> None
     assert found(skewed).ideal.tolist() == [49]
 
 
-def test_files_that_are_too_large_otherwise_are_large_files() -> None:
+def test_other_files_that_are_too_large_are_large_files() -> None:
     assert troubles(spark_files(["ds=1"], range(2), 20 * MIB)) == ["large_files"]
     assert troubles(spark_files(["ds=1"], range(2), MIB)) == ["nothing"]
 
 
-def test_many_writes_of_little_into_the_same_partitions_are_small_appends() -> None:
+def test_many_small_writes_into_the_same_partitions_are_small_appends() -> None:
     def appends(count: int, folders: int) -> list[File]:
         return [
             one
@@ -174,7 +174,7 @@ def grain(files: list[File], levels: int) -> Grain | None:
     return find_grain(table, FolderBuckets.of(table), levels, MIB)
 
 
-def test_partitions_that_bytes_cannot_fill_want_fewer_columns() -> None:
+def test_partitions_that_are_too_small_call_for_fewer_columns() -> None:
     files = [
         File(f"month={month}/day={day}/hour={hour}/f", 2 * KIB)
         for month in range(3)
@@ -191,14 +191,14 @@ def test_partitions_that_bytes_cannot_fill_want_fewer_columns() -> None:
     assert found.becomes == 3 + 5
 
 
-def test_partitions_that_are_too_small_even_by_the_first_column_want_none() -> None:
+def test_partitions_too_small_even_by_the_first_column_call_for_none() -> None:
     found = grain([File(f"ds={day}/f", KIB) for day in range(100)], 1)
 
     assert found is not None
     assert (found.levels, found.becomes) == (0, 1)
 
 
-def test_few_partitions_full_ones_and_none_are_left_as_they_are() -> None:
+def test_a_table_with_few_or_full_or_no_partitions_is_left_alone() -> None:
     assert grain([File(f"ds={day}/f", KIB) for day in range(9)], 1) is None
     assert grain([File(f"ds={day}/f", MIB) for day in range(100)], 1) is None
     assert grain([File(f"{n}.parquet", KIB) for n in range(100)], 0) is None

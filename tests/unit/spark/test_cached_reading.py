@@ -22,7 +22,7 @@ from windrow.spark.reading.reader import descriptors_of, shipped_reader
 
 FILES = 5
 
-# What an executor does with the reader that it is sent.
+# The program of an executor: it unpickles the reader it receives and runs it.
 EXECUTOR = """
 import pickle, sys
 for missing in sys.argv[1].split(","):
@@ -85,7 +85,7 @@ def test_an_executor_without_windrow_reads_through_the_cache(tmp_path: Path, tab
     group = group_of(table)
     first = run_executor(table, group, tmp_path / "cache", "windrow,pydantic,httpx")
     for file in table.iterdir():
-        # As long and as old as before, so that a reader of the file itself must stumble.
+        # Size and time stay the same, so only the cache can still answer correctly.
         status = file.stat()
         file.write_bytes(bytes(status.st_size))
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -32,7 +32,7 @@ WIDER: list[tuple[pa.Array, pa.DataType, list[Any]]] = [
     (pa.array([b"x"], pa.binary(1)), pa.binary(), [b"x"]),
     (pa.array(["é".encode()]), pa.string(), ["é"]),
     (pa.array([None, None], pa.null()), pa.date32(), [None, None]),
-    # An instant before 1970 belongs to the microsecond below it, not to the one nearer to zero.
+    # Times before 1970 are rounded down as well, not towards zero.
     (pa.array([-1, 1999, None], pa.timestamp("ns")), NTZ, [
         local("1969-12-31T23:59:59.999999"), local("1970-01-01T00:00:00.000001"), None,
     ]),
@@ -41,7 +41,7 @@ WIDER: list[tuple[pa.Array, pa.DataType, list[Any]]] = [
     (pa.array([[1], None, [], [3, 4]], pa.list_view(pa.int8())), pa.list_(pa.int64()), [
         [1], None, [], [3, 4],
     ]),
-    # What only Arrow's own schema in a footer tells, and Spark does not know of.
+    # Types that only Arrow's own schema in a footer states, and Spark does not know.
     (pa.array([5, None], pa.duration("ms")), pa.int64(), [5, None]),
     (pa.array([0.5, None], pa.float16()), pa.float32(), [0.5, None]),
     (pa.array(["{}", None], pa.json_()), pa.string(), ["{}", None]),

@@ -1,4 +1,4 @@
-"""Reading a group without Spark: layouts of files, bounds on memory, what travels to executors."""
+"""Reading a group without Spark: file layouts, memory bounds, what is sent to executors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rows(spec: ReadSpec, residual: dict[str, Any] | None = None) -> list[dict[st
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def test_a_column_is_found_by_its_exact_name_before_one_that_differs_by_case(
+def test_a_column_of_the_exact_name_is_preferred_to_one_that_differs_by_case(
     tmp_path: Path,
 ) -> None:
     pq.write_table(pa.table({"ID": [1], "id": [2]}), tmp_path / "a.parquet")
@@ -57,7 +57,7 @@ def test_a_column_is_found_by_its_exact_name_before_one_that_differs_by_case(
     assert rows(spec(tmp_path, [("id", pa.int64())])) == [{"id": 2}]
 
 
-def test_a_column_that_could_be_either_of_two_is_an_error_that_names_them(tmp_path: Path) -> None:
+def test_a_column_that_matches_two_by_case_is_an_error_that_names_both(tmp_path: Path) -> None:
     pq.write_table(pa.table({"ID": [1], "Id": [2]}), tmp_path / "a.parquet")
 
     with pytest.raises(AmbiguousColumnError, match="'ID', 'Id'"):
@@ -83,7 +83,7 @@ def test_files_of_alternating_layouts_keep_their_order(tmp_path: Path) -> None:
     assert got == [{"a": n, "b": str(n) if n % 3 else None} for n in range(20)]
 
 
-def test_an_int96_among_timestamps_without_a_zone_is_told_apart(tmp_path: Path) -> None:
+def test_int96_is_distinguished_from_timestamps_without_a_zone(tmp_path: Path) -> None:
     times = pa.table({"t": pa.array([0], pa.timestamp("us"))})
     pq.write_table(times, tmp_path / "1.parquet", use_deprecated_int96_timestamps=True)
     pq.write_table(times, tmp_path / "2.parquet")
@@ -102,7 +102,7 @@ def test_bytes_that_are_not_text_name_their_file(tmp_path: Path) -> None:
         rows(spec(tmp_path, [("s", pa.string())]))
 
 
-def test_a_file_that_is_a_folder_now_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_has_become_a_folder_cannot_be_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     group = group_of(tmp_path)
     (tmp_path / "a.parquet").unlink()
@@ -140,7 +140,7 @@ def test_a_large_file_that_changes_while_it_is_read_is_stale(tmp_path: Path) -> 
         list(batches)
 
 
-def test_only_rows_are_counted_when_no_column_of_the_files_is_asked_for(tmp_path: Path) -> None:
+def test_rows_are_only_counted_if_no_column_of_the_files_is_requested(tmp_path: Path) -> None:
     (tmp_path / "p=1").mkdir()
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "p=1" / "a.parquet")
     pq.write_table(pa.table({"a": [3] * 70_000}), tmp_path / "p=1" / "b.parquet")
@@ -154,7 +154,7 @@ def test_only_rows_are_counted_when_no_column_of_the_files_is_asked_for(tmp_path
 
 
 def test_long_values_behind_a_small_dictionary_stay_within_the_bounds(tmp_path: Path) -> None:
-    # 40 KB on disk, 4 GB as decoded text.
+    # 40 KB on disk, 4 GB when decoded.
     values = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["x" * 100_000])
     pq.write_table(pa.table({"s": values}), tmp_path / "a.parquet", store_schema=False)
     limits = ReadLimits(max_decoded_at_once_bytes=1_000)
@@ -245,7 +245,7 @@ def test_executors_without_windrow_name_a_file_that_is_gone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("column", ["id", "nowhere"], ids=["held by the file", "in no file"])
-def test_rows_are_those_of_the_row_groups_where_the_footer_says_zero(
+def test_rows_of_row_groups_are_counted_if_the_footer_states_zero(
     tmp_path: Path, column: str
 ) -> None:
     published = ROOT / "tests/fixtures/parquet-testing/repeated_no_annotation.parquet"

@@ -1,4 +1,4 @@
-"""How keys are read and hashed; tests/spark/test_write_predictions.py compares with Spark."""
+"""Reading and hashing of keys; tests/spark/test_write_predictions.py compares with Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_columns_are_chained() -> None:
     assert len(set(chained.tolist())) == 3
 
 
-def test_a_slice_hashes_as_its_rows_do() -> None:
+def test_a_slice_hashes_like_its_rows() -> None:
     for column in (
         pa.array(["a", "bcdefg", None, "2018-01-01"]),
         pa.array([1, None, 3, 4], pa.decimal128(10, 2)),
@@ -70,7 +70,7 @@ def test_a_value_that_does_not_fit_its_column_is_named(type_: pa.DataType, value
         column_of("part", type_, [None, value])
 
 
-def test_values_become_those_of_their_types() -> None:
+def test_values_are_converted_to_the_types_of_their_columns() -> None:
     assert column_of("d", pa.date32(), ["2018-01-01", None]).cast(pa.int32()).to_pylist() == [
         17532,
         None,
@@ -79,14 +79,14 @@ def test_values_become_those_of_their_types() -> None:
     assert str(column_of("d", pa.decimal128(5, 2), ["1.5"])[0]) == "1.50"
 
 
-def test_local_times_are_kept_and_not_hashed() -> None:
+def test_local_times_are_accepted_but_not_hashed() -> None:
     times = column_of("t", pa.timestamp("us", tz="UTC"), ["2018-01-01 10:00:00"])
 
     with pytest.raises(UnhashableTypeError):
         hash_columns([times], 1)
 
 
-def test_equal_rows_have_equal_numbers_and_null_equals_null() -> None:
+def test_equal_rows_get_equal_numbers_and_null_equals_null() -> None:
     first = pa.array(["a", None, "a", None, "b"])
     second = pa.array([1, 1, 1, 1, None])
 

@@ -42,17 +42,17 @@ def test_the_overhead_of_small_files_is_not_counted_as_rows() -> None:
     assert known.mean == pytest.approx(25)
 
 
-def test_files_of_one_size_are_taken_as_they_are() -> None:
+def test_files_of_one_size_give_a_plain_average() -> None:
     assert sizes_of([2_000, 2_000], [100, 100]).mean == 20
 
 
-def test_large_files_of_chance_sizes_do_not_lose_their_rows() -> None:
+def test_bytes_of_large_files_of_random_sizes_are_not_taken_for_overhead() -> None:
     known = sizes_of([100_000_000, 100_100_000, 99_900_000], [1_000_000, 900_000, 1_100_000])
 
     assert known.mean == pytest.approx(100, rel=0.01)
 
 
-def test_low_and_high_say_where_a_tenth_of_the_rows_lie() -> None:
+def test_a_tenth_of_the_rows_lies_below_low_and_a_tenth_above_high() -> None:
     size = [count * 1_000 for count in range(1, 101)]
 
     known = sizes_of(size, [1_000] * 100)
@@ -74,7 +74,7 @@ def test_a_group_of_few_rows_has_the_average_of_all() -> None:
     assert known.of_group.tolist() == [40, 10, pooled, pooled]
 
 
-def test_files_without_rows_or_bytes_say_nothing() -> None:
+def test_files_without_rows_or_bytes_give_no_row_size() -> None:
     assert row_sizes(ints([0, 0]), ints([500, 600]), 3) is None
     assert row_sizes(ints([500, 600]), ints([0, 0]), 3) is None
     assert row_sizes(ints([]), ints([]), 3) is None

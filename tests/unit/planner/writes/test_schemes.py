@@ -1,4 +1,4 @@
-"""Outcomes of each scheme: the textbook's figures, and those of Spark's own hash."""
+"""Outcomes of each scheme, for an ideal hash and for Spark's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windrow_service.planner.writes.schemes import (
     scale_for,
 )
 
-# Scale: efficiency, collisions, severe; in percent.
+# By scale: efficiency, collisions and severe collisions in percent.
 IDEAL = {
     1: (63.22, 41.80, 12.69),
     2: (78.70, 22.92, 3.65),
@@ -29,7 +29,7 @@ IDEAL = {
     10: (95.17, 4.91, 0.16),
     20: (97.54, 2.48, 0.04),
 }
-# The same on Spark's hash of (day as text, int) in 2018, and the most keys in one.
+# The same for Spark's hash of (day of 2018 as text, int), and the most keys in one task.
 OF_SPARK = {
     1: (63.29, 40.87, 13.25, 7),
     2: (78.90, 22.92, 3.33, 4),
@@ -102,22 +102,22 @@ def test_schemes_side_by_side_for_days_of_a_zipf_distribution() -> None:
     assert exact.files == pytest.approx(optimum, rel=0.02)
 
 
-def test_small_keys_are_spread_over_the_tasks_that_run_at_the_same_time() -> None:
+def test_small_keys_are_spread_over_tasks_that_run_in_parallel() -> None:
     keys = keys_of_days([10] * 99)
     files = files_per_key(keys)
 
-    # A 64th of the target each, at least.
+    # A task holds at least a 64th of the target.
     assert exactly(keys, pack(keys, files)).tasks == 2
     spread = exactly(keys, pack(keys, files, parallelism=2))
     assert (spread.files, spread.tasks, spread.largest_task) == (99, 8, pytest.approx(0.13))
     assert exactly(keys, pack(keys, files, parallelism=200)).tasks == 99
 
 
-def test_ranges_keep_a_key_whole_and_neighbours_together() -> None:
+def test_ranges_keep_keys_whole_and_neighbouring_keys_together() -> None:
     outcome = ranged(keys_of_days([400, 300, 300, 5_000, 200, 800]), 7)
 
     assert (outcome.files, outcome.largest_file) == (6, 5.0)
-    # The three before the long one fill a range, and it ends the next.
+    # The first range holds the three keys before the large one, which ends the second.
     assert outcome.largest_task == 5.0
     assert outcome.most_keys == 3
 
@@ -132,7 +132,7 @@ def test_the_scale_is_the_least_that_an_ideal_hash_needs(efficiency: float) -> N
     assert scale == 1 or Ideal(1825, 1825 * (scale - 1)).efficiency < efficiency
 
 
-def test_rows_that_are_fewer_than_tasks_make_no_more_files_than_rows() -> None:
+def test_fewer_rows_than_tasks_make_no_more_files_than_rows() -> None:
     keys = keys_of_days([3, 0, 1], target_rows=1)
 
     assert dealt(keys, 4).files == 5
@@ -152,7 +152,7 @@ def test_rows_that_are_fewer_than_tasks_make_no_more_files_than_rows() -> None:
         ("salted", True, None, "needlessly small"),
     ],
 )
-def test_a_scheme_that_is_not_fit_says_why_in_plain_words(
+def test_an_unsuitable_scheme_says_why_in_plain_words(
     scheme: str, divided: bool, source_tasks: int | None, said: str
 ) -> None:
     keys = keys_of_days([400_000, 1_000, 1_000, 2_000]) if divided else keys_of_days([5_000])
