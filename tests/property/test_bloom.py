@@ -28,8 +28,8 @@ def decimals(places: int) -> st.SearchStrategy[Decimal]:
     return st.decimals(-999, 999, places=places)
 
 
-# What a file has a column as, what the table has it as, values that both can hold, and how the
-# table's readers see a value.
+# The column's type in a file and in the table, values that both can hold, and the value as
+# readers of the table see it.
 COLUMNS: dict[str, tuple[pa.DataType, pa.DataType, st.SearchStrategy[Any], Any]] = {
     "bool": (pa.bool_(), pa.bool_(), st.booleans(), None),
     "int8 as int64": (pa.int8(), pa.int64(), st.integers(-128, 127), None),
@@ -116,7 +116,7 @@ def test_a_value_that_a_file_holds_is_always_found(data: st.DataObject, name: st
     st.lists(st.integers(0, 300), min_size=1, max_size=90, unique=True).map(sorted),
     st.randoms(use_true_random=False),
 )
-def test_a_list_of_values_is_searched_for_in_each_file_within_its_own_bounds(
+def test_each_file_is_searched_for_the_listed_values_within_its_bounds(
     files: list[list[int]], literals: list[int], random: Any
 ) -> None:
     column = column_of(pa.int64(), *files)
@@ -131,11 +131,11 @@ def test_a_list_of_values_is_searched_for_in_each_file_within_its_own_bounds(
         assert not (found[at] and not asked)
 
 
-def test_about_one_in_a_hundred_values_that_are_not_there_is_found() -> None:
+def test_about_one_in_a_hundred_absent_values_is_a_false_positive() -> None:
     for count in (10, 100, 1_000, 20_000):
         column = column_of(pa.int64(), list(range(count)))
         found = sum(holds(column, 1, -value)[0] for value in range(1, 3_001))
-        # A block more than needed makes small filters better than asked for.
+        # Small filters do better than 1 in 100, as their size is rounded up to whole blocks.
         assert found < 60, count
 
 
@@ -174,8 +174,8 @@ def test_equal_values_of_different_types_are_one_value() -> None:
         assert len({bloom_filter(values) for values in same}) == 1
 
 
-def test_filters_are_those_that_the_parquet_format_describes() -> None:
-    # Worked out by hand from xxh64(b"a", 0) = 0xd24ec4f1a98c6e5b and the format's salts.
+def test_filters_follow_the_parquet_format() -> None:
+    # Derived by hand from xxh64(b"a", 0) = 0xd24ec4f1a98c6e5b and the format's salts.
     low = 0xA98C6E5B
     salts = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D)
     salts += (0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)

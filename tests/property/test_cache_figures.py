@@ -33,9 +33,9 @@ def days_and_sizes(draw: st.DrawFn) -> tuple[list[int], list[int]]:
     return [day for day, _ in files], [size for _, size in files]
 
 
-# Of each rule the first day and the first file, or None for one that marks nothing.
+# For each rule its first day and first file, or None if it marks nothing.
 RULES = st.lists(st.none() | st.tuples(st.integers(0, DAYS), st.integers(0, 12)), max_size=3)
-# Of each worker its host, which of the files it holds, and how many others.
+# For each worker its host, the files of the table it holds, and other files.
 WORKERS = st.lists(
     st.tuples(st.sampled_from(HOSTS), st.sets(st.integers(0, 11)), st.sets(st.integers(0, 9))),
     max_size=5,
@@ -43,7 +43,7 @@ WORKERS = st.lists(
 
 
 @given(days_and_sizes(), RULES, WORKERS)
-def test_figures_are_those_of_counting_file_by_file(
+def test_figures_equal_a_count_file_by_file(
     files: tuple[list[int], list[int]],
     rules: list[tuple[int, int] | None],
     workers: list[tuple[str, set[int], set[int]]],

@@ -1,4 +1,4 @@
-"""Statements about caches are read back as they were written, and no text is met with a crash."""
+"""Statements about caches survive a round trip, and no text causes a crash."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FRAGMENTS = [
     st.lists(SPACE, min_size=6),
     st.data(),
 )
-def test_a_statement_is_read_back_as_it_was_written(
+def test_a_statement_survives_a_round_trip(
     action: str, parts: list[str], filter: str, spaces: list[str], data: st.DataObject
 ) -> None:
     cased = data.draw(st.sampled_from([str.upper, str.lower, str.title]))
@@ -49,7 +49,7 @@ def test_a_statement_is_read_back_as_it_was_written(
 
 
 @given(st.text(max_size=30) | st.lists(st.sampled_from(FRAGMENTS), max_size=8).map(" ".join))
-def test_any_text_is_a_statement_or_refused_in_one_line(text: str) -> None:
+def test_any_text_is_parsed_or_refused_in_one_line(text: str) -> None:
     said = "a statement"
     try:
         parse_cache_sql(text)

@@ -33,7 +33,7 @@ def cached_at(count: int, seed: int) -> Cached:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_splits_that_one_worker_holds_share_groups_with_no_others(strategy: str) -> None:
+def test_splits_that_one_worker_holds_never_share_groups_with_others(strategy: str) -> None:
     policies = st.builds(
         Policy,
         strategy=st.just(strategy),

@@ -1,4 +1,4 @@
-"""Laws of bounds of old dates and times: they hold in whichever calendar a session reads them."""
+"""Laws of bounds of old dates and times: they hold in every calendar a session may use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
 TIMESTAMP = pa.timestamp("us", "UTC")
 DAY_US = 86_400_000_000
 LEGACY = {b"org.apache.spark.version": b"2.4.8"}
-# Dates before the year 1 as well, of which no bounds are known.
+# Includes dates before the year 1, for which no bounds are known.
 DAYS = st.integers(-800_000, -100_000) | st.integers(-719_200, -719_100) | st.integers(0, 20_000)
 ZONES = st.sampled_from(["UTC", "GMT+18:00", "GMT-18:00", "GMT+5:45", "+03:00"])
 
@@ -58,7 +58,7 @@ def test_widened_bounds_hold_in_both_calendars(
 
 @SETTINGS
 @given(days=st.lists(st.integers(-141_427, 50_000), min_size=1, max_size=5), zone=ZONES)
-def test_dates_on_which_all_calendars_agree_stay_unchanged(days: list[int], zone: str) -> None:
+def test_dates_that_are_equal_in_both_calendars_stay_unchanged(days: list[int], zone: str) -> None:
     dates = pa.array(days, pa.int32()).cast(pa.date32())
     times = pa.array([max(day, -25_567) * DAY_US for day in days], pa.int64()).cast(TIMESTAMP)
 
@@ -67,7 +67,7 @@ def test_dates_on_which_all_calendars_agree_stay_unchanged(days: list[int], zone
         assert widened(stored, np.full(len(days), True), upper=True) == stored
 
 
-def test_a_file_is_certain_if_a_spark_of_the_new_calendar_has_not_marked_it() -> None:
+def test_a_files_calendar_is_certain_if_a_newer_spark_has_not_marked_it_as_legacy() -> None:
     version, mark = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
 
     assert is_certain({version: b"3.5.9"})

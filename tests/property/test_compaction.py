@@ -1,4 +1,4 @@
-"""Compaction ends: what it has rewritten is not worth rewriting again."""
+"""Compaction ends: rewritten files are not worth rewriting again."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def judged(table: pa.Table, policy: CompactionPolicy) -> Candidates:
 
 
 def rewritten(table: pa.Table, found: Candidates, off: list[float]) -> list[File]:
-    """Return the files that are there once the chosen ones are rewritten, unevenly."""
+    """Return the files after rewriting the chosen ones into files of uneven sizes."""
     gone = set(found.rows_of(found.chosen).tolist())
     sizes = table["size_bytes"].to_pylist()
     paths, buckets = table["path"].to_pylist(), table["bucket"].to_pylist()
@@ -82,7 +82,7 @@ def rewritten(table: pa.Table, found: Candidates, off: list[float]) -> list[File
     return left
 
 
-# By how much the hash makes the files of one key uneven.
+# Relative sizes of the files of one key, which the hash makes uneven.
 UNEVEN = st.lists(st.floats(0.9, 1.1), min_size=1, max_size=5)
 
 
@@ -100,7 +100,7 @@ def test_a_second_run_has_nothing_to_do(
 
 
 @given(TABLES, POLICIES, UNEVEN)
-def test_runs_in_pieces_come_to_an_end_and_each_leaves_fewer_files(
+def test_partial_runs_come_to_an_end_and_each_leaves_fewer_files(
     tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy, uneven: list[float]
 ) -> None:
     table = inventory_of(files_in(tables))
@@ -111,7 +111,7 @@ def test_runs_in_pieces_come_to_an_end_and_each_leaves_fewer_files(
 
 
 @given(TABLES, POLICIES)
-def test_every_small_file_is_in_one_candidate_and_no_other_file_in_any(
+def test_every_small_file_is_in_exactly_one_candidate_and_no_other_file_is(
     tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy
 ) -> None:
     table = inventory_of(files_in(tables))

@@ -27,7 +27,7 @@ Piece = tuple[int, int]
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[list[int], list[list[int]], list[str]]:
-    """Sizes of files, where their blocks begin, and their suffixes."""
+    """Draw the sizes of files, the offsets of their blocks, and their suffixes."""
     files = draw(
         st.lists(
             st.tuples(
@@ -49,7 +49,7 @@ def all_pieces(
     count: int,
     level_tail: bool,
 ) -> list[list[Piece]]:
-    """Return begin and end of each piece of each file."""
+    """Return the begin and end of each piece of each file."""
     sizes, offsets, suffixes = case
     files = inventory(
         sizes,
@@ -74,7 +74,7 @@ def all_pieces(
 
 
 def boundaries(size: int, offsets: Sequence[int], suffix: str) -> set[int]:
-    """Return every place where a file may be cut."""
+    """Return every offset at which a file may be cut."""
     kind = NAMES[suffix]
     known = (
         len(offsets) > 1
@@ -88,7 +88,7 @@ def boundaries(size: int, offsets: Sequence[int], suffix: str) -> set[int]:
 
 
 def longest_run(begin: int, end: int, places: set[int], limit: int) -> bool:
-    """Tell whether `begin` to `end` can be cut into pieces of at most `limit`, one by one."""
+    """Tell whether cutting greedily from `begin` to `end` keeps all pieces within `limit`."""
     at = begin
     while end - at > limit:
         next_place = max((place for place in places if at < place <= at + limit), default=None)
@@ -103,7 +103,7 @@ options = given(cases(), st.integers(1, 60), st.integers(1, 60), st.integers(0, 
 
 @SETTINGS
 @options
-def test_pieces_cover_every_byte_once_and_begin_where_the_file_may_be_cut(
+def test_pieces_cover_every_byte_once_and_begin_at_allowed_offsets(
     case: tuple[list[int], list[list[int]], list[str]],
     limit: int,
     initial: int,
@@ -122,7 +122,7 @@ def test_pieces_cover_every_byte_once_and_begin_where_the_file_may_be_cut(
 
 @SETTINGS
 @options
-def test_a_piece_over_its_limit_is_one_that_cannot_be_cut_and_the_first_have_their_own(
+def test_only_pieces_that_cannot_be_cut_exceed_their_limit(
     case: tuple[list[int], list[list[int]], list[str]],
     limit: int,
     initial: int,
@@ -144,7 +144,7 @@ def test_a_piece_over_its_limit_is_one_that_cannot_be_cut_and_the_first_have_the
 
 @SETTINGS
 @given(cases(), st.integers(1, 60))
-def test_no_cut_is_needless_and_the_last_two_pieces_are_level_where_a_cut_allows_it(
+def test_no_cut_is_needless_and_the_last_two_pieces_are_as_even_as_possible(
     case: tuple[list[int], list[list[int]], list[str]], limit: int
 ) -> None:
     found = all_pieces(case, limit, limit, 0, True)
@@ -152,7 +152,7 @@ def test_no_cut_is_needless_and_the_last_two_pieces_are_level_where_a_cut_allows
     for pieces, size, offsets, suffix in zip(found, *case, strict=True):
         places = boundaries(size, offsets, suffix)
         for (begin, middle), (_, end) in pairwise(pieces):
-            # Two neighbours would not have fitted into one piece.
+            # Adjacent pieces would not fit into one.
             assert end - begin > limit
             if end < size:
                 continue

@@ -16,7 +16,7 @@ from windrow.host_cache.uses import CacheUse
 
 KIB = 2**10
 CAPACITY = 1024 * KIB
-# Around where a file becomes one of its own, and up to more than the cache takes.
+# Around the size from which entries get a file of their own, up to more than the cache accepts.
 SIZES = (0, 1, 16 * KIB, 32 * KIB - 1, 32 * KIB, 200 * KIB, 700 * KIB, 1100 * KIB)
 
 files = st.tuples(st.integers(0, 5), st.sampled_from(SIZES))
@@ -33,7 +33,7 @@ def name_of(file: tuple[int, int]) -> str:
 
 
 class Source:
-    """Files elsewhere, and how often each was fetched."""
+    """The original files, and how often each was fetched."""
 
     def __init__(self) -> None:
         self.fetched: list[tuple[int, int]] = []
@@ -61,7 +61,7 @@ reads = st.tuples(files, st.booleans())
 
 @examples(25)
 @given(st.lists(st.lists(reads, max_size=8), min_size=1, max_size=4))
-def test_reads_give_the_bytes_and_the_cache_stays_within_its_capacity(
+def test_reads_return_the_right_bytes_and_the_cache_keeps_its_capacity(
     tasks: list[list[tuple[tuple[int, int], bool]]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def test_reads_give_the_bytes_and_the_cache_stays_within_its_capacity(
         counts = cache.counts()
         done = sum(map(len, tasks))
         assert sum(counts.get(name, 0) for name in ("hits", "misses", "failures")) == done
-        # What is held, and what was evicted, was fetched; nothing was written half.
+        # Every entry held or evicted was fetched once, and no partial write remains.
         assert len(keys_in(cache)) == counts.get("misses", 0) - counts.get("evictions", 0)
         assert list((Path(folder) / "incoming").iterdir()) == []
         cache.close()
@@ -97,7 +97,7 @@ def test_files_that_fit_together_are_fetched_once(wanted: list[tuple[int, int]])
 
 @examples(15)
 @given(st.lists(st.lists(files, min_size=1, max_size=6), min_size=2, max_size=4))
-def test_threads_that_interleave_get_the_bytes_and_fetch_each_file_once(
+def test_concurrent_threads_get_the_right_bytes_and_fetch_each_file_once(
     tasks: list[list[tuple[int, int]]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +134,7 @@ def test_the_least_recently_read_entry_is_evicted_first(order: list[int], again:
             cache.keep(name_of((number, size_bytes)), content_of((number, size_bytes)))
         reads_ = [*order, *again]
         for at, number in enumerate(reads_):
-            # An hour apart, as reads near to each other count as one.
+            # An hour apart, as reads close together count as one.
             cache.note([(2e9 + 3600 * at, name_of((number, size_bytes)))], {})
         last = {number: at for at, number in enumerate(reads_)}
         oldest = min(last, key=lambda number: last[number])

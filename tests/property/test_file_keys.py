@@ -1,4 +1,4 @@
-"""Keys of files, and where they are held, against plain Python that says the same."""
+"""File keys, and the hosts that hold them, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def slow_key(path: str, size_bytes: int, mtime_ns: int) -> int:
 
 
 @given(FILES, st.tuples(st.integers(0, 30), st.integers(0, 30)))
-def test_a_key_is_a_hash_of_path_size_and_time_however_columns_are_cut(
+def test_a_key_is_a_hash_of_path_size_and_time_however_columns_are_chunked(
     files: list[tuple[str, int, int]], cuts: tuple[int, int]
 ) -> None:
     keys = [slow_key(*file) for file in files]
@@ -56,7 +56,7 @@ def test_a_key_is_a_hash_of_path_size_and_time_however_columns_are_cut(
     assert file_keys(table(files, cuts)).tolist() == keys
 
 
-def test_a_key_that_was_kept_yesterday_is_the_same_today() -> None:
+def test_keys_stay_stable() -> None:
     files = [("ds=2026-11-01/part-00000.parquet", 1_234, 1_700_000_000_000_000_000), ("", 0, 0)]
 
     assert file_keys(table(files)).tolist() == [
@@ -78,7 +78,7 @@ def test_files_that_differ_in_anything_have_different_keys() -> None:
 
 
 @given(KEYS, KEYS, KEYS)
-def test_changing_what_is_held_is_changing_a_set(
+def test_changes_of_held_files_are_those_of_a_set(
     held: list[int], added: list[int], removed: list[int]
 ) -> None:
     after = changed(

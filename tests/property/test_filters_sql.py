@@ -67,7 +67,7 @@ ALL_TREES = st.recursive(
 
 
 class Writer:
-    """Writes a tree as SQL in one of the many ways there are."""
+    """Writes a tree as SQL in one of many possible ways."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
@@ -118,7 +118,7 @@ class Writer:
             low, high = self.scalar(tree["low"]), self.scalar(tree["high"])
             return f"{name}{self.word('BETWEEN')}{low}{self.word('AND')}{high}"
         if op == "starts_with":
-            # Once for LIKE, and once more for the string literal around it.
+            # Escaped once for LIKE and once more for the string literal.
             pattern = re.sub(r"([\\%_])", r"\\\1", tree["prefix"]) + "%"
             escaped = pattern.replace("\\", "\\\\")
             return name + self.word("LIKE") + self.quoted(escaped)
@@ -163,7 +163,7 @@ def truth_by_sqlglot(node: exp.Expression, row: dict[int, bool]) -> bool:
 
 @examples(100)
 @given(st.data())
-def test_and_or_and_not_bind_as_sqlglot_binds_them(data: st.DataObject) -> None:
+def test_precedence_of_and_or_not_is_that_of_sqlglot(data: st.DataObject) -> None:
     parts = st.recursive(
         st.integers(0, 4).map(lambda number: f"x = {number}"),
         lambda inner: (
@@ -200,7 +200,7 @@ def read(text: str) -> FilterTree | InvalidFilterError:
 
 @examples(500)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join) | st.text(max_size=30))
-def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
+def test_any_text_is_parsed_or_refused_with_a_position(text: str) -> None:
     answer = read(text)
 
     if isinstance(answer, InvalidFilterError):

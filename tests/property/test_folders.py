@@ -1,4 +1,4 @@
-"""Laws of listing only folders that changed: the same files are found as by listing all."""
+"""Laws of listing only changed folders: it finds the same files as listing all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.laws import examples
 from windrow_service.inventory.listing.relisting import KnownListing, Relisting, list_again
 from windrow_service.inventory.progress import ProgressMeter
 
-# Several ticks of a file system's clock: what follows has another time.
+# Several ticks of a file system's clock, so that later changes get a later time.
 TICKS_S = 0.02
 
 FOLDERS = st.sampled_from(["", "a", "b", "a/a", "a/b", "b/a", "a/a/a"])
@@ -36,7 +36,7 @@ CHANGES = st.lists(
 
 
 def an_hour_later() -> int:
-    """A clock by which everything that was just made is old."""
+    """Return a time at which everything just made is old."""
     return time.time_ns() + 3600 * 10**9
 
 

@@ -80,7 +80,7 @@ TYPES = st.recursive(
 
 @examples(50)
 @given(st.data())
-def test_bounds_hold_every_value(data: st.DataObject) -> None:
+def test_bounds_include_every_value(data: st.DataObject) -> None:
     type_ = data.draw(st.sampled_from(list(VALUES)))
     values = data.draw(st.lists(st.none() | VALUES[type_], max_size=12))
     row_group_size = data.draw(st.integers(1, 5))
@@ -115,12 +115,12 @@ CHANGES = st.lists(
 
 @examples(40)
 @given(CHANGES, st.lists(CHANGES, min_size=1, max_size=3))
-def test_an_inventory_from_the_one_before_is_the_one_from_scratch(
+def test_an_incremental_inventory_equals_one_from_scratch(
     first: list[Any], rounds: list[list[Any]]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         location = Path(folder)
-        # Every column is always in some file, as a schema does not shrink.
+        # This file keeps both columns alive, as schemas never shrink.
         columns = {"x": pa.array([0], pa.int64()), "y": ["always"]}
         write(location, "k=0/always", columns)
         clock_ns = _apply(location, first, 1_000)
@@ -219,7 +219,7 @@ def test_every_type_round_trips_through_text(type_: pa.DataType) -> None:
 
 @examples(100)
 @given(*[st.sampled_from(SCALARS).map(arrow_type)] * 2)
-def test_widening_has_no_order_and_loses_nothing(one: pa.DataType, other: pa.DataType) -> None:
+def test_widening_is_commutative_and_loses_nothing(one: pa.DataType, other: pa.DataType) -> None:
     wide = widen(one, other)
 
     assert wide == widen(other, one)
@@ -231,7 +231,7 @@ def test_widening_has_no_order_and_loses_nothing(one: pa.DataType, other: pa.Dat
 @examples(35)
 @given(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=5))
 def test_text_round_trips_through_folder_names(texts: list[str]) -> None:
-    # What Hive escapes is escaped here, and more, as far as one byte can say it.
+    # Escapes every character that Hive escapes, and more: all ASCII that is not alphanumeric.
     def escape(text: str) -> str:
         return "".join(f"%{ord(c):02X}" if ord(c) < 128 and not c.isalnum() else c for c in text)
 
@@ -244,7 +244,7 @@ def test_text_round_trips_through_folder_names(texts: list[str]) -> None:
 
 @examples(35)
 @given(st.lists(st.none() | st.integers(-(2**40), 2**40) | st.dates(), min_size=1, max_size=6))
-def test_inferred_values_read_as_they_were_written(values: list[int | date | None]) -> None:
+def test_inferred_values_equal_those_that_were_written(values: list[int | date | None]) -> None:
     paths = paths_column(
         *(
             f"v={'__HIVE_DEFAULT_PARTITION__' if value is None else value}/{number}"

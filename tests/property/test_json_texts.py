@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from tests.support.laws import examples
 from windrow_service.wire.groups import json_texts
 
-# Times without a zone are drawn between these.
+# The bounds of st.datetimes must be naive.
 EARLY, LATE = datetime(1700, 1, 1), datetime(2262, 1, 1)  # noqa: DTZ001
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 VALUES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
@@ -62,7 +62,7 @@ def same(one: Any, other: Any) -> bool:
 
 @examples(135)
 @given(columns())
-def test_columns_give_the_json_that_single_values_give(column: pa.Array) -> None:
+def test_json_of_columns_equals_json_of_single_values(column: pa.Array) -> None:
     texts = json_texts(column).to_pylist()
 
     expected = [to_json(value, inf_nan_mode="strings") for value in column.to_pylist()]

@@ -70,7 +70,7 @@ def delta_of(added: Mapping[str, Mapping[str, Any]], removed: Sequence[str]) -> 
 
 
 class Store:
-    """The manifests of a table as they are stored, and the files that must be in them."""
+    """The stored manifests of a table, and the files that must be in them."""
 
     def __init__(self, manifest_files: int) -> None:
         self.manifest_files = manifest_files
@@ -111,8 +111,8 @@ class Store:
         return merge_files(tables, [manifest.removed for manifest in self.manifests])
 
     def check(self) -> None:
-        """Check that manifests hold the files, and that their ranges speak of these."""
-        # As text, NaN is itself.
+        """Check that the manifests hold exactly these files, and that their ranges match."""
+        # Compared as text, since NaN does not equal itself.
         assert str(self.live().to_pylist()) == str(table_of(self.files).to_pylist())
         for manifest in self.manifests:
             table = self.decode(manifest)
@@ -177,7 +177,7 @@ def test_after_any_changes_the_manifests_hold_exactly_the_current_files(
 
 @examples(25)
 @given(st.dictionaries(PATHS, file_rows(), max_size=30), st.integers(1, 9), st.data())
-def test_a_change_without_effect_leaves_every_manifest(
+def test_a_change_without_effect_keeps_every_manifest(
     files: dict[str, Any], manifest_files: int, data: st.DataObject
 ) -> None:
     store = Store(manifest_files)

@@ -43,7 +43,7 @@ KEYS = st.lists(
     min_size=1,
     max_size=3,
 )
-# So small that every path is taken: runs spilled, files streamed, batches cut.
+# Small enough that every path is taken: runs spilled, files streamed, batches cut.
 LIMITS = st.builds(
     ReadLimits,
     max_batch_rows=st.sampled_from([1, 3, 1000]),
@@ -116,7 +116,7 @@ def counted(rows: list[dict[str, Any]]) -> Counter[str]:
 
 @SETTINGS
 @given(FILES, KEYS, LIMITS)
-def test_a_group_of_sorted_files_gives_every_row_once_and_in_order(
+def test_a_group_of_sorted_files_returns_every_row_once_and_in_order(
     files: list[list[tuple[Any, ...]]], keys: list[SortKey], limits: ReadLimits
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +132,7 @@ def test_a_group_of_sorted_files_gives_every_row_once_and_in_order(
 
 @SETTINGS
 @given(FILES, LIMITS)
-def test_a_group_without_sort_columns_gives_every_row_once_in_the_order_of_its_splits(
+def test_a_group_without_sort_columns_returns_every_row_once_in_split_order(
     files: list[list[tuple[Any, ...]]], limits: ReadLimits
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +160,7 @@ def _rows_of(
 
 @SETTINGS
 @given(FILES, KEYS, LIMITS, st.integers(-3, 3))
-def test_a_residual_filter_and_the_limits_change_nothing_else(
+def test_a_residual_filter_keeps_matching_rows_whatever_the_limits(
     files: list[list[tuple[Any, ...]]], keys: list[SortKey], limits: ReadLimits, bound: int
 ) -> None:
     residual = {"op": "ge", "column": "i", "value": bound}
@@ -183,7 +183,7 @@ def test_a_residual_filter_and_the_limits_change_nothing_else(
     st.integers(1, 8),
     st.integers(1, 200),
 )
-def test_batches_keep_to_their_bounds_and_are_never_empty(
+def test_batches_stay_within_their_bounds_and_are_never_empty(
     columns: list[list[str]], max_rows: int, max_bytes: int
 ) -> None:
     tables = [pa.table({"s": pa.array(values, pa.string())}) for values in columns]
@@ -195,5 +195,5 @@ def test_batches_keep_to_their_bounds_and_are_never_empty(
     )
     for batch in batches:
         assert 0 < batch.num_rows <= max_rows
-        # Joining pieces adds an offset each, of four bytes.
+        # A batch of one row may exceed the bound, as rows are not divided.
         assert batch.num_rows == 1 or batch.nbytes <= max_bytes

@@ -56,7 +56,7 @@ def packings(draw: st.DrawFn) -> Packing:
 
 @st.composite
 def small_packings(draw: st.DrawFn) -> Packing:
-    """Draw splits each of which is at most a sixteenth of a group."""
+    """Draw splits of at most a sixteenth of a group each."""
     packing = draw(packings())
     limit = 16 * max(int(packing.length.max()), 1) + draw(st.integers(0, 50))
     share = 16 * int(packing.work.max()) + draw(st.integers(0, 2_000))
@@ -65,7 +65,7 @@ def small_packings(draw: st.DrawFn) -> Packing:
 
 
 def check_groups(packing: Packing, group: Ints) -> None:
-    """Check that groups are numbered from 0 without gaps, of one key each, within the limits."""
+    """Check that groups are numbered without gaps, hold one key each, and keep the limits."""
     used = np.unique(group)
     assert used.tolist() == list(range(len(used)))
     for number in used:
@@ -79,7 +79,7 @@ def check_groups(packing: Packing, group: Ints) -> None:
 
 @SETTINGS
 @given(packings())
-def test_filling_keeps_every_limit_and_each_key_to_itself(packing: Packing) -> None:
+def test_filling_keeps_every_limit_and_never_mixes_keys(packing: Packing) -> None:
     group = fill_groups(packing.length, packing.work, packing.keys, packing.share, packing.policy)
 
     check_groups(packing, group)
@@ -87,7 +87,7 @@ def test_filling_keeps_every_limit_and_each_key_to_itself(packing: Packing) -> N
 
 @SETTINGS
 @given(small_packings())
-def test_filling_small_splits_keeps_the_share_and_wastes_less_than_a_split(
+def test_groups_of_small_splits_are_filled_until_the_next_split_does_not_fit(
     packing: Packing,
 ) -> None:
     group = fill_groups(packing.length, packing.work, packing.keys, packing.share, packing.policy)
@@ -111,7 +111,7 @@ def test_filling_small_splits_keeps_the_share_and_wastes_less_than_a_split(
 @SETTINGS
 @given(small_packings(), st.integers(1, 40))
 def test_filling_ignores_what_comes_later(packing: Packing, more: int) -> None:
-    """Groups of small splits stay when splits are added behind them."""
+    """Groups of small splits stay the same when splits are added after them."""
     count = len(packing.length)
     one_key = np.array([0, count])
     before = fill_groups(packing.length, packing.work, one_key, packing.share, packing.policy)
@@ -142,7 +142,7 @@ def test_spreading_keeps_every_limit_and_leaves_no_group_empty(
 
 @SETTINGS
 @given(packings(), st.booleans(), st.lists(st.integers(1, 500), max_size=12))
-def test_groups_of_keys_keep_every_limit_and_enough_slots_busy(
+def test_grouping_by_key_keeps_every_limit_and_enough_slots_busy(
     packing: Packing, is_short: bool, alone: list[int]
 ) -> None:
     share = None if is_short else packing.share
@@ -169,7 +169,7 @@ def test_groups_of_keys_keep_every_limit_and_enough_slots_busy(
     ),
     st.integers(20, 200),
 )
-def test_a_place_is_a_host_or_rack_of_every_split_in_it_or_anywhere(
+def test_a_place_is_a_host_or_rack_of_all_its_splits_or_anywhere(
     files: list[tuple[int, list[str], int]], share: int
 ) -> None:
     sizes, hosts, regions = (list(column) for column in zip(*files, strict=True))

@@ -28,7 +28,7 @@ def keys_of(count: int, seed: int = 0) -> Hashes:
 def placed(
     keys: Hashes, sizes: Ints, holdings: list[Holding]
 ) -> tuple[list[str | None], list[int]]:
-    """Return the host of each file, and why."""
+    """Return the host of each file, and the reason for it."""
     cached = place(keys, sizes, holdings)
     hosts = [cached.workers[at] if at != NO_HOST else None for at in cached.worker]
     return hosts, cached.choice.tolist()
@@ -75,7 +75,7 @@ def test_a_file_is_read_where_it_is_held_or_at_a_candidate_that_has_room(
             fetched[host] = fetched.get(host, 0) + int(sizes[at])
     for host, size_bytes in fetched.items():
         assert size_bytes <= sum(each.capacity_bytes for each in holdings if each.host == host)
-    # The order in which workers and files are named decides nothing.
+    # The order of workers and files makes no difference.
     shuffled = list(holdings)
     random.shuffle(shuffled)
     order = np.random.default_rng(len(keys)).permutation(len(keys))
@@ -87,7 +87,7 @@ def test_a_file_is_read_where_it_is_held_or_at_a_candidate_that_has_room(
 
 @SETTINGS
 @given(st.integers(1, 12), st.integers(1, 300), st.integers(0, 99))
-def test_with_room_enough_every_file_is_cached_and_no_worker_gets_much_more_than_its_share(
+def test_with_enough_room_every_file_is_cached_and_shares_are_nearly_equal(
     workers: int, files: int, seed: int
 ) -> None:
     keys = keys_of(files, seed)
@@ -103,14 +103,14 @@ def test_with_room_enough_every_file_is_cached_and_no_worker_gets_much_more_than
         if why == SECONDARY:
             assert workers > 1
     if workers > 1:
-        # Two candidates that both have enough already are rare, and give way.
+        # Only a file whose candidates both have their share already may exceed it, and those are rare.
         share = 1.25 * int(sizes.sum()) / workers + int(sizes.max())
         beyond = sum(max(0, each - share) for each in load.values())
         assert beyond <= 0.2 * sizes.sum() + sizes.max()
 
 
 @pytest.mark.parametrize("workers", [3, 10, 50])
-def test_when_a_worker_dies_only_its_files_move_and_when_it_is_back_it_has_them(
+def test_if_a_worker_dies_only_its_files_move_and_they_return_with_it(
     workers: int,
 ) -> None:
     keys = keys_of(30_000)
@@ -128,7 +128,7 @@ def test_when_a_worker_dies_only_its_files_move_and_when_it_is_back_it_has_them(
     assert moved == sum(host == "w0" for host in before)
     assert 0 < moved <= 2 / workers * len(keys)
     assert choice.count(HELD) == len(keys) - moved
-    # It comes back with what is on its disk, while others hold the same by now.
+    # w0 comes back with the files on its disk, which other workers hold too by now.
     again, _ = placed(
         keys,
         sizes,
@@ -142,7 +142,7 @@ def test_when_a_worker_dies_only_its_files_move_and_when_it_is_back_it_has_them(
     assert again == before
 
 
-def test_a_worker_that_comes_back_empty_gets_its_share_back_a_tenth_at_a_time() -> None:
+def test_a_worker_that_comes_back_empty_regains_its_share_by_tenths() -> None:
     keys = keys_of(9_000)
     sizes = np.full(len(keys), 1_000)
     held = {
@@ -166,7 +166,7 @@ def test_a_worker_that_comes_back_empty_gets_its_share_back_a_tenth_at_a_time() 
 
 
 @pytest.mark.parametrize("workers", [2, 3, 17, 200])
-def test_candidates_are_spread_evenly_and_two_of_a_kind_are_different(workers: int) -> None:
+def test_candidates_are_spread_evenly_and_the_two_of_a_file_differ(workers: int) -> None:
     keys = keys_of(200_000)
     hosts = [f"host-{at}" for at in range(workers)]
 
@@ -185,7 +185,7 @@ def test_without_workers_nothing_is_placed() -> None:
     assert placed(file_keys(files), np.array([1, 2, 3]), []) == ([None] * 3, [FALLBACK] * 3)
 
 
-def test_a_file_too_large_for_its_worker_does_not_keep_out_others() -> None:
+def test_a_file_too_large_for_its_worker_does_not_keep_others_out() -> None:
     keys = keys_of(100)
     sizes = np.full(len(keys), 10)
     sizes[::7] = 5_000
@@ -196,7 +196,7 @@ def test_a_file_too_large_for_its_worker_does_not_keep_out_others() -> None:
     assert {host for host, size in zip(hosts, sizes, strict=True) if size == 10} == {"a"}
 
 
-def test_tables_are_arrow_tables_of_any_chunks() -> None:
+def test_keys_do_not_depend_on_the_chunks_of_a_table() -> None:
     files = inventory([5, 6, 7, 8])
     cut = pa.concat_tables([files[:1], files[1:3], files[3:]])
 

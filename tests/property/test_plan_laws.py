@@ -114,7 +114,7 @@ def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(strategy: st
 
 
 @strategies
-def test_the_same_files_in_any_order_give_the_same_plan_byte_for_byte(strategy: str) -> None:
+def test_the_same_files_in_any_order_give_byte_identical_plans(strategy: str) -> None:
     @SETTINGS
     @given(files(), policies(strategy), st.integers(0, 2**32 - 1))
     def law(table: pa.Table, policy: Policy, seed: int) -> None:
@@ -131,7 +131,7 @@ def test_the_same_files_in_any_order_give_the_same_plan_byte_for_byte(strategy: 
 
 @SETTINGS
 @given(files(), policies("balanced"))
-def test_balanced_keeps_every_slot_busy_when_there_are_splits_enough(
+def test_balanced_keeps_every_slot_busy_if_there_are_enough_splits(
     table: pa.Table, policy: Policy
 ) -> None:
     grouped = plan_groups(table, None, policy)

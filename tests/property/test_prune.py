@@ -1,4 +1,4 @@
-"""Laws of pruning and of binding, against an evaluator that looks at one row at a time."""
+"""Laws of pruning and of binding, compared with an evaluator of single rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TREES: TypeAdapter[Any] = TypeAdapter(FilterTree)
 
 
 def as_float(value: Any) -> tuple[bool, float]:
-    """NaN is above everything and equal to itself."""
+    """Return a key by which NaN is greater than everything and equal to itself."""
     number = float(value)
     return (True, 0.0) if math.isnan(number) else (False, number)
 
@@ -63,7 +63,7 @@ def as_bool(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Kind:
-    """A column type: values that rows hold, literals that filters hold, and their order."""
+    """A column type: values in rows, literals in filters, and their order."""
 
     type: pa.DataType
     values: list[Any]
@@ -138,12 +138,12 @@ KINDS = {
         as_instant,
     ),
 }
-# A column without statistics, of which a filter can only ask whether it is null.
+# A column without statistics; filters can only test whether it is null.
 NESTED = "nested"
 
 
 def evaluate(tree: Tree, row: Row) -> bool | None:
-    """Return what SQL says of one row: True, False or None for NULL."""
+    """Return the value of a filter for one row as SQL defines it, None for NULL."""
     op = tree["op"]
     if op == "not":
         inner = evaluate(tree["arg"], row)
@@ -193,7 +193,7 @@ def evaluate(tree: Tree, row: Row) -> bool | None:
 
 @dataclass(frozen=True)
 class Table:
-    """Files as rows, and the inventory that speaks of them."""
+    """Files as rows, and the inventory that describes them."""
 
     rows: list[list[Row]]
     files: pa.Table
@@ -201,7 +201,7 @@ class Table:
 
 
 def statistics(random: Random, kind: Kind, values: list[Any], sees_nan: bool) -> Any:
-    """Say of a column what a writer might: the truth, less than that, or wider bounds."""
+    """Return statistics that a writer might write: exact, partly missing, or too wide."""
     if random.random() < 0.1:
         return None
     null_count = None if random.random() < 0.15 else values.count(None)
@@ -222,7 +222,7 @@ def statistics(random: Random, kind: Kind, values: list[Any], sees_nan: bool) ->
 
 
 def random_table(random: Random) -> Table:
-    """Return up to six files of up to four rows, with up to three columns of each sort."""
+    """Return up to six files of up to four rows, with a few data and partition columns."""
     data = random.sample(sorted(KINDS), random.randint(0, 3))
     partition = [f"{name}_p" for name in random.sample(sorted(KINDS), random.randint(0, 2))]
     types = {name: KINDS[name[0]].type for name in data + partition}
@@ -274,7 +274,7 @@ def random_table(random: Random) -> Table:
 
 
 def random_tree(random: Random, types: dict[str, pa.DataType], depth: int = 3) -> Tree:
-    """Return a filter over some columns, in the form that callers send."""
+    """Return a filter on some of these columns, as callers send it."""
     if depth and random.random() < 0.5:
         if random.random() < 0.3:
             return {"op": "not", "arg": random_tree(random, types, depth - 1)}
@@ -304,8 +304,8 @@ def random_tree(random: Random, types: dict[str, pa.DataType], depth: int = 3) -
 
 # --- laws -------------------------------------------------------------------
 
-# Drawn from a generator of random numbers: Hypothesis' own choices favour the trivial, and
-# leave most of what can go wrong unseen.
+# A random number generator instead of Hypothesis' own choices, which favour trivial tables
+# and would miss most faults.
 RANDOMS = st.randoms(use_true_random=True)
 ALL_TYPES = {name: kind.type for name, kind in KINDS.items()} | {NESTED: pa.list_(pa.int8())}
 
@@ -355,7 +355,7 @@ def test_a_bound_filter_gives_each_row_the_same_value_as_the_filter(random: Rand
 
 @examples(200)
 @given(RANDOMS)
-def test_an_expression_turned_into_json_and_bound_again_is_the_same(random: Random) -> None:
+def test_an_expression_survives_a_round_trip_through_json(random: Random) -> None:
     tree = random_tree(random, ALL_TYPES)
     expression = bind(TREES.validate_python(tree), ALL_TYPES)
 
@@ -409,7 +409,7 @@ def test_no_manifest_with_a_matching_row_is_pruned(random: Random) -> None:
 
 @examples(265)
 @given(RANDOMS)
-def test_a_limit_drops_files_only_where_the_others_hold_enough_matching_rows(
+def test_a_limit_drops_files_only_if_the_others_hold_enough_matching_rows(
     random: Random,
 ) -> None:
     table = random_table(random)

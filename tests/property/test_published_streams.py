@@ -1,4 +1,4 @@
-"""Streams of published inventories: what the client makes is read, what is damaged is refused."""
+"""Streams of published inventories: those of the client are read, damaged ones refused."""
 
 from __future__ import annotations
 

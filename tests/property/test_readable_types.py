@@ -51,7 +51,7 @@ LEAVES = [
     pa.array([1, None, 2], pa.time64("ns")),
 ]  # fmt: skip
 
-# Arrow does not write these within others.
+# Arrow does not write these within nested types.
 VIEWS = [
     pa.array(["a", None, "é"], pa.string_view()),
     pa.array([b"a", None, b""], pa.binary_view()),
@@ -59,7 +59,7 @@ VIEWS = [
 
 
 def lists(of: pa.Array) -> list[pa.Array]:
-    """Return lists of the values in every form that Arrow has."""
+    """Return lists of the values, of every list type that Arrow has."""
     offsets = pa.array([0, 1, 1, len(of)], pa.int32())
     null = pa.array([False, True, False])
     plain = pa.ListArray.from_arrays(offsets, of, mask=null)
@@ -90,7 +90,7 @@ COLUMNS = st.lists(
 
 
 def plain(values: pa.Array) -> list[Any]:
-    """Return what Spark is to see of the values, worked out one by one."""
+    """Return the values as Spark should see them, converted one by one."""
     type_ = values.type
     if isinstance(type_, pa.BaseExtensionType):
         return plain(values.storage)
@@ -142,7 +142,7 @@ def test_every_column_that_a_refresh_accepts_is_read_with_its_values(
         assert got[name].to_pylist() == plain(table[name].combine_chunks()), table[name].type
 
 
-def test_a_view_of_lists_keeps_what_comes_after_an_empty_list(tmp_path: Path) -> None:
+def test_a_list_view_keeps_values_after_an_empty_list(tmp_path: Path) -> None:
     views = pa.array([[1], None, [], [2, 3]], pa.list_view(pa.int32()))
     pq.write_table(pa.table({"v": views}), tmp_path / "f.parquet")
     inventory = take_inline(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Laws of the residual filter, against a row-by-row evaluator that shares nothing with it."""
+"""Laws of the residual filter, compared with an independent row-by-row evaluator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOATS = [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan]
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
 
-# Per column: its Arrow type, values of rows, values of literals, and how a literal is written.
+# For each column: its Arrow type, values in rows, literals, and how JSON spells a literal.
 COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], st.SearchStrategy[Any], Any]] = {
     "i": (
         pa.int8(),
@@ -79,7 +79,7 @@ def rows_strategy() -> st.SearchStrategy[list[dict[str, Any]]]:
 
 @st.composite
 def leaves(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a leaf whose literals are still Python values."""
+    """Draw a leaf of a filter, with literals as Python values."""
     name = draw(st.sampled_from(sorted(COLUMNS)))
     literal = COLUMNS[name][2]
     kinds = [*COMPARISONS, "in", "between", "is_null", "is_not_null"]
@@ -111,7 +111,7 @@ TREES = st.recursive(
 
 
 def written(tree: dict[str, Any]) -> dict[str, Any]:
-    """Return the tree with its literals as JSON has them."""
+    """Return the tree with its literals as JSON spells them."""
     out = dict(tree)
     if "arg" in tree:
         out["arg"] = written(tree["arg"])
@@ -128,7 +128,7 @@ def written(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def rank(value: Any) -> Any:
-    """Order floats as Spark does, with NaN above all else; everything else by itself."""
+    """Return a sort key in Spark's order: NaN is greater than all other floats."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
     if isinstance(value, str):
@@ -197,7 +197,7 @@ def test_a_filter_gives_each_row_the_same_value_as_sql(
 
 @SETTINGS
 @given(TREES)
-def test_the_columns_of_a_filter_are_all_it_needs(tree: dict[str, Any]) -> None:
+def test_a_filter_can_be_evaluated_with_only_the_columns_it_names(tree: dict[str, Any]) -> None:
     sent = written(tree)
     names = sorted(columns_of(sent))
 

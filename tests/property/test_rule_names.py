@@ -27,7 +27,7 @@ SPACE = st.lists(
 
 @st.composite
 def same_filters(draw: st.DrawFn) -> tuple[str, str]:
-    """Two texts of the same tokens, with other space and comments between them."""
+    """Draw two texts with the same tokens, but different spaces and comments between them."""
     tokens = draw(TOKENS)
     texts = ["".join(draw(SPACE) + token for token in tokens) for _ in range(2)]
     return texts[0], texts[1] + draw(SPACE)
@@ -35,28 +35,28 @@ def same_filters(draw: st.DrawFn) -> tuple[str, str]:
 
 @given(same_filters())
 @example(("ds>='a'AND x=1", " ds >= 'a' AND -- both\n x = 1"))
-def test_space_and_comments_do_not_make_another_filter(texts: tuple[str, str]) -> None:
+def test_spaces_and_comments_do_not_change_the_name(texts: tuple[str, str]) -> None:
     first, second = texts
 
     assert rule_name(first) == rule_name(second)
 
 
 @given(TOKENS, TOKENS)
-def test_other_tokens_make_another_filter(first: list[str], second: list[str]) -> None:
+def test_other_tokens_change_the_normalized_text(first: list[str], second: list[str]) -> None:
     joined, other = " ".join(first), " ".join(second)
 
-    # Only where no space is needed do tokens differ in nothing but how they are put together.
+    # Texts that differ only in whitespace may have the same tokens, such as `a=` and `a =`.
     if re.sub(r"\s", "", joined) != re.sub(r"\s", "", other):
         assert plain(joined) != plain(other)
 
 
 @given(st.text(max_size=50))
-def test_any_text_has_a_name_that_a_rule_may_have(text: str) -> None:
+def test_the_name_of_any_text_is_a_valid_rule_name(text: str) -> None:
     assert re.fullmatch(CACHE_RULE_PATTERN, rule_name(text))
     assert rule_name(text) == rule_name(text)
 
 
-def test_the_order_of_a_trees_keys_does_not_matter() -> None:
+def test_the_order_of_keys_in_a_tree_does_not_matter() -> None:
     trees = (
         {"op": "in", "column": "ds", "values": ["a", 5]},
         {"values": ["a", 5], "column": "ds", "op": "in"},
@@ -68,5 +68,5 @@ def test_the_order_of_a_trees_keys_does_not_matter() -> None:
 
 
 def test_names_of_filters_stay_stable() -> None:
-    # Rules are kept under them: another name would make a second rule of the same filter.
+    # Rules are stored by name: another name would make a second rule of the same filter.
     assert rule_name("ds >= '2026-11-01'") == "rule-64a3424fa0de"

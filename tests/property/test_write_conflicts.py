@@ -1,4 +1,4 @@
-"""Writes that overlap in time: none removes files that it cannot have known, unless it says so."""
+"""Overlapping writes: none removes files that it cannot have known, unless told to."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ DAYS = ("ds=1", "ds=2")
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens.
+    """A step of one of three writers: begin a write, or commit the one that it has begun.
 
     Attributes:
-        writer: Of three, who does it: begins, or commits what it has begun.
-        mode: Of the write.
-        conflict: Of the write.
-        days: Partitions that it writes a file into.
+        writer: The number of the writer.
+        mode: The mode of the write.
+        conflict: The conflict option of the write.
+        days: Partitions that the write adds a file to.
     """
 
     writer: int
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass
 class Begun:
-    """A write that has begun, and when."""
+    """An open write, and the number of the step that began it."""
 
     write: TableWrite
     at: int
@@ -57,7 +57,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class There:
-    """A file of the table, as the model has it."""
+    """A file of the table in the model."""
 
     ids: tuple[int, ...]
     published_at: int
@@ -82,7 +82,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.slow
 @examples(12)
 @given(partitioned=st.booleans(), asked=st.lists(steps, min_size=4, max_size=12))
-def test_no_interleaving_loses_files_that_a_write_cannot_have_known(
+def test_no_interleaving_removes_files_that_a_write_cannot_have_known(
     url: str, tmp_path_factory: pytest.TempPathFactory, partitioned: bool, asked: list[Step]
 ) -> None:
     location: Path = tmp_path_factory.mktemp("table") / "t"
@@ -130,7 +130,7 @@ def test_no_interleaving_loses_files_that_a_write_cannot_have_known(
 
 
 def replaced_by(begun: Begun, there: set[str]) -> set[str]:
-    """Return the folders whose files a write takes away."""
+    """Return the folders whose files a write replaces."""
     if begun.step.mode == "append":
         return set()
     return there if begun.step.mode == "overwrite" else there & set(begun.files)
@@ -167,7 +167,7 @@ def test_files_added_without_windrow_are_not_removed_either(
         assert planned_ids(url, table, tmp_path / "t") == [2]
 
 
-def test_an_overwrite_whose_first_snapshot_is_no_longer_kept_is_refused(
+def test_an_overwrite_is_refused_if_the_snapshot_of_its_start_has_expired(
     url: str, tmp_path: Path
 ) -> None:
     table = f"t_{uuid.uuid4().hex}"

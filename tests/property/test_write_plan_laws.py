@@ -51,7 +51,7 @@ def tasks_of(tasks: ExactTasks, at: int) -> range:
 
 
 @given(keys_to_write(), st.none() | st.integers(1, 50))
-def test_every_key_has_its_files_and_every_row_a_task(
+def test_every_key_has_files_and_every_task_has_a_key(
     keys: WriteKeys, parallelism: int | None
 ) -> None:
     tasks = planned(keys, parallelism)
@@ -63,7 +63,7 @@ def test_every_key_has_its_files_and_every_row_a_task(
 
 
 @given(keys_to_write())
-def test_the_tasks_of_a_key_of_several_files_are_its_own(keys: WriteKeys) -> None:
+def test_a_key_of_several_files_shares_its_tasks_with_no_other(keys: WriteKeys) -> None:
     tasks = planned(keys)
 
     held = Counter(task for at in range(len(keys)) for task in tasks_of(tasks, at))
@@ -73,9 +73,7 @@ def test_the_tasks_of_a_key_of_several_files_are_its_own(keys: WriteKeys) -> Non
 
 
 @given(keys_to_write(), st.integers(1, 50))
-def test_no_task_delays_others_with_keys_that_they_could_take(
-    keys: WriteKeys, parallelism: int
-) -> None:
+def test_no_task_gets_more_small_keys_than_its_share(keys: WriteKeys, parallelism: int) -> None:
     tasks = planned(keys, parallelism)
     work = np.maximum(keys.weight, 1 / 64)
 
@@ -100,7 +98,7 @@ def test_small_keys_share_a_task_within_a_bucket_and_up_to_the_target(keys: Writ
 
 
 @given(keys_to_write())
-def test_no_two_neighbouring_tasks_of_small_keys_could_be_one(keys: WriteKeys) -> None:
+def test_neighbouring_tasks_of_small_keys_could_not_be_merged(keys: WriteKeys) -> None:
     tasks = planned(keys)
     small = np.flatnonzero((tasks.files == 1) & (keys.weight <= 1))
     bucket = np.zeros(len(keys)) if keys.bucket is None else keys.bucket
@@ -115,7 +113,7 @@ def test_no_two_neighbouring_tasks_of_small_keys_could_be_one(keys: WriteKeys) -
 
 
 @given(keys_to_write())
-def test_files_are_neither_far_above_the_target_nor_halved_for_nothing(keys: WriteKeys) -> None:
+def test_files_are_neither_far_above_the_target_nor_needlessly_halved(keys: WriteKeys) -> None:
     files = files_per_key(keys)
     mean = keys.weight / files
 
@@ -155,7 +153,7 @@ def naive_murmur3_of_int(value: int, seed: int) -> int:
     st.integers(1, 6),
     st.integers(1, 20),
 )
-def test_collisions_are_those_that_counting_one_by_one_finds(
+def test_collisions_equal_a_count_one_by_one(
     values: list[int | None], salts: int, scale: int
 ) -> None:
     hashes = hash_columns([pa.array(values, pa.int32())], len(values))
@@ -177,7 +175,7 @@ def test_collisions_are_those_that_counting_one_by_one_finds(
 
 
 @given(keys_to_write(), st.integers(1, 50), st.integers(1, 6))
-def test_an_outcome_counts_nothing_that_is_not_there(
+def test_the_figures_of_an_outcome_are_within_their_bounds(
     keys: WriteKeys, tasks: int, salts: int
 ) -> None:
     with_rows = int(np.count_nonzero(keys.rows))
@@ -199,7 +197,7 @@ def test_an_outcome_counts_nothing_that_is_not_there(
 
 
 @given(st.integers(1, 400), st.integers(1, 9), st.floats(0.05, 0.98))
-def test_the_scale_reaches_the_efficiency_that_is_wanted(
+def test_the_scale_reaches_the_requested_efficiency(
     count: int, salts: int, efficiency: float
 ) -> None:
     keys = WriteKeys.equal(count, float(count * salts), None)

@@ -1,4 +1,4 @@
-"""Whatever is written in whatever order, and wherever drivers die: the table holds what committed."""
+"""In whatever order writes come and wherever drivers die, a table holds the committed rows."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ writes = st.tuples(
 )
 
 
-# A failure would take minutes to shrink, as each step is a process.
+# Not shrunk: each step is a process, so shrinking a failure would take minutes.
 @examples(6, phases=[Phase.generate])
 @given(partitioned=st.booleans(), asked=st.lists(writes, min_size=1, max_size=4))
-def test_a_table_holds_exactly_the_rows_of_the_writes_that_committed(
+def test_a_table_holds_exactly_the_rows_of_committed_writes(
     url: str,
     writers: Writers,
     tmp_path_factory: pytest.TempPathFactory,
@@ -69,7 +69,7 @@ def test_a_table_holds_exactly_the_rows_of_the_writes_that_committed(
             }
             outcome = writers.write(url, table, files, mode=mode, dies=dies)
             assert outcome == "committed" or (outcome == "killed" and dies is not None)
-            # Now, or the next driver might die while it recovers this one's write.
+            # Recover at once: otherwise the next driver might die while it recovers this write.
             windrow.commits.recover(client, table)
             if outcome == "killed" and dies is not None and dies[0] in UNDONE:
                 continue
