@@ -1,4 +1,4 @@
-"""The system's Chromium; without one these tests are left out, and a line says so."""
+"""The system's Chromium; without one these tests are skipped, and the report header says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/docs` in a real browser: whole, usable, and without internet access."""
+"""`/docs` in a real browser: complete, usable, and without internet access."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.browser
 METHODS = {"get", "put", "post", "delete"}
-# Generous, for machines with much else to do.
+# Generous, for busy machines.
 expect.set_options(timeout=60_000)
 
 
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """The documentation of a coordinator, opened; the test fails if it asked others or erred."""
+    """The opened documentation; the test fails if it contacts other servers or reports errors."""
     requests: list[str] = []
     errors: list[str] = []
     with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
@@ -38,7 +38,7 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
         yield page
 
         page.close()
-    # Pictures inside the style sheet are `data:`, which asks nobody.
+    # Pictures in the style sheet are `data:` URLs, which contact nobody.
     asked = {urlsplit(each).netloc for each in requests if not each.startswith("data:")}
     assert asked == {urlsplit(url).netloc}
     assert errors == []
@@ -56,7 +56,7 @@ def test_every_operation_is_shown(page: Page) -> None:
     shown = {
         (
             block.locator(".opblock-summary-method").inner_text().strip(),
-            # Zero-width spaces let a long path break.
+            # Long paths contain zero-width spaces, so that lines can break.
             block.locator(".opblock-summary-path").inner_text().replace("\u200b", "").strip(),
         )
         for block in blocks.all()
@@ -65,7 +65,7 @@ def test_every_operation_is_shown(page: Page) -> None:
     assert shown == published
 
 
-def test_a_call_can_be_tried_out(page: Page) -> None:
+def test_an_operation_can_be_tried_out(page: Page) -> None:
     block = page.locator("#operations-operations-config")
     block.locator(".opblock-summary").click()
     block.get_by_role("button", name="Try it out").click()
@@ -82,7 +82,7 @@ def test_refusals_are_documented_as_problems(page: Page) -> None:
     expect(block).to_contain_text("application/problem+json")
 
 
-def test_the_page_runs_no_scripts_but_its_own(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_runs_only_its_own_scripts(browser: Browser, tmp_path: Path) -> None:
     with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
         page = browser.new_page()
         page.goto(f"{url}/docs")

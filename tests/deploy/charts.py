@@ -1,4 +1,4 @@
-"""The chart as the real helm renders it, and what of it runs pods."""
+"""The chart as the real helm renders it, and its workloads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What runs a pod: `kind` and `name` of the manifest, the pod's metadata and its spec."""
+    """A manifest that runs pods: its `kind` and `name`, and the metadata and spec of the pod."""
 
     kind: str
     name: str
@@ -32,13 +32,13 @@ class Workload:
 
     @property
     def container(self) -> Manifest:
-        """Its only container."""
+        """The only container of the pod."""
         (container,) = self.spec["containers"]
         return dict(container)
 
 
 class _Strict(yaml.SafeLoader):
-    """Refuses a key that appears twice, as Kubernetes does; YAML's usual readers keep the last."""
+    """Refuses duplicate keys, as Kubernetes does; the usual YAML readers keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key) for key, _ in node.value]
@@ -47,7 +47,7 @@ class _Strict(yaml.SafeLoader):
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the real helm, without a cluster: whatever this machine can reach stays out of it."""
+    """Run the real helm without a cluster, even if this machine has access to one."""
     command = Path(sysconfig.get_path("scripts")) / "helm"
     return subprocess.run(
         [str(command), *arguments],
@@ -61,7 +61,7 @@ def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @cache
 def rendered(values: Path, *settings: str, kubernetes: str = "1.32.0", chart: Path = CHART) -> str:
-    """Return the text of all manifests for a file of values, and for `--set` arguments."""
+    """Return the text of all manifests for a values file and `--set` arguments."""
     given = [word for setting in settings for word in ("--set", setting)]
     done = helm(
         "template",
@@ -80,7 +80,7 @@ def rendered(values: Path, *settings: str, kubernetes: str = "1.32.0", chart: Pa
 def manifests(
     values: Path, *settings: str, kubernetes: str = "1.32.0", chart: Path = CHART
 ) -> list[Manifest]:
-    """Return all manifests, with a key twice in none of them."""
+    """Return all manifests; fail if one has a duplicate key."""
     text = rendered(values, *settings, kubernetes=kubernetes, chart=chart)
     return [document for document in yaml.load_all(text, Loader=_Strict) if document]
 
@@ -91,7 +91,7 @@ def of_kind(kind: str, documents: list[Manifest]) -> list[Manifest]:
 
 
 def workloads(documents: list[Manifest]) -> Iterator[Workload]:
-    """Yield everything that runs a pod."""
+    """Yield the manifests that run pods."""
     for document in documents:
         kind, name = document["kind"], document["metadata"]["name"]
         if kind == "Pod":

@@ -1,4 +1,4 @@
-"""What the Dockerfile says."""
+"""The Dockerfile, parsed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Stage = list[tuple[str, str]]
 
 
 def stages() -> list[Stage]:
-    """Return each stage's instructions, its own FROM first: the word, and the rest of the line."""
+    """Return the instructions of each stage, FROM first, as pairs of keyword and arguments."""
     text = "\n".join(
         line for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:1] != "#"
     ).replace("\\\n", " ")
@@ -24,18 +24,18 @@ def stages() -> list[Stage]:
 
 
 def every(stage: Stage, instruction: str) -> list[str]:
-    """Return what each instruction of a stage with this name says."""
+    """Return the arguments of each such instruction of a stage."""
     return [words for name, words in stage if name == instruction]
 
 
 def only(stage: Stage, instruction: str) -> str:
-    """Return what the one instruction of a stage with this name says."""
+    """Return the arguments of the only such instruction of a stage."""
     (words,) = every(stage, instruction)
     return words
 
 
 def environment() -> dict[str, str]:
-    """Return what the image sets, but for PATH, which leads to its own environment."""
+    """Return the variables that the image sets, except PATH."""
     pairs = (pair.partition("=") for pair in only(stages()[-1], "ENV").split())
     return {name: value for name, _, value in pairs if name != "PATH"}
 
@@ -46,6 +46,6 @@ def entrypoint() -> list[str]:
 
 
 def health_command() -> list[str]:
-    """Return the command that tells whether a container is healthy."""
+    """Return the command that checks whether a container is healthy."""
     command = only(stages()[-1], "HEALTHCHECK").partition("CMD ")[2]
     return [str(word) for word in json.loads(command)]

@@ -69,7 +69,7 @@ def test_every_manifest_is_valid_on_old_and_new_kubernetes(values: Path, kuberne
 
 
 @every_values_file
-def test_no_pod_has_rights_that_it_does_not_need(values: Path) -> None:
+def test_no_pod_has_privileges_that_it_does_not_need(values: Path) -> None:
     for load in workloads(manifests(values)):
         pod, container = load.spec["securityContext"], load.container["securityContext"]
         assert pod["runAsNonRoot"] is True
@@ -86,8 +86,8 @@ def test_no_pod_has_rights_that_it_does_not_need(values: Path) -> None:
 
 
 @every_values_file
-def test_no_pod_takes_its_settings_from_the_names_of_services(values: Path) -> None:
-    # A Service called windrow would set WINDROW_PORT to tcp://….
+def test_no_pod_gets_settings_from_service_links(values: Path) -> None:
+    # Service links would set WINDROW_PORT to tcp://… if a Service is called windrow.
     assert all(load.spec["enableServiceLinks"] is False for load in workloads(manifests(values)))
 
 
@@ -100,7 +100,7 @@ def test_every_pod_declares_its_memory(values: Path) -> None:
 
 
 @every_values_file
-def test_the_state_of_the_database_never_restarts_a_replica(values: Path) -> None:
+def test_a_database_outage_never_restarts_a_replica(values: Path) -> None:
     container = coordinator(manifests(values)).container
 
     probed = {
@@ -127,7 +127,7 @@ def test_a_replica_gets_time_to_finish(values: Path) -> None:
 
     waiting_s = int(load.container["lifecycle"]["preStop"]["exec"]["command"][1])
 
-    # Requests that still run may take 10 s more, then the process closes what it has open.
+    # Running requests get 10 s to finish, and closing connections takes up to 5 s.
     assert load.spec["terminationGracePeriodSeconds"] >= waiting_s + 10 + 5
 
 
@@ -189,7 +189,7 @@ def test_selectors_match_only_pods_of_the_coordinator(values: Path) -> None:
 
 
 @every_values_file
-def test_every_name_that_a_manifest_refers_to_exists(values: Path) -> None:
+def test_every_name_referenced_by_a_manifest_exists(values: Path) -> None:
     documents = manifests(values)
     load = coordinator(documents)
     named = {(document["kind"], document["metadata"]["name"]) for document in documents}
@@ -221,7 +221,7 @@ def test_the_database_is_migrated_by_the_same_image_before_anything_changes(valu
 
 
 @pytest.mark.parametrize("values", [MINIMAL, PRODUCTION, SHARED_TABLES], ids=lambda p: p.stem)
-def test_a_hook_that_runs_first_needs_nothing_that_comes_with_the_release(values: Path) -> None:
+def test_a_hook_that_runs_first_needs_nothing_of_the_release(values: Path) -> None:
     (migration,) = [load for load in workloads(manifests(values)) if load.kind == "Job"]
 
     assert "serviceAccountName" not in migration.spec
@@ -258,7 +258,7 @@ def test_an_embedded_coordinator_uses_an_existing_claim() -> None:
 
 
 @pytest.mark.parametrize("values", [MINIMAL, PRODUCTION, SHARED_TABLES], ids=lambda p: p.stem)
-def test_files_of_tables_never_change_their_group(values: Path) -> None:
+def test_the_chart_never_changes_the_group_of_table_files(values: Path) -> None:
     assert "fsGroup" not in coordinator(manifests(values)).spec["securityContext"]
 
 
@@ -329,7 +329,7 @@ def test_everything_has_the_namespace_and_name_of_its_release() -> None:
 
 
 def test_the_notes_explain_how_to_make_the_first_token(tmp_path: Path) -> None:
-    # helm shows notes only where it installs, so a copy of the chart has them in a manifest.
+    # helm shows notes only when it installs, so a copy of the chart has them in a manifest.
     chart = tmp_path / "windrow"
     shutil.copytree(CHART, chart)
     shutil.move(chart / "templates" / "NOTES.txt", chart / "NOTES.txt")
@@ -343,7 +343,7 @@ def test_the_notes_explain_how_to_make_the_first_token(tmp_path: Path) -> None:
     assert "s3://lake/tables" in notes["text"]
 
 
-def test_the_values_that_the_guide_shows_are_values_of_the_chart(tmp_path: Path) -> None:
+def test_the_values_in_the_guide_are_valid_for_the_chart(tmp_path: Path) -> None:
     blocks = (ROOT / "docs" / "deploy.md").read_text().split("```yaml\n")[1:]
 
     assert blocks

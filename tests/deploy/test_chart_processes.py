@@ -29,11 +29,11 @@ _PROBES = ("startup", "liveness", "readiness")
 
 
 class Cluster:
-    """Stands in for Kubernetes: resolves what a container's environment refers to, and runs it.
+    """Stands in for Kubernetes: resolves the environment of a container, and runs its command.
 
     Args:
-        folder: Where processes run; they are to leave nothing there.
-        database_url: What the secret holds.
+        folder: The working directory of processes, which must leave nothing in it.
+        database_url: The value of the database secret.
     """
 
     def __init__(self, folder: Path, database_url: str) -> None:
@@ -42,12 +42,12 @@ class Cluster:
         self._folder = folder
         self._secrets = {
             ("windrow-database", "url"): database_url,
-            # Nothing listens there: without Redis a replica works on.
+            # Nothing listens there: replicas work without Redis.
             ("windrow-redis", "url"): f"redis://127.0.0.1:{free_port()}/0",
         }
 
     def start(self, load: Workload) -> subprocess.Popen[str]:
-        """Start what a pod runs, on loopback and on a port of its own."""
+        """Start the command of a pod on loopback, on the port of this cluster."""
         program, *arguments = load.container.get("command", entrypoint())
         return subprocess.Popen(
             [Path(sysconfig.get_path("scripts")) / program, *arguments],
@@ -79,13 +79,13 @@ def test_a_release_migrates_its_database_and_then_serves(cluster: Cluster, tmp_p
     load = coordinator(cluster.documents)
     (migration,) = [load for load in workloads(cluster.documents) if load.kind == "Job"]
 
-    # Before its migration it does not serve.
+    # Without the migration, a replica refuses to serve.
     early = cluster.start(load)
     output, _ = early.communicate(timeout=_TIMEOUT_S)
     assert early.returncode != 0
     assert "windrow db upgrade" in output
 
-    # A Job may run its pod twice at once.
+    # Kubernetes may run two pods of a Job at once.
     jobs = [cluster.start(migration) for _ in range(2)]
     outputs = [job.communicate(timeout=_TIMEOUT_S)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0], outputs
@@ -99,7 +99,7 @@ def test_a_release_migrates_its_database_and_then_serves(cluster: Cluster, tmp_p
     finally:
         replica.kill()
         replica.communicate()
-    # Its root file system is read-only: nothing is written beside /tmp.
+    # The root file system is read-only, so nothing may be written outside /tmp.
     assert list(tmp_path.iterdir()) == []
 
 

@@ -16,7 +16,7 @@ from tests.deploy.charts import CHART, RELEASE, helm
         (["image.name=x"], "name is not allowed"),
         (["image.pullPolicy=Sometimes"], "image.pullPolicy"),
         (["image.tag=a b"], "image.tag"),
-        # A URL where the name of a secret belongs.
+        # A URL instead of the name of a secret.
         (["database.secretName=postgresql://u:p@db/windrow"], "database.secretName"),
         (["database.url=postgresql://u:p@db/windrow"], "url is not allowed"),
         (["redis.password=x"], "password is not allowed"),

@@ -81,7 +81,7 @@ def _set(monkeypatch: pytest.MonkeyPatch, documents: list[dict[str, Any]]) -> No
     (config,) = of_kind("ConfigMap", documents)
     for name, value in config["data"].items():
         monkeypatch.setenv(name, value)
-    # Whether callers must be known is not what this asks.
+    # On loopback, no choice about tokens is required.
     monkeypatch.setenv("WINDROW_HOST", "127.0.0.1")
 
 

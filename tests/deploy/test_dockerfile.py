@@ -1,7 +1,7 @@
-"""The image: what the Dockerfile copies is enough, and what it runs is a coordinator.
+"""The image: the Dockerfile copies everything it needs, and its command is a coordinator.
 
-There is no Docker here. The build's own commands run in a folder instead, so that a file that is
-not copied, or a package that only the tests' extras bring, is missed as it would be in the image.
+Docker is not needed. The commands of the build run in a folder instead, where files that are not
+copied and packages that only the extras for tests install are missing, as they are in the image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What building made: a virtual environment in place of `/opt/windrow`."""
+    """The result of a build: a virtual environment instead of `/opt/windrow`."""
 
     venv: Path
 
@@ -52,7 +52,7 @@ class Image:
 
     @contextmanager
     def started(self, *command: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a command as in the image; kill it at the end."""
+        """Start a command as in the image; kill it when the block ends."""
         process = subprocess.Popen(
             [self._found(command[0]), *command[1:]], env=_bare() | environment
         )
@@ -68,7 +68,7 @@ class Image:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
-    """Do what the build stage does, in folders of this test."""
+    """Run the build stage in temporary folders."""
     source = tmp_path_factory.mktemp("image") / "source"
     included = _context()
     with _environment() as venv:
@@ -91,15 +91,15 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 @contextmanager
 def _environment() -> Iterator[Path]:
-    """Yield where to install: as empty as the image's, but for packages that it would have anyway.
+    """Yield the folder to install into, without Windrow but with the packages it depends on.
 
-    They are kept from run to run, for as long as nothing that says which they are changes.
+    The packages are kept between test runs until a file that names them changes.
     """
     told = [(ROOT / name).read_text() for name in ("Dockerfile", "pyproject.toml")]
     key = hashlib.sha256("\0".join([*told, sys.version]).encode()).hexdigest()
     kept = ROOT / ".venv-image"
     kept.mkdir(exist_ok=True)
-    # Two runs of tests may come here at once.
+    # Two test runs may get here at the same time.
     with (kept / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for folder in kept.iterdir():
@@ -121,11 +121,11 @@ def test_the_dockerfile_passes_its_linter() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_context_holds_what_is_copied_and_nothing_else() -> None:
+def test_the_build_context_holds_exactly_the_copied_files() -> None:
     copied = [word for words in every(stages()[0], "COPY") for word in words.split()[:-1]]
     included = _context()
 
-    # Docker always sends the two files that tell it what to do.
+    # Docker always sends its own two files.
     assert {path.split("/")[0] for path in included} - {"Dockerfile", ".dockerignore"} == set(
         copied
     )
@@ -158,7 +158,7 @@ def test_the_image_and_the_chart_agree() -> None:
     assert environment()["WINDROW_PORT"] == only(stages()[-1], "EXPOSE")
     assert load.spec["securityContext"]["runAsUser"] == 10001
     assert environment()["WINDROW_STATE_DIR"] == "/var/lib/windrow"
-    # What it runs is the image's to say.
+    # The command must be that of the image.
     assert not {"command", "args"} & load.container.keys()
 
 
@@ -168,7 +168,7 @@ def test_the_copied_files_install_into_a_fresh_environment(image: Image) -> None
     assert (done.returncode, done.stdout) == (0, f"windrow {__version__}\n"), done.stderr
 
 
-def test_the_image_brings_every_module_of_the_coordinator_and_no_tool_of_its_tests(
+def test_the_image_has_every_module_of_the_coordinator_and_no_test_tools(
     image: Image,
 ) -> None:
     code = (
@@ -219,7 +219,7 @@ def _context() -> set[str]:
 
 
 def _copy(origin: str, target: Path, included: set[str]) -> None:
-    # As COPY does: a file goes into the folder, of a folder what is in it.
+    # COPY puts a file into the target folder, but only the contents of a folder.
     for path in included:
         if path == origin:
             to = target / Path(path).name
@@ -232,7 +232,7 @@ def _copy(origin: str, target: Path, included: set[str]) -> None:
 
 
 def _bare() -> dict[str, str]:
-    """Return the environment without what this test run brings along."""
+    """Return the environment without the variables of this test run."""
     kept = {
         name: value
         for name, value in os.environ.items()

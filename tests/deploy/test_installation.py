@@ -1,4 +1,4 @@
-"""What README.md and messages say to install is this distribution, and works on its own."""
+"""The `pip install` commands of README.md and messages install this distribution, and it works."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHIPPED = "client/windrow", "service", "spark_jobs", "docs", "helm"
 
 
 def _printed() -> list[str]:
-    """Return what every `pip install '…'` in README.md, docs, messages and CHANGELOG.md names."""
+    """Return the requirements of all `pip install '…'` in documents, messages and code."""
     files = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "Dockerfile", ROOT / "Makefile"]
     for folder in _SHIPPED:
         files += [
@@ -37,14 +37,14 @@ def _printed() -> list[str]:
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the first command of README.md's "Use it" in a fresh environment; return its scripts.
 
-    The environment sees the packages of this one, but not this one's Windrow, so that pip finds
-    what the extras ask for without a download.
+    The environment sees the packages of the current one except Windrow, so that pip finds the
+    dependencies without a download.
     """
     root = tmp_path_factory.mktemp("installation")
     venv.create(root, with_pip=False)
     paths = {"base": str(root), "platbase": str(root)}
     site_packages = Path(sysconfig.get_path("purelib", "venv", vars=paths))
-    # A folder that a .pth file names is searched, while the .pth files in it are not read.
+    # Python searches the folder named here but ignores the .pth files in it, and so our Windrow.
     (site_packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     usage = (ROOT / "README.md").read_text().partition("## Use it")[2]
     (distribution, *_) = _INSTALLED.findall(usage)
