@@ -1,4 +1,4 @@
-"""A coordinator for all contract tests, a folder for each test's tables, and databases."""
+"""A coordinator for all contract tests, a table folder for each test, and databases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow_service.store.database import embedded_url, server_url, upgrade_dat
 
 @pytest.fixture(scope="session")
 def tables_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one folder that tables may lie under."""
+    """The only folder in which tables are allowed."""
     return tmp_path_factory.mktemp("tables")
 
 
@@ -34,7 +34,7 @@ def url(tables_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def certificates() -> ssl.SSLContext:
-    """Those that every client loads unless told; to read them takes longer than most calls."""
+    """The CA certificates, loaded once: loading them per client takes longer than most calls."""
     return httpx.create_ssl_context()
 
 
@@ -52,7 +52,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def location(tables_folder: Path, name: str) -> Path:
-    """Where this test's table may lie; not there yet."""
+    """A location for this test's table that does not exist yet."""
     return tables_folder / name
 
 
@@ -67,7 +67,7 @@ def events(http: httpx.Client, name: str, location: Path) -> str:
 
 @pytest.fixture
 def make_plan(http: httpx.Client) -> Callable[..., dict[str, Any]]:
-    """Post a plan request that must succeed, and return the plan."""
+    """Request a plan, which must succeed, and return it."""
 
     def post(table: str, **fields: Any) -> dict[str, Any]:
         answer = http.post("/plans", json={"table": table, **fields})
@@ -80,7 +80,7 @@ def make_plan(http: httpx.Client) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
-    """An empty database of either kind, to be opened."""
+    """An empty database of either kind."""
     if request.param == "sqlite":
         return embedded_url(tmp_path)
     url = server_url(request.getfixturevalue("postgresql_url"))

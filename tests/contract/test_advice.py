@@ -18,7 +18,7 @@ BEGAN = datetime(2026, 11, 20, 6, tzinfo=timezone.utc)
 
 
 def write(location: Path, folders: list[str], tasks: int, *, minute: int = 0) -> str:
-    """Leave what a Spark job leaves whose tasks each write into each folder; return its UUID."""
+    """Write the files of a Spark job in which every task writes into every folder; return its UUID."""
     job = str(uuid.uuid4())
     at_s = (BEGAN + timedelta(minutes=minute)).timestamp()
     for folder in folders:
@@ -31,7 +31,7 @@ def write(location: Path, folders: list[str], tasks: int, *, minute: int = 0) ->
 
 @pytest.fixture
 def refreshed(http: httpx.Client, name: str, location: Path) -> Any:
-    """Register and refresh what is there, and return the advice."""
+    """Register and refresh the table, and return the advice."""
 
     def advice(**params: Any) -> dict[str, Any]:
         http.put(f"/tables/{name}", json={"location": str(location)}).raise_for_status()

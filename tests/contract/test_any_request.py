@@ -1,4 +1,4 @@
-"""Any request gets an answer that the published contract lists."""
+"""Any request gets an answer listed in the published contract."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
 
-# Replaced by those of a real plan once there is one.
+# Placeholders, replaced by the values of a real plan.
 PLAN_ID, PAGE_TOKEN = "f" * 32, "the next page"
 TABLE, WORKER, RULE = "fuzzed", "w1", "r1"
-# Drawn at random, for each call and database; edge cases, many more, come on top of them.
+# Random examples for each operation and database; many more edge cases are added to them.
 _EXAMPLES = 25 if is_nightly() else 10
 
 
@@ -40,9 +40,9 @@ def _any_bytes(_: Any, value: Any) -> bytes:
 
 
 def _contract() -> dict[str, Any]:
-    """Return the published contract, in which what is there is a likely value.
+    """Return the published contract, changed to make names that exist likely values.
 
-    Tokens are added by the test: what is generated would never be one that is valid.
+    Tokens are added by the test, as a generated token would never be valid.
     """
     contract = document()
     del contract["components"]["securitySchemes"]
@@ -62,7 +62,7 @@ def _contract() -> dict[str, Any]:
                     likely = {"enum": [there[parameter["name"]]]}
                     parameter["schema"] = {"anyOf": [likely, parameter["schema"]]}
     if not is_nightly():
-        # Trees of filters have thousands of edge cases, and are one model wherever they are sent.
+        # Filters have thousands of edge cases and the same model everywhere: test them once.
         for model in ("CacheRuleDefinition", "CompactionRequest"):
             fields = contract["components"]["schemas"][model]["properties"]
             fields["filter"] = _with_leaves_alone(fields["filter"])
@@ -73,7 +73,7 @@ def _contract() -> dict[str, Any]:
 
 
 def _with_leaves_alone(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a filter's schema in which a tree is one comparison."""
+    """Return the schema of a filter with every tree reduced to a comparison."""
     leaf = {"$ref": "#/components/schemas/Comparison"}
     if leaf in schema.get("oneOf", ()):
         return leaf
@@ -84,7 +84,7 @@ def _with_leaves_alone(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 _schema = schemathesis.openapi.from_dict(_contract())
-# A request may be well formed and yet not fit the table, such as a filter on no column of it.
+# A well-formed request may still not fit the table, for example by a filter on an unknown column.
 _schema.config.checks.positive_data_acceptance.expected_statuses = [
     *("2xx", "401", "403", "404", "409", "410", "412", "422", "503")
 ]
@@ -92,7 +92,7 @@ _schema.config.checks.positive_data_acceptance.expected_statuses = [
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A coordinator in a process of its own, and how to call it."""
+    """A coordinator in its own process, and how to call it."""
 
     url: str
     headers: dict[str, str]
@@ -101,7 +101,7 @@ class Service:
     session: requests.Session
 
     def calling(self) -> dict[str, Any]:
-        """Return how a case is sent to it; connections are kept, as making them takes longest."""
+        """Return the arguments for sending a case; connections are reused, as opening them is slow."""
         return {"base_url": self.url, "session": self.session}
 
 
@@ -127,9 +127,9 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[S
             coordinator_process(folder / "state", folder, prefix=(), **environment)
         )
         session = stack.enter_context(requests.Session())
-        # Nor is the environment looked at for a proxy, each time.
+        # Looking for a proxy in the environment would slow down each request.
         session.trust_env = False
-        # These would be sent in place of generated ones.
+        # Headers of the session would replace generated ones.
         session.headers.clear()
         hive.write_events(folder / TABLE)
         yield Service(started.url, headers, folder, started.log, session)
@@ -138,7 +138,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[S
 
 @pytest.fixture
 def real(service: Service) -> dict[str, str]:
-    """A table with a plan of several pages, and a worker; anew for each test."""
+    """A fresh table with a plan of several pages, and a worker."""
     location = service.folder / TABLE
     with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as http:
         http.delete(f"/tables/{TABLE}")
@@ -259,7 +259,7 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def filtered(url: str, tables_folder: Any) -> str:
-    """A table with an integer, a text and a date to filter by."""
+    """A table with an integer, a string and a date column."""
     hive.write_events(tables_folder / "filtered")
     with httpx.Client(base_url=url) as http:
         http.put("/tables/filtered", json={"location": str(tables_folder / "filtered")})

@@ -33,7 +33,7 @@ CHOICES = {
 
 
 def refused(http: httpx.Client, **fields: Any) -> str:
-    # What is asked is looked at before the table is looked for.
+    # Options are checked before the table is looked up, so it need not exist.
     answer = http.post("/plans", json={"table": "no.table", **fields})
     detail: str = problem_of(answer, 422, "invalid-request")["detail"]
     return detail
@@ -52,7 +52,7 @@ def test_text_that_is_not_a_size_is_refused(http: httpx.Client, field: str, size
 
 @pytest.mark.parametrize("zero", [0, "0", "0MB"], ids=str)
 @pytest.mark.parametrize("field", SIZES[:3])
-def test_a_size_of_nothing_is_refused(http: httpx.Client, field: str, zero: object) -> None:
+def test_a_size_of_0_is_refused(http: httpx.Client, field: str, zero: object) -> None:
     detail = refused(http, options={field: zero})
 
     assert f"{field}: it must be bytes from 1 to {2**50:,}" in detail

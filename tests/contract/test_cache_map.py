@@ -35,7 +35,7 @@ EVENTS, ORDERS = 1, 2
 
 
 class Store(Heartbeats, CacheMap, Protocol):
-    """Both ports, as one adapter serves them."""
+    """Both ports of the cache map, which one adapter serves."""
 
 
 Opened = Callable[..., AbstractAsyncContextManager[Store]]
@@ -49,7 +49,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=["memory", "redis"])
 def opened(request: pytest.FixtureRequest) -> Opened:
-    """Opens an empty cache map, with limits of its own if need be."""
+    """Return a function that opens an empty cache map with the given limits."""
     if request.param == "redis":
         url: str = request.getfixturevalue("server_url")
         flush(url)
@@ -69,7 +69,7 @@ def opened(request: pytest.FixtureRequest) -> Opened:
 
 
 def done(work: Coroutine[Any, Any, T]) -> T:
-    # In a thread: a browser that other tests keep open has a running loop in this one.
+    # In a thread, as the browser of other tests keeps an event loop running in this one.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
 
@@ -87,7 +87,7 @@ def heartbeat(host: str = "h1", ttl_seconds: int = TTL_S) -> Heartbeat:
 
 
 def keys(*values: int) -> Hashes:
-    # The least bits of a key say nothing of the shard that holds it: spread these over some.
+    # Upper bits of a key select its shard: set them too, so that several shards are used.
     spread: Hashes = np.array(values, np.uint64) * np.uint64(0x0101010101010101)
     return spread
 
@@ -195,7 +195,7 @@ def test_a_replacing_report_leaves_only_what_it_adds(opened: Opened) -> None:
     trying(opened, work)
 
 
-def test_tables_and_workers_are_kept_apart(opened: Opened) -> None:
+def test_files_of_different_tables_and_workers_are_not_mixed(opened: Opened) -> None:
     async def work(store: Store) -> None:
         for worker_id, host in (("w2", "h2"), ("w1", "h1")):
             await store.beat(worker_id, heartbeat(host), NOW)
@@ -210,7 +210,7 @@ def test_tables_and_workers_are_kept_apart(opened: Opened) -> None:
     trying(opened, work)
 
 
-def test_a_worker_that_is_forgotten_is_gone_at_once(opened: Opened) -> None:
+def test_a_forgotten_worker_is_gone_at_once(opened: Opened) -> None:
     async def work(store: Store) -> None:
         for worker_id in ("w1", "w2"):
             await store.beat(worker_id, heartbeat(), NOW)
@@ -238,7 +238,7 @@ def test_a_report_of_another_session_or_an_unknown_worker_changes_nothing(opened
     trying(opened, work)
 
 
-def test_a_worker_that_would_hold_too_many_files_is_refused_and_keeps_what_it_held(
+def test_a_report_of_too_many_files_is_refused_and_changes_nothing(
     opened: Opened,
 ) -> None:
     async def work(store: Store) -> None:
@@ -256,7 +256,7 @@ def test_a_worker_that_would_hold_too_many_files_is_refused_and_keeps_what_it_he
     trying(opened, work, max_files=4)
 
 
-def test_workers_above_the_maximum_are_refused_until_one_is_gone(opened: Opened) -> None:
+def test_workers_beyond_the_maximum_are_refused_until_one_is_gone(opened: Opened) -> None:
     async def work(store: Store) -> None:
         for worker_id in ("w1", "w2", "w1"):
             await store.beat(worker_id, heartbeat(), NOW)
@@ -269,7 +269,7 @@ def test_workers_above_the_maximum_are_refused_until_one_is_gone(opened: Opened)
     trying(opened, work, max_workers=2)
 
 
-def test_reports_and_heartbeats_of_one_worker_at_once_lose_nothing(opened: Opened) -> None:
+def test_concurrent_reports_and_heartbeats_of_a_worker_lose_nothing(opened: Opened) -> None:
     async def work(store: Store) -> None:
         await store.beat("w1", heartbeat(), NOW)
         await report(store, "w1", added=keys(*range(100, 120)))
@@ -285,7 +285,7 @@ def test_reports_and_heartbeats_of_one_worker_at_once_lose_nothing(opened: Opene
     trying(opened, work)
 
 
-def test_a_worker_that_holds_nothing_is_there_with_its_room(opened: Opened) -> None:
+def test_a_worker_that_holds_nothing_is_listed_with_its_capacity(opened: Opened) -> None:
     async def work(store: Store) -> None:
         await store.beat("w1", heartbeat("h1"), NOW)
         (holding,) = await store.holdings(EVENTS, NOW)
@@ -310,14 +310,14 @@ def test_a_million_files_come_back_as_one_sorted_column(opened: Opened) -> None:
     trying(opened, work)
 
 
-def test_a_cache_map_that_works_answers_a_ping(opened: Opened) -> None:
+def test_a_working_cache_map_answers_a_ping(opened: Opened) -> None:
     async def work(store: Store) -> None:
         await store.ping()
 
     trying(opened, work)
 
 
-def test_nothing_of_a_removed_worker_stays_in_redis(server_url: str) -> None:
+def test_nothing_of_a_removed_worker_remains_in_redis(server_url: str) -> None:
     flush(server_url)
 
     async def work() -> None:
@@ -333,7 +333,7 @@ def test_nothing_of_a_removed_worker_stays_in_redis(server_url: str) -> None:
     with redis.Redis.from_url(server_url) as asked:
         assert all(asked.pttl(key) > 0 for key in asked.scan_iter())
         deadline = time.monotonic() + 30
-        # The list of ids alone is left; its entries are dropped with the next heartbeat.
+        # Only the list of ids is left; the next heartbeat removes its entries.
         while set(asked.scan_iter()) != {b"windrow:1:workers"}:
             assert time.monotonic() < deadline, set(asked.scan_iter())
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Plans with cache rules and workers: where cacheable files are read."""
+"""Plans with cache rules and workers: the hosts where cacheable files are read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_WORKER = {"cached_splits": "by_worker"}
 
 
 class Caches:
-    """A coordinator of one table of six files, its rules and its workers."""
+    """A table of six files on a coordinator, with its rules and workers."""
 
     def __init__(self, http: httpx.Client, location: Path) -> None:
         self.http = http
@@ -95,7 +95,7 @@ def test_without_rules_workers_change_nothing(caches: Caches) -> None:
     assert set(by_path(after, "cached_on").values()) == {None}
 
 
-def test_cacheable_files_stay_alone_without_running_workers(caches: Caches) -> None:
+def test_without_live_workers_cacheable_files_still_form_their_own_groups(caches: Caches) -> None:
     caches.put_rule(filter="ds >= '2026-11-02'")
 
     plan = caches.plan()
@@ -103,11 +103,11 @@ def test_cacheable_files_stay_alone_without_running_workers(caches: Caches) -> N
     assert sorted(len(group["splits"]) for group in plan["groups"]) == [1, 1, 1, 1, 2]
     assert counts(plan) == (4, 0, 0, 0, 4)
     assert set(by_path(plan, "cached_on").values()) == {None}
-    # Where they may share a group, they do: no worker would keep them.
+    # With `by_worker` they share a group, as no worker would keep them.
     assert len(caches.plan(**BY_WORKER)["groups"]) == 1
 
 
-def test_cacheable_files_are_placed_on_workers_and_then_read_where_they_are(
+def test_cacheable_files_are_placed_on_workers_and_read_there_from_then_on(
     caches: Caches,
 ) -> None:
     caches.put_rule(filter="ds IS NOT NULL")
@@ -134,7 +134,7 @@ def test_cacheable_files_are_placed_on_workers_and_then_read_where_they_are(
     assert groups["cached_on"].to_pylist() == [g["cached_on"] for g in together["groups"]]
 
 
-def test_only_what_matches_a_rule_is_cacheable(caches: Caches) -> None:
+def test_only_files_that_match_a_rule_are_cacheable(caches: Caches) -> None:
     caches.beat("cache-1")
     caches.put_rule(filter="ds = '2026-11-01'")
     caches.put_rule("other", filter="ds = '2026-11-03'")
@@ -148,7 +148,7 @@ def test_only_what_matches_a_rule_is_cacheable(caches: Caches) -> None:
     assert counts(caches.plan())[0] == 2
 
 
-def test_a_limit_of_bytes_keeps_the_newest_partitions(caches: Caches) -> None:
+def test_a_size_limit_keeps_the_newest_partitions(caches: Caches) -> None:
     caches.beat("cache-1")
     sizes = {
         path: (caches.location / path).stat().st_size for path in hive.data_files(caches.location)
@@ -159,14 +159,14 @@ def test_a_limit_of_bytes_keeps_the_newest_partitions(caches: Caches) -> None:
     held = by_path(caches.plan(), "cached_on")
 
     assert sorted(path for path, host in held.items() if host) == newest
-    # Whichever part of the table is asked for.
+    # The limit selects the same files whatever part of the table is planned.
     answer = caches.http.post("/plans", json={"table": "events", "filter": "ds <= '2026-11-02'"})
     assert counts(answer.json())[0] == 1
     caches.put_rule(filter="ds IS NOT NULL", max_bytes=1)
     assert counts(caches.plan())[0] == 0
 
 
-def test_a_file_that_changed_is_not_where_the_old_one_is(caches: Caches) -> None:
+def test_a_changed_file_is_not_cached_where_the_old_one_is(caches: Caches) -> None:
     caches.put_rule(filter="ds IS NOT NULL")
     caches.beat("cache-1")
     caches.hold_as_planned()

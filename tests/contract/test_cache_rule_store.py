@@ -36,7 +36,7 @@ Law = Callable[[SqlCacheRuleStore, SqlTableStore, SqlOnceStore], Awaitable[None]
 
 @pytest.fixture
 def holds(database_url: sa.URL) -> Callable[[Law], None]:
-    """Run a law on a database that has the tables `t` and `u`."""
+    """Run a law on a database with the tables `t` and `u`."""
 
     async def run(law: Law, database: Database) -> None:
         tables = SqlTableStore(database, lambda: NOW)
@@ -54,7 +54,7 @@ def until(ends: datetime) -> CacheRuleDefinition:
 Holds = Callable[[Law], None]
 
 
-def test_a_rule_is_there_until_it_is_deleted(holds: Holds) -> None:
+def test_a_rule_exists_until_it_is_deleted(holds: Holds) -> None:
     async def law(rules: SqlCacheRuleStore, tables: SqlTableStore, _: SqlOnceStore) -> None:
         made, is_new = await rules.put("t", "r", RECENT, None)
         again, is_new_again = await rules.put("t", "r", RECENT, made.version)
@@ -128,7 +128,7 @@ def test_a_rule_expires_on_time_in_any_time_zone_and_is_removed_a_day_later(
     holds(law)
 
 
-def test_rules_made_at_the_same_time_do_not_pass_the_limit(holds: Holds) -> None:
+def test_rules_created_concurrently_do_not_exceed_the_limit(holds: Holds) -> None:
     async def law(rules: SqlCacheRuleStore, _: SqlTableStore, __: SqlOnceStore) -> None:
         for number in range(MAX_CACHE_RULES - 2):
             await rules.put("t", f"r{number}", RECENT, None)
@@ -146,7 +146,7 @@ def test_rules_made_at_the_same_time_do_not_pass_the_limit(holds: Holds) -> None
     holds(law)
 
 
-def test_a_change_is_made_once_under_its_key_and_a_refused_one_leaves_no_key(
+def test_a_change_is_made_once_per_key_and_a_refused_one_leaves_no_key(
     holds: Holds,
 ) -> None:
     def once(key: str) -> Once:

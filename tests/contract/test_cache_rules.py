@@ -17,7 +17,7 @@ RECENT = {"filter": "ds >= '2026-11-02'"}
 
 @pytest.fixture(scope="module")
 def partitioned(url: str, tables_folder: Path) -> str:
-    """A table by days, for tests that leave it as it is."""
+    """A table partitioned by day, for tests that do not change it."""
     hive.write_events(tables_folder / "partitioned")
     with httpx.Client(base_url=url) as http:
         table = {"location": str(tables_folder / "partitioned")}
@@ -30,7 +30,7 @@ def path(table: str, rule: str = "recent") -> str:
     return f"/tables/{table}/cache-rules/{rule}"
 
 
-def test_a_new_rule_is_created_and_the_same_again_changes_nothing(
+def test_a_new_rule_is_created_and_repeating_it_changes_nothing(
     http: httpx.Client, events: str
 ) -> None:
     first = http.put(path(events), json=RECENT)
@@ -50,7 +50,7 @@ def test_a_new_rule_is_created_and_the_same_again_changes_nothing(
     assert len(etags) == 1
 
 
-def test_a_rule_keeps_its_filter_its_end_and_its_bytes_as_they_were_given(
+def test_a_rule_keeps_its_filter_its_end_and_its_size_limit_as_given(
     http: httpx.Client, events: str
 ) -> None:
     ends = datetime.now(timezone(timedelta(hours=2))) + timedelta(days=7)
@@ -64,7 +64,7 @@ def test_a_rule_keeps_its_filter_its_end_and_its_bytes_as_they_were_given(
     assert made["max_bytes"] == 5 * 2**30
 
 
-def test_a_changed_rule_gets_another_etag_and_keeps_when_it_was_made(
+def test_a_changed_rule_gets_a_new_etag_and_keeps_its_creation_time(
     http: httpx.Client, events: str
 ) -> None:
     first = http.put(path(events), json=RECENT)
@@ -78,9 +78,7 @@ def test_a_changed_rule_gets_another_etag_and_keeps_when_it_was_made(
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_a_change_under_an_old_etag_is_refused(
-    http: httpx.Client, events: str, method: str
-) -> None:
+def test_a_change_with_an_old_etag_is_refused(http: httpx.Client, events: str, method: str) -> None:
     old = http.put(path(events), json=RECENT).headers["ETag"]
     http.put(path(events), json={"filter": "ds = '2026-11-01'"}).raise_for_status()
     body = RECENT if method == "PUT" else None
@@ -116,7 +114,7 @@ def test_rules_are_listed_by_name_and_gone_once_they_are_deleted(
     problem_of(http.delete(path(events, "b")), 404, "cache-rule-not-found")
 
 
-def test_rules_of_a_table_that_is_not_there_are_not_found(http: httpx.Client) -> None:
+def test_rules_of_a_missing_table_are_not_found(http: httpx.Client) -> None:
     problem_of(http.put(path("nobody"), json=RECENT), 404, "table-not-found")
     for answer in (
         http.get(path("nobody")),
@@ -143,9 +141,7 @@ def test_a_table_has_at_most_a_hundred_rules(http: httpx.Client, events: str) ->
     assert len(http.get(f"/tables/{events}/cache-rules").json()["rules"]) == 100
 
 
-def test_a_change_that_is_asked_for_again_under_its_key_is_made_once(
-    http: httpx.Client, events: str
-) -> None:
+def test_a_change_repeated_with_its_key_is_made_once(http: httpx.Client, events: str) -> None:
     key = {"Idempotency-Key": f"put-{events}"}
     first = http.put(path(events), json=RECENT, headers=key)
     http.put(path(events), json={"filter": "ds IS NULL"}).raise_for_status()
@@ -174,7 +170,7 @@ def test_a_change_that_is_asked_for_again_under_its_key_is_made_once(
         "ds >= '2026-11-02' AND (ID = 5 OR ds IS NULL)",
         {"op": "starts_with", "column": "name", "prefix": "x"},
         {"op": "not", "arg": {"op": "is_null", "column": "id"}},
-        # Never TRUE, but the column is there all the same.
+        # Never TRUE, but it still names a column that is not a partition column.
         "id = 1.5",
     ],
     ids=str,
@@ -219,7 +215,7 @@ def test_a_filter_that_cannot_be_read_is_refused_as_in_a_plan(
     ],
     ids=str,
 )
-def test_a_filter_that_is_true_for_no_value_is_refused(
+def test_a_filter_that_is_never_true_is_refused(
     http: httpx.Client, partitioned: str, filter: Any
 ) -> None:
     answer = http.put(path(partitioned), json={"filter": filter})

@@ -21,7 +21,7 @@ def client(url: str) -> Iterator[windrow.Client]:
         yield client
 
 
-def test_the_same_filter_twice_makes_one_rule(client: windrow.Client, events: str) -> None:
+def test_caching_the_same_filter_twice_makes_one_rule(client: windrow.Client, events: str) -> None:
     ends = datetime.now(timezone.utc) + timedelta(days=1)
 
     first = client.cache_table(events, RECENT)
@@ -66,7 +66,7 @@ def test_figures_and_workers_are_returned(
         http.put(f"/workers/{worker}", json=beat).raise_for_status()
     client.cache_table(events, RECENT)
 
-    # More than a page of them.
+    # There are more workers than fit a page.
     assert [one.worker_id for one in client.workers() if events in one.worker_id] == workers
     assert client.cache(events).cacheable_files == 4
     for worker in workers:
@@ -74,7 +74,7 @@ def test_figures_and_workers_are_returned(
     assert not any(events in one.worker_id for one in client.workers())
 
 
-def test_faults_are_reported_by_the_client_or_the_coordinator(
+def test_invalid_arguments_are_reported_by_the_client_or_the_coordinator(
     client: windrow.Client, events: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match="timezone"):

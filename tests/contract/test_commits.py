@@ -45,7 +45,7 @@ def write(
 
 
 def assert_known(client: Client, table: str) -> None:
-    """Make sure that the snapshot is what a refresh would publish."""
+    """Assert that a refresh would publish the same snapshot."""
     status = client.refresh(table, full=True)
     assert (status.changed, status.files_added, status.files_removed) == (False, 0, 0)
 
@@ -95,7 +95,7 @@ def test_staged_files_are_hidden_from_everyone_who_lists_the_table(
     assert sorted(path.name for path in location.iterdir()) == [f"ds={day}" for day in hive.DAYS]
 
 
-def test_a_table_without_files_or_folder_is_written_to(
+def test_a_table_without_files_or_folder_can_be_written(
     client: Client, name: str, location: Path, url: str
 ) -> None:
     target = location / "deep" / "table"
@@ -111,7 +111,7 @@ def test_a_table_without_files_or_folder_is_written_to(
     assert_known(client, name)
 
 
-def test_a_table_that_was_never_refreshed_is_published_whole(
+def test_a_write_to_a_never_refreshed_table_publishes_all_its_files(
     client: Client, name: str, location: Path, url: str
 ) -> None:
     hive.write_events(location)
@@ -124,7 +124,7 @@ def test_a_table_that_was_never_refreshed_is_published_whole(
     assert_known(client, name)
 
 
-def test_new_columns_come_into_the_snapshot(client: Client, events: str, location: Path) -> None:
+def test_new_columns_are_added_to_the_snapshot(client: Client, events: str, location: Path) -> None:
     with begin(client, events) as begun:
         folder = Path(begun.folder) / DAY
         folder.mkdir()
@@ -237,7 +237,7 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_work(
     changed = info.definition.model_copy(update=definition)
 
     with pytest.raises(UnfitLocationError, match=reason):
-        # The coordinator of these tests allows no other location.
+        # Called directly, as the coordinator of these tests accepts no such location.
         windrow.commits.staging_folders.local_location(
             info.model_copy(update={"definition": changed})
         )
@@ -252,7 +252,7 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_work(
         ("base_0000001/bucket_00000", "a Hive ACID table"),
     ],
 )
-def test_nothing_is_written_to_a_table_with_another_formats_log(
+def test_nothing_is_written_to_a_table_of_another_format(
     client: Client, events: str, location: Path, sign: str, what: str
 ) -> None:
     (location / sign).parent.mkdir(parents=True)
@@ -277,7 +277,7 @@ def test_a_definition_change_during_a_write_undoes_it(
     assert next(client.writes(events)).state == "undone"
 
 
-def test_rows_that_the_coordinator_refuses_are_reported_and_block_nobody(
+def test_files_that_the_coordinator_refuses_are_reported_and_block_no_other_write(
     client: Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
@@ -322,7 +322,7 @@ def test_a_folder_that_a_refresh_would_not_read_is_refused_before_anything_moves
     assert_known(client, name)
 
 
-def test_a_table_whose_folders_hold_local_times_is_refreshed_as_the_message_says(
+def test_a_table_with_local_times_in_folder_names_can_be_refreshed_as_the_message_says(
     client: Client, name: str, location: Path
 ) -> None:
     hive.write_file(location / "at=2026-11-01 01%3A30%3A00" / "old.parquet", [1])

@@ -17,7 +17,7 @@ MANY = 8
 
 @pytest.fixture
 def crowded(http: httpx.Client, name: str, location: Path) -> str:
-    """The name of a table of three days of eight files each, and a day of one."""
+    """The name of a table of four days: three of eight files each, and one of a single file."""
     hive.write_events(location, files_per_day=MANY)
     hive.write_file(location / "ds=2026-11-04" / "part-00000.parquet", range(1_000, 1_010))
     http.put(f"/tables/{name}", json={"location": str(location)}).raise_for_status()
@@ -32,7 +32,7 @@ def planned(http: httpx.Client, table: str, **fields: Any) -> dict[str, Any]:
     return plan
 
 
-def test_partitions_of_many_small_files_are_worth_it(
+def test_partitions_of_many_small_files_are_worth_compacting(
     http: httpx.Client, crowded: str, location: Path
 ) -> None:
     plan = planned(http, crowded, with_paths=True)
@@ -87,7 +87,7 @@ def test_a_write_plan_of_their_rows_and_bytes_makes_the_predicted_files(
     assert min(found["becomes"]) > 1
 
 
-def test_three_tiny_files_in_each_partition_are_worth_it_by_default(
+def test_three_tiny_files_in_each_partition_are_worth_compacting_by_default(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     hive.write_events(location, files_per_day=3)
@@ -109,7 +109,7 @@ def test_a_filter_on_partition_columns_selects_partitions(http: httpx.Client, cr
     assert plan["file_count"] == MANY + 1
 
 
-def test_pages_of_one_snapshot_are_batches(
+def test_a_plan_is_paged_in_batches_of_one_snapshot(
     http: httpx.Client, crowded: str, location: Path
 ) -> None:
     first = planned(http, crowded, max_partitions=2)

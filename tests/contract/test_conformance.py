@@ -1,4 +1,4 @@
-"""A published inventory comes back in the groups that other systems would make, over HTTP."""
+"""A published inventory is planned over HTTP into the groups that other systems would make."""
 
 from __future__ import annotations
 

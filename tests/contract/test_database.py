@@ -14,7 +14,7 @@ from tests.support.databases import on_database
 from windrow_service.store.database import Database
 
 
-def test_a_user_who_is_cancelled_at_any_moment_gives_the_connection_back(
+def test_a_task_cancelled_at_any_moment_returns_its_connection(
     database_url: sa.URL, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def use(database: Database) -> None:
@@ -32,11 +32,11 @@ def test_a_user_who_is_cancelled_at_any_moment_gives_the_connection_back(
             user.cancel()
             with suppress(asyncio.CancelledError):
                 await user
-            # The next has to connect again.
+            # Without idle connections, the next user has to connect again.
             await database.aclose()
 
     on_database(database_url, cancel_some)
-    # One that was not given back is found, and logged, by the collector.
+    # The pool logs connections that are garbage-collected without having been returned.
     gc.collect()
 
     assert caplog.records == []

@@ -44,7 +44,7 @@ def publish(url: str, name: str, location: Path, sizes: list[int], hosts: list[l
 
 @pytest.fixture(scope="module")
 def shared(url: str, tables_folder: Path) -> str:
-    """A table that no test changes."""
+    """A table for tests that do not change it."""
     hive.write_events(tables_folder / "explained")
     with windrow.connect(url) as client:
         client.register_table("explained", str(tables_folder / "explained"))
@@ -117,7 +117,7 @@ def test_each_strategys_figures_equal_a_plan_made_with_it(
         assert each["all_tasks_seconds"] <= 3 * each["slowest_slot_seconds"]
 
 
-def test_all_strategies_are_judged_by_the_open_cost_that_was_asked_for_or_the_calibrated_one(
+def test_all_strategies_are_compared_with_the_requested_or_the_calibrated_open_cost(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     calibrated = http.get("/config").json()["defaults"]["open_file_cost"]
@@ -128,7 +128,7 @@ def test_all_strategies_are_judged_by_the_open_cost_that_was_asked_for_or_the_ca
     assert left_out["options"]["open_file_cost"] == 4 * MIB
     assert left_out["open_file_cost"] == calibrated
     assert asked["open_file_cost"] == 8 * MIB
-    # Each makes one group of so few files, so that nothing but the model could differ.
+    # So few files are one group under every strategy, so only the cost model could differ.
     for said in (left_out, asked):
         assert {each["group_count"] for each in said["strategies"]} == {1}
         assert len({each["all_tasks_seconds"] for each in said["strategies"]}) == 1
@@ -139,7 +139,7 @@ def test_all_strategies_are_judged_by_the_open_cost_that_was_asked_for_or_the_ca
 def test_bytes_are_counted_by_location(
     http: httpx.Client, url: str, name: str, location: Path, make_plan: MakePlan
 ) -> None:
-    # One group, which prefers a: its rack also has b, and c is elsewhere.
+    # One group, which prefers host a; host b is in the same rack, host c in another.
     hosts = [["/r/a"]] * 3 + [["/r/b"], ["/q/c"], []]
     publish(url, name, location, [4 * MIB] * 3 + [1 * MIB, 2 * MIB, 3 * MIB], hosts)
     options = {"strategy": "iceberg", "open_file_cost": 0}
@@ -165,7 +165,7 @@ def test_an_explanation_is_the_same_after_the_table_has_changed(
     assert explained(http, plan) == before
 
 
-def test_a_plan_that_is_not_there_or_deleted_is_not_explained(
+def test_a_missing_or_deleted_plan_is_not_explained(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events)
@@ -176,7 +176,7 @@ def test_a_plan_that_is_not_there_or_deleted_is_not_explained(
     problem_of(http.get("/plans/not-an-id/explain"), 422, "invalid-request")
 
 
-def test_a_plan_whose_snapshot_is_gone_says_so(
+def test_the_explanation_of_a_plan_without_its_snapshot_says_what_is_missing(
     http: httpx.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events)
@@ -189,7 +189,7 @@ def test_a_plan_whose_snapshot_is_gone_says_so(
     http.post(f"/tables/{events}/refresh").raise_for_status()
     refreshed = http.get(path)
 
-    # The last one has a snapshot of the same number, of another table.
+    # The last answer is from a new table that has a snapshot with the same id.
     for answer in (dropped, registered, refreshed):
         detail = problem_of(answer, 410, "plan-snapshot-gone")["detail"]
         assert plan["plan_id"] in detail

@@ -88,7 +88,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def published(http: httpx.Client, sent: list[dict[str, Any]], folder: Path) -> httpx.Response:
-    """Publish files as a new table; its name is at the end of the answer's URL."""
+    """Publish files as a new table, named at the end of the response's URL."""
     name = f"t{next(_NAMES)}"
     columns = [{"name": column, "type": type_} for column, type_ in COLUMNS.items()]
     partition = [{"name": "p", "type": "string"}]
@@ -166,7 +166,7 @@ def test_every_accepted_inventory_can_be_planned(
 ) -> None:
     @examples(15, suppress_health_check=SLOW)
     @given(sent=files(FIT), options=OPTIONS, sql=FILTERS, limit=st.none() | st.just(10**11))
-    # Nothing may be as long as the highest bucket's number.
+    # No array may be as long as the highest bucket number.
     @example(sent=[{**FILE, "bucket": 2**31 - 1}], options={}, sql=None, limit=None)
     @example(
         sent=[{**FILE, "delete_count": 2**31 - 1, "delete_bytes": 2**63 - 1}] * 8,
@@ -226,7 +226,7 @@ def many_keys(rows: int, count: int) -> dict[str, Any]:
     }
 
 
-def test_every_write_that_can_be_asked_for_is_planned_or_refused_by_name(
+def test_every_valid_write_is_planned_or_refused_by_name(
     http: httpx.Client,
 ) -> None:
     @examples(40, suppress_health_check=SLOW)
@@ -264,7 +264,7 @@ def _is_planned(http: httpx.Client, asked: dict[str, Any]) -> None:
     answer = http.post("/write-plans", json=asked)
     assert answer.status_code in (200, 422), answer.text
     if answer.status_code == 200:
-        # A row may take 1 TiB: what is written may come to more than 64 bits tell.
+        # A row may have 1 TiB, so the total may exceed 64 bits.
         _has_sane_figures(answer.json(), most=float("inf"))
 
 

@@ -1,4 +1,4 @@
-"""`/health`, `/config` and the pages for people."""
+"""`/health`, `/config` and the HTML pages."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[httpx.Client]:
-    """A coordinator whose database a test may ruin."""
+    """A coordinator with its own database, which a test may damage."""
     settings = Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))
     with running(settings) as url, httpx.Client(base_url=url) as http:
         yield http
 
 
-def test_a_coordinator_that_works_is_live_and_ready(own: httpx.Client) -> None:
+def test_a_working_coordinator_is_live_and_ready(own: httpx.Client) -> None:
     assert own.get("/health/live").json() == {"status": "ok", "checks": {}}
     assert own.get("/health/ready").json() == {
         "status": "ok",
@@ -37,7 +37,7 @@ def test_a_coordinator_that_works_is_live_and_ready(own: httpx.Client) -> None:
     }
 
 
-def test_a_coordinator_without_its_database_is_live_and_not_ready(
+def test_a_coordinator_without_its_database_is_live_but_not_ready(
     own: httpx.Client, database: Path
 ) -> None:
     with closing(sqlite3.connect(database)) as other:
@@ -100,7 +100,7 @@ def test_the_front_page_leads_to_the_documentation(own: httpx.Client) -> None:
     assert "https://" not in page.text
 
 
-def test_pages_are_guarded_by_their_headers(own: httpx.Client) -> None:
+def test_pages_have_protective_headers(own: httpx.Client) -> None:
     page, style = own.get("/docs"), own.get("/static-offline-docs/swagger-ui.css")
 
     policy = page.headers["Content-Security-Policy"].split("; ")

@@ -76,7 +76,7 @@ def same(first: httpx.Response, again: httpx.Response) -> None:
         assert again.headers.get(name) == first.headers.get(name)
 
 
-def test_a_repeated_change_gets_the_first_answer_though_the_table_has_moved_on(
+def test_a_repeated_change_gets_the_first_answer_even_if_the_table_has_changed_since(
     http: httpx.Client, table: dict[str, Any]
 ) -> None:
     first = http.put("/tables/t", json=table, headers=key("a"))
@@ -104,7 +104,7 @@ def test_a_repeated_publication_makes_no_second_snapshot(
     assert len(http.get("/tables/t/snapshots").json()["snapshots"]) == 1
 
 
-def test_a_repeated_deletion_does_not_delete_what_was_made_since(
+def test_a_repeated_deletion_does_not_delete_a_table_created_since(
     http: httpx.Client, table: dict[str, Any]
 ) -> None:
     http.put("/tables/t", json=table).raise_for_status()
@@ -117,7 +117,9 @@ def test_a_repeated_deletion_does_not_delete_what_was_made_since(
     assert http.get("/tables/t").is_success
 
 
-def test_a_key_is_not_taken_for_another_request(http: httpx.Client, table: dict[str, Any]) -> None:
+def test_a_key_cannot_be_reused_for_another_request(
+    http: httpx.Client, table: dict[str, Any]
+) -> None:
     first = http.put("/tables/t", json=table, headers=key("d"))
     other = table | {"sort_columns": [{"name": "id"}]}
 
@@ -203,7 +205,7 @@ def test_keys_are_forgotten_once_they_have_expired(
     assert "Idempotency-Replayed" not in again.headers
 
 
-def test_every_change_takes_a_key_but_those_that_need_none() -> None:
+def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
     keyless = {
         f"{method} {path}"
         for path, methods in document()["paths"].items()
@@ -212,9 +214,9 @@ def test_every_change_takes_a_key_but_those_that_need_none() -> None:
         and "Idempotency-Key" not in {one["name"] for one in operation.get("parameters", ())}
     }
 
-    # These change nothing.
+    # Requests that change nothing.
     asked = {"post /write-plans", "post /tables/{name}/compaction-plans"}
-    # Twice comes to the same as once.
+    # Requests that have the same effect if repeated.
     assert keyless - asked <= {
         "post /tables/{name}/refresh",
         "delete /tables/{name}/refresh",
@@ -235,7 +237,7 @@ def test_a_large_body_is_part_of_the_compared_request(
         http.post("/tables/t/snapshots", content=body, headers=headers), 422, "invalid-inventory"
     )
 
-    # It was refused, so that the key is free.
+    # The request was refused, so its key is still free.
     answer = http.post("/tables/t/snapshots", content=inventory("a"), headers=headers)
     assert answer.status_code == 201
     problem_of(

@@ -118,7 +118,7 @@ def test_a_page_has_the_default_size_and_never_exceeds_the_maximum(tight: httpx.
     asked = tight.post("/plans", json=body | {"page_size": 9}).json()
     path = f"/plans/{default['plan_id']}"
 
-    # Two splits fill a page, too, so a third group does not fit.
+    # Two splits fill a page, so a third group does not fit.
     assert len(default["groups"]) == len(asked["groups"]) == 2
     assert len(tight.get(path).json()["groups"]) == 2
     assert len(tight.get(f"{path}/groups", params={"page_size": 100}).json()["groups"]) == 2
@@ -200,7 +200,7 @@ def test_a_plan_is_gone_once_it_has_expired(folder: Path) -> None:
         problem_of(http.get(f"{path}/groups", params=token), 404, "plan-not-found")
 
 
-def test_a_coordinator_with_too_much_to_do_says_when_to_come_back(folder: Path) -> None:
+def test_an_overloaded_coordinator_says_when_to_retry(folder: Path) -> None:
     settings = settings_of(folder).model_copy(update={"planner_threads": 1, "max_waiting": 0})
     begun, go_on = threading.Event(), threading.Event()
     app = build_app(settings)

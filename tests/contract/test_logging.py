@@ -23,7 +23,7 @@ TOKEN = "wdr_" + "s3cret-token_" * 3
 
 
 def logged(settings: Settings, *paths: str, **headers: str) -> tuple[list[httpx.Response], str]:
-    """Ask a coordinator that has a broken route, and return its answers and its log."""
+    """Send requests to a coordinator with a broken route; return its answers and its log."""
     app = build_app(settings)
 
     @app.get("/broken/{number}", include_in_schema=False)
@@ -117,7 +117,7 @@ def test_an_error_in_an_embedded_coordinator_shows_no_local_variables(
 def test_an_unread_log_blocks_nothing(tmp_path: Path) -> None:
     allowed = tmp_path / "tables"
     allowed.mkdir()
-    # A pipe takes 64 KiB, and these lines are more.
+    # A pipe holds 64 KiB, and the log is longer.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     unread = os.open(pipe, os.O_RDWR)

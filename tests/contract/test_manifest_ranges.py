@@ -27,7 +27,7 @@ PARTITION = pa.schema([("day", pa.int32())])
 
 
 def taken() -> NextSnapshot:
-    """Return four manifests of two files, each file with ten ids and a day of its own."""
+    """Return an inventory of four manifests of two files; each file has ten ids and its own day."""
     rows = [
         {
             "path": f"day={at}/f",
@@ -71,7 +71,7 @@ def damage(path: Path, manifest_ids: list[str]) -> None:
 
 
 def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
-    """Plan a table of four manifests, the bodies of some of which are damaged."""
+    """Plan a table of four manifests, some with damaged bodies."""
 
     async def plan() -> Plan:
         async with open_services(Settings(state_dir=folder)) as services:
@@ -79,11 +79,11 @@ def plan_with_damage(folder: Path, damaged: set[int], **request: Any) -> Plan:
             inventory = taken()
             await services.snapshots.snapshots.publish(table, inventory, None)
             ids = [inventory.manifests[position].manifest_id for position in damaged]
-            # In a thread: who tidies up in this one may hold the database meanwhile.
+            # In a thread, as background work of this one may hold the database lock.
             await asyncio.to_thread(damage, folder / "windrow.db", ids)
             return info_of(await services.plans.make(PlanRequest(table="t", **request), ""))
 
-    # In a thread: a browser that other tests keep open has a running loop in this one.
+    # In a thread, as the browser of other tests keeps an event loop running in this one.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(plan())).result()
 
@@ -106,7 +106,7 @@ def test_the_bodies_of_manifests_that_cannot_match_are_not_read(
 def test_the_bodies_of_manifests_that_may_match_are_read(
     tmp_path: Path, filter_: str | None
 ) -> None:
-    # Statistics that pass over NaN do not prove that no row is above 100.
+    # Statistics that ignore NaN do not prove that no row is above 100, as NaN is.
     with pytest.raises(CorruptManifestError):
         plan_with_damage(tmp_path, {0}, filter=filter_)
 

@@ -49,7 +49,7 @@ def stream_of(table: pa.Table) -> bytes:
 
 
 def fill(engine: sa.Engine, revision: str) -> None:
-    """Write a table with a snapshot of two manifests, as the revision's version did."""
+    """Write a table with a snapshot of two manifests as a program of this revision would."""
     tables = sa.MetaData()
     tables.reflect(engine)
     info = {"snapshot_id": 1, "created_at": "2026-11-20T10:00:00.123456Z"}
@@ -108,7 +108,7 @@ def test_every_revision_is_tested_here() -> None:
     assert newest_revision() == REVISIONS[-1]
 
 
-def test_the_revisions_together_make_the_schema_of_the_code(url: sa.URL, engine: sa.Engine) -> None:
+def test_all_revisions_together_make_the_schema_of_the_code(url: sa.URL, engine: sa.Engine) -> None:
     upgrade(url)
 
     with engine.connect() as connection:
@@ -167,7 +167,7 @@ def test_ids_of_deleted_tables_are_not_reused(url: sa.URL, engine: sa.Engine) ->
     assert numbers[0] < numbers[1]
 
 
-def test_a_database_from_before_there_were_revisions_is_taken_for_the_first(
+def test_a_database_without_a_revision_is_treated_as_the_first(
     url: sa.URL, engine: sa.Engine
 ) -> None:
     upgrade(url, "0001")
@@ -180,7 +180,7 @@ def test_a_database_from_before_there_were_revisions_is_taken_for_the_first(
         assert connection.scalar(sa.select(schema.tables.c.name)) == "sales.events"
 
 
-def test_a_database_that_is_older_than_the_first_is_refused_and_left_alone(
+def test_a_database_older_than_the_first_revision_is_refused_and_left_alone(
     url: sa.URL, engine: sa.Engine
 ) -> None:
     with engine.begin() as connection:

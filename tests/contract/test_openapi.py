@@ -1,4 +1,4 @@
-"""`openapi.yaml` equals the served contract, and answers comply with it."""
+"""`openapi.yaml` equals the served contract, and the contract is sound."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def operations(published: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_the_published_contract_is_what_is_served(
+def test_the_published_contract_equals_the_served_one(
     published: dict[str, Any], http: httpx.Client
 ) -> None:
     hint = "run `make openapi`"
@@ -78,7 +78,7 @@ def test_requests_refuse_unknown_fields(published: dict[str, Any]) -> None:
         assert schemas[name]["additionalProperties"] is False
 
 
-def test_bounds_of_whole_numbers_are_whole_and_fit_64_bits(
+def test_bounds_of_integers_are_integers_and_fit_64_bits(
     published: dict[str, Any],
 ) -> None:
     def check(node: Any) -> None:

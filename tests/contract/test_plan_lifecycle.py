@@ -1,4 +1,4 @@
-"""Plans in the background, polled, shared, used again, and stopped."""
+"""Plans made in the background, polled, shared, reused, and stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def submit(http: httpx.Client, table: str, prefer: str = "respond-async", **fiel
 
 
 def ended(http: httpx.Client, plan_id: str) -> dict[str, Any]:
-    """Poll a plan until it is no longer being made."""
+    """Poll a plan until it has ended."""
     deadline = time.monotonic() + 60
     while True:
         answer = http.get(f"/plans/{plan_id}")
@@ -44,7 +44,7 @@ def ended(http: httpx.Client, plan_id: str) -> dict[str, Any]:
 
 
 def timeless(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return what equal plans agree in."""
+    """Return the fields that equal plans have in common."""
     own = ("plan_id", "created_at", "expires_at", "next_page_token", "summary")
     summary = {k: v for k, v in plan["summary"].items() if k != "planning_seconds"}
     return {k: v for k, v in plan.items() if k not in own} | {"summary": summary}
@@ -99,7 +99,7 @@ def test_a_plan_that_fails_in_the_background_says_why(http: httpx.Client, events
     problem_of(http.get(f"/plans/{plan_id}/explain"), 409, "plan-not-completed")
 
 
-def test_a_plan_is_used_again_only_if_asked_and_only_for_the_same(
+def test_a_plan_is_reused_only_on_request_and_only_for_the_same_request(
     http: httpx.Client, events: str, location: Path, make_plan: Callable[..., dict[str, Any]]
 ) -> None:
     first = make_plan(events, filter="ds = '2026-11-01'")
@@ -115,7 +115,7 @@ def test_a_plan_is_used_again_only_if_asked_and_only_for_the_same(
     assert timeless(again) == timeless(anew) == timeless(first) | {"groups": first["groups"]}
     assert other["groups"] != first["groups"]
 
-    # Plans that have the same groups are deleted one by one.
+    # Deleting plans does not remove groups that another plan shares.
     for plan in (first, anew):
         http.delete(f"/plans/{plan['plan_id']}").raise_for_status()
     groups = http.get(f"/plans/{again['plan_id']}/groups").json()["groups"]
@@ -147,7 +147,7 @@ def test_pages_and_stream_hold_the_same_groups(
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """URL and state folder of a coordinator of one planning thread, with a large table `t`."""
+    """URL and state folder of a coordinator with one planning thread and a large table `t`."""
     folder = tmp_path_factory.mktemp("large")
     (folder / "t").mkdir()
     state = folder / "state"
@@ -185,7 +185,7 @@ def bodies(state: Path) -> int:
         return int(count)
 
 
-def test_equal_plans_that_are_asked_for_at_the_same_time_are_made_once(
+def test_equal_plans_requested_at_the_same_time_are_made_once(
     large: tuple[str, Path], busy: httpx.Client
 ) -> None:
     before = bodies(large[1])
@@ -203,11 +203,11 @@ def test_equal_plans_that_are_asked_for_at_the_same_time_are_made_once(
     assert bodies(large[1]) == before
 
 
-def test_a_plan_that_is_deleted_while_it_is_made_is_stopped_and_leaves_nothing(
+def test_deleting_a_plan_that_is_being_made_stops_it_and_leaves_nothing(
     large: tuple[str, Path], busy: httpx.Client
 ) -> None:
     before = bodies(large[1])
-    # One thread: the last of these cannot have begun when it is deleted.
+    # With one thread, the last of these cannot have started when it is deleted.
     plans = [
         submit(busy, "t", options={"max_split_size": 1_000_000, "parallelism": n + 1}).json()
         for n in range(4)
@@ -216,12 +216,12 @@ def test_a_plan_that_is_deleted_while_it_is_made_is_stopped_and_leaves_nothing(
         assert busy.delete(f"/plans/{plan['plan_id']}").status_code == 204
     for plan in plans:
         problem_of(busy.get(f"/plans/{plan['plan_id']}"), 404, "plan-not-found")
-    # The thread is free again when this one, which is asked for last, has been made.
+    # This plan was requested last: once it is made, the thread has finished the others.
     assert busy.post("/plans", json={"table": "t", "limit": 1}).status_code == 200
     assert bodies(large[1]) - before == 1
 
 
-def test_groups_of_a_plan_that_is_still_being_made_are_a_clear_problem(
+def test_requesting_groups_of_an_unfinished_plan_is_a_clear_problem(
     busy: httpx.Client,
 ) -> None:
     plan_id = submit(busy, "t", options={"parallelism": 77}).json()["plan_id"]
@@ -233,7 +233,7 @@ def test_groups_of_a_plan_that_is_still_being_made_are_a_clear_problem(
     assert busy.get(f"/plans/{plan_id}/groups").status_code == 200
 
 
-def test_plans_that_would_pass_the_budget_are_refused_until_some_are_deleted(
+def test_plans_beyond_the_budget_are_refused_until_some_are_deleted(
     busy: httpx.Client,
 ) -> None:
     made: list[str] = []
@@ -256,7 +256,7 @@ def test_plans_that_would_pass_the_budget_are_refused_until_some_are_deleted(
 
 
 @pytest.mark.parametrize("prefer", ["", "respond-async, wait=20"])
-def test_a_plan_that_is_asked_for_again_under_its_key_is_the_same_plan(
+def test_a_plan_requested_again_with_its_key_is_the_same_plan(
     http: httpx.Client, events: str, prefer: str
 ) -> None:
     headers = {"Idempotency-Key": f"plan {prefer}".replace(" ", "-"), "Prefer": prefer}
@@ -271,7 +271,7 @@ def test_a_plan_that_is_asked_for_again_under_its_key_is_the_same_plan(
     problem_of(problem, 422, "idempotency-key-reused")
 
 
-def test_a_plan_that_is_deleted_again_under_its_key_is_deleted_once(
+def test_a_plan_deleted_again_with_its_key_is_deleted_once(
     http: httpx.Client, events: str, make_plan: Callable[..., dict[str, Any]]
 ) -> None:
     path, key = f"/plans/{make_plan(events)['plan_id']}", {"Idempotency-Key": "delete-a-plan"}

@@ -101,7 +101,7 @@ async def bodies(database: Database) -> int:
 
 
 @pytest.mark.parametrize("body", [SMALL, LARGE, EMPTY], ids=["small", "large", "empty"])
-def test_a_plan_comes_back_as_it_was_put_from_every_replica(
+def test_a_stored_plan_is_returned_unchanged_by_every_replica(
     holds: Callable[..., None], body: PlanBody
 ) -> None:
     async def law(store: SqlPlanStore, database: Database) -> None:
@@ -168,14 +168,14 @@ def test_a_plan_can_share_groups_while_their_last_other_plan_is_removed(
             await store.put(completed(f"first{at}"), EMPTY)
             shares = [share(f"{each}-{at}", f"first{at}") for each in "abc"]
             await asyncio.gather(store.delete(f"first{at}", START), *shares)
-        # What one of them has left, since it was being shared, goes later.
+        # Groups that were being shared during a deletion are removed later.
         await store.purge(START + HOUR)
         assert await bodies(database) == 0
 
     holds(law)
 
 
-def test_a_plan_that_was_submitted_is_finished_once_and_only_while_it_is_wanted(
+def test_a_submitted_plan_is_finished_once_and_only_if_not_deleted(
     holds: Callable[..., None],
 ) -> None:
     async def law(store: SqlPlanStore, database: Database) -> None:
@@ -229,7 +229,7 @@ def test_only_completed_unexpired_plans_of_the_same_request_are_found(
 
 
 @pytest.mark.parametrize("chunks", [1, 2])
-def test_all_plans_together_are_bounded(holds: Callable[..., None], chunks: int) -> None:
+def test_the_total_size_of_plans_is_bounded(holds: Callable[..., None], chunks: int) -> None:
     async def law(store: SqlPlanStore, database: Database) -> None:
         large = PlanBody(
             head=b"",
@@ -251,7 +251,7 @@ def test_all_plans_together_are_bounded(holds: Callable[..., None], chunks: int)
 
 
 @pytest.mark.parametrize("body", [SMALL, LARGE], ids=["small", "large"])
-def test_a_plan_under_a_key_is_kept_once(holds: Callable[..., None], body: PlanBody) -> None:
+def test_a_plan_is_stored_once_per_key(holds: Callable[..., None], body: PlanBody) -> None:
     async def law(store: SqlPlanStore, database: Database) -> None:
         once = Once(principal="me", key="k", fingerprint="f", answer=lambda plan: plan.plan_id)
         await store.put(completed("one"), body, once=once)

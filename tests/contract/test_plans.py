@@ -1,4 +1,4 @@
-"""`/plans`: make one, page through it, stream it, delete it."""
+"""`/plans`: make, page through, stream and delete plans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.problems import problem_of
 
 MakePlan = Callable[..., dict[str, Any]]
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
-# One group per file, whatever its size.
+# One group per file, whatever the sizes.
 ALONE = {"max_split_size": 1}
 
 
@@ -25,7 +25,7 @@ def splits_of(groups: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
 
 
 def all_pages(http: httpx.Client, plan: dict[str, Any], **params: Any) -> list[dict[str, Any]]:
-    """Return the groups of every page that follows the plan's own."""
+    """Return the groups of all pages after the first, which comes with the plan."""
     groups: list[dict[str, Any]] = []
     token = plan["next_page_token"]
     while token is not None:
@@ -64,7 +64,7 @@ def test_a_plan_comes_with_its_first_page(
     assert summary["size_bytes"] == sum(stat.st_size for stat in sizes.values())
 
 
-def test_page_size_0_returns_no_groups_yet(
+def test_page_size_0_returns_a_plan_without_groups(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events, page_size=0, options=ALONE)
@@ -75,7 +75,7 @@ def test_page_size_0_returns_no_groups_yet(
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 4, 5, 6, 7])
-def test_paging_to_the_end_gives_every_split_once_and_in_order(
+def test_paging_to_the_end_returns_every_split_once_and_in_order(
     http: httpx.Client, events: str, location: Path, make_plan: MakePlan, page_size: int
 ) -> None:
     plan = make_plan(events, page_size=page_size, options=ALONE)
@@ -105,7 +105,7 @@ def test_large_files_are_cut_on_row_groups_and_every_byte_is_planned_once(
     assert position == path.stat().st_size
 
 
-def test_the_arrow_stream_holds_what_the_json_pages_hold_and_an_end_marker(
+def test_the_arrow_stream_holds_the_groups_of_the_json_pages_and_an_end_marker(
     http: httpx.Client, events: str, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events, filter="id <> 7", page_size=2, options=ALONE)
@@ -160,7 +160,7 @@ def test_the_same_request_gives_the_same_groups(events: str, make_plan: MakePlan
     assert first["groups"] == second["groups"]
 
 
-def test_an_old_snapshot_is_planned_and_paged_as_it_was(
+def test_an_old_snapshot_can_be_planned_and_paged(
     http: httpx.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     before = make_plan(events, page_size=1, options=ALONE)
@@ -237,7 +237,7 @@ def test_a_filter_as_text_and_as_a_tree_give_the_same_plan(
         assert as_text[field] == as_tree[field]
 
 
-def test_the_filter_that_a_plan_states_gives_the_same_plan_again(
+def test_the_filter_stated_by_a_plan_gives_the_same_plan_again(
     events: str, make_plan: MakePlan
 ) -> None:
     first = make_plan(events, filter="ds >= '2026-11-02' AND (id > 25 OR id IS NULL)")
@@ -247,7 +247,7 @@ def test_the_filter_that_a_plan_states_gives_the_same_plan_again(
     assert (again["filter"], again["groups"]) == (first["filter"], first["groups"])
 
 
-def test_conditions_settled_by_pruning_are_dropped_and_the_rest_is_left_to_the_reader(
+def test_conditions_decided_by_pruning_are_dropped_and_the_reader_gets_the_rest(
     events: str, make_plan: MakePlan
 ) -> None:
     settled = make_plan(events, filter="ds = '2026-11-02'")
@@ -261,7 +261,7 @@ def test_conditions_settled_by_pruning_are_dropped_and_the_rest_is_left_to_the_r
     assert [column["name"] for column in left["hidden_columns"]] == ["id"]
 
 
-def test_bloom_filters_prune_once_they_are_chosen_and_the_table_is_refreshed(
+def test_bloom_filters_prune_after_a_refresh_with_chosen_columns(
     http: httpx.Client, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     for number in range(4):
@@ -287,7 +287,7 @@ def test_bloom_filters_prune_once_they_are_chosen_and_the_table_is_refreshed(
     assert summary["bytes_pruned_by_bloom"] == sum(sizes)
 
 
-def test_a_bloom_column_that_is_not_there_fails_the_refresh(
+def test_a_missing_bloom_column_fails_the_refresh(
     http: httpx.Client, events: str, location: Path
 ) -> None:
     definition = {"location": str(location), "bloom_columns": ["nope"]}
@@ -366,7 +366,7 @@ def test_a_filter_with_too_many_or_too_deep_conditions_is_refused(
         (["id", "id"], "twice"),
     ],
 )
-def test_columns_that_are_not_there_or_asked_for_twice_are_refused(
+def test_missing_and_repeated_columns_are_refused(
     http: httpx.Client, events: str, columns: list[str], word: str
 ) -> None:
     answer = http.post("/plans", json={"table": events, "columns": columns})
@@ -374,14 +374,14 @@ def test_columns_that_are_not_there_or_asked_for_twice_are_refused(
     assert word in problem_of(answer, 422, "invalid-columns")["detail"]
 
 
-def test_no_columns_are_asked_for_to_count_rows(events: str, make_plan: MakePlan) -> None:
+def test_a_plan_for_counting_rows_may_request_no_columns(events: str, make_plan: MakePlan) -> None:
     plan = make_plan(events, filter="id = 25", columns=[])
 
     assert plan["columns"] == []
     assert [column["name"] for column in plan["hidden_columns"]] == ["id"]
 
 
-def test_columns_come_in_the_order_asked_for_and_without_regard_to_case(
+def test_columns_are_returned_in_the_requested_order_and_matched_without_regard_to_case(
     events: str, make_plan: MakePlan
 ) -> None:
     plan = make_plan(events, columns=["DS", "id"])
@@ -427,7 +427,7 @@ def test_an_invalid_size_is_refused_and_named(
     assert "max_split_size" in problem_of(answer, 422, "invalid-request")["detail"]
 
 
-def test_openlookengs_strategy_groups_at_most_as_many_splits_as_asked(
+def test_openlookengs_strategy_groups_at_most_the_requested_number_of_splits(
     http: httpx.Client, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     hive.write_events(location, files_per_day=10)
@@ -456,7 +456,7 @@ def test_a_plan_outlives_its_table(http: httpx.Client, events: str, make_plan: M
     assert len(all_pages(http, plan)) == 5
 
 
-def test_partition_values_of_every_kind_travel_as_json(
+def test_partition_values_of_every_type_are_sent_as_json(
     http: httpx.Client, name: str, location: Path, make_plan: MakePlan
 ) -> None:
     for folder in ("d=1.5/s=a%2Fb", "d=NaN/s=__HIVE_DEFAULT_PARTITION__", "d=-Infinity/s=é"):

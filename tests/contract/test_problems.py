@@ -30,7 +30,7 @@ from windrow_service.usecases.writes import errors as writes
 
 
 def leaves(module: Any) -> list[type[Exception]]:
-    """Return the error classes of a module that no other class builds on."""
+    """Return the error classes of a module that have no subclasses."""
     return [
         value
         for value in vars(module).values()
@@ -59,13 +59,13 @@ LEAVES = [
     )
     for leaf in leaves(module)
 ]
-# Met at the start or by commands; and the last is answered as the first request was.
+# The first three occur at startup or in commands; a repeated request gets the first answer.
 NEVER_ANSWERED = {
     usecases.RevisionError,
     access.TokenNotFoundError,
     access.InvalidTokenError,
     usecases.RepeatedRequestError,
-    # Told as what it means to callers: cancelled, or abandoned.
+    # Reported to callers as cancelled or abandoned.
     inventory.InventoryCancelledError,
 }
 ANSWERED = [leaf for leaf in LEAVES if leaf not in NEVER_ANSWERED]
@@ -88,7 +88,7 @@ SAMPLES: dict[str, Any] = {
 
 
 def made(error_type: type[Exception]) -> Exception:
-    """Return an error of this type, with an argument of the right type for each parameter."""
+    """Return an error of this type, made with arguments of the right types."""
     if error_type.__init__ is Exception.__init__:
         return error_type("reason")
     parameters = inspect.signature(error_type).parameters.values()
@@ -97,7 +97,7 @@ def made(error_type: type[Exception]) -> Exception:
 
 
 @pytest.mark.parametrize("error_type", ANSWERED, ids=lambda leaf: leaf.__name__)
-def test_every_error_has_a_kind_of_problem(error_type: type[Exception]) -> None:
+def test_every_error_has_a_problem_type(error_type: type[Exception]) -> None:
     answer = describe(made(error_type)).body
 
     assert answer["type"] != "urn:windrow:problem:internal-error"
@@ -119,7 +119,7 @@ def test_the_command_line_mentions_only_its_own_commands(error_type: type[Except
             command = command.commands[word]
 
 
-def test_no_two_kinds_of_problem_share_a_type() -> None:
+def test_no_two_problems_share_a_type() -> None:
     slugs = [kind.slug for kind in KINDS.values()]
 
     assert len(slugs) == len(set(slugs))

@@ -1,4 +1,4 @@
-"""`POST /tables/{name}/snapshots`: an inventory taken elsewhere, with the hosts of files."""
+"""`POST /tables/{name}/snapshots`: inventories taken elsewhere, with the hosts of files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_statistics_of_unchanged_files_are_kept(
     assert before["files_planned"] == 1
 
 
-def test_a_refresh_keeps_the_hosts_of_files_that_did_not_change(
+def test_a_refresh_keeps_the_hosts_of_unchanged_files(
     client: windrow.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     client.publish(events, inventory_of(location, lambda _: ["a"]))
@@ -112,7 +112,7 @@ def test_a_table_with_unknown_columns_is_refused(
         client.publish(name, inventory_of(location, by_day))
 
 
-def test_an_inventory_over_another_version_is_refused(
+def test_an_inventory_for_another_version_is_refused(
     client: windrow.Client, events: str, location: Path
 ) -> None:
     with pytest.raises(TableChangedError, match="has changed"):
@@ -150,7 +150,7 @@ def test_an_invalid_row_is_named_and_nothing_is_published(
     assert client.table(events).current_snapshot.snapshot_id == 1  # type: ignore[union-attr]
 
 
-def test_a_missing_an_unknown_and_a_mistyped_column_are_named(
+def test_missing_unknown_and_mistyped_columns_are_named(
     client: windrow.Client, events: str, location: Path
 ) -> None:
     files = inventory_of(location, by_day)
@@ -164,7 +164,7 @@ def test_a_missing_an_unknown_and_a_mistyped_column_are_named(
             client.publish(events, wrong)
 
 
-def test_a_body_that_is_not_an_arrow_stream_or_a_cut_one_is_refused(
+def test_a_body_that_is_not_a_complete_arrow_stream_is_refused(
     http: httpx.Client, events: str, location: Path
 ) -> None:
     sink = pa.BufferOutputStream()
@@ -221,7 +221,7 @@ def test_a_refresh_after_deltas_finds_the_actual_files(
     assert planned(make_plan, events) == files
 
 
-def test_a_delta_as_json_is_that_of_a_stream(
+def test_a_delta_as_json_equals_one_as_a_stream(
     http: httpx.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     files = hive.data_files(location)
@@ -350,7 +350,7 @@ def test_published_columns_that_contradict_the_declared_ones_are_refused(
         ({"mode": "delta", "added": [], "removed": ["/x"]}, "invalid-inventory", "not canonical"),
     ],
 )
-def test_invalid_json_is_refused_with_the_place_of_the_fault(
+def test_invalid_json_is_refused_with_the_position_of_the_fault(
     http: httpx.Client, events: str, body: dict[str, Any], slug: str, word: str
 ) -> None:
     answer = http.post(f"/tables/{events}/snapshots", json=body)

@@ -1,4 +1,4 @@
-"""`POST /tables/{name}/refresh`: what is published, what is reused, what is refused."""
+"""`POST /tables/{name}/refresh`: published, reused and refused inventories."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_snapshots_are_listed_newest_first_a_page_at_a_time(
     assert ids == [4, 3, 2, 1]
 
 
-def test_a_table_that_has_become_empty_keeps_its_columns_and_stays_as_it_is(
+def test_a_table_that_has_become_empty_keeps_its_columns_and_does_not_change_again(
     http: httpx.Client, events: str, location: Path, make_plan: MakePlan
 ) -> None:
     columns = http.get(f"/tables/{events}").json()["current_snapshot"]["columns"]
@@ -147,7 +147,7 @@ def test_an_empty_folder_is_a_table_of_no_files_with_the_declared_columns(
     ]
 
 
-def test_a_changed_definition_drops_the_snapshots_but_no_snapshot_id_comes_back(
+def test_a_changed_definition_drops_the_snapshots_and_never_reuses_their_ids(
     http: httpx.Client, events: str, location: Path
 ) -> None:
     register(http, events, location, partition_columns=[{"name": "ds", "type": "string"}])
@@ -180,7 +180,7 @@ def test_a_caller_that_does_not_wait_sees_the_progress_and_then_the_outcome(
     assert status["snapshot"]["file_count"] == 6
 
 
-def test_a_caller_that_does_not_wait_sees_why_it_failed(
+def test_a_caller_that_does_not_wait_sees_why_the_refresh_failed(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     register(http, name, location)
@@ -205,7 +205,7 @@ def test_a_second_caller_joins_the_running_refresh(
     first = http.post(f"/tables/{name}/refresh", headers=background).json()
     second = http.post(f"/tables/{name}/refresh").json()
 
-    # Joined if the first one still ran, and else a refresh that found nothing new.
+    # The second joined the first if that was still running; otherwise it found nothing new.
     joined = second["started_at"] == first["started_at"]
     assert second["changed"] is joined
     assert len(http.get(f"/tables/{name}/snapshots").json()["snapshots"]) == 1
@@ -261,7 +261,7 @@ def _other_type(path: Path) -> None:
         (_other_type, "schema-conflict"),
     ],
 )
-def test_a_broken_file_is_named_nothing_is_published_and_mending_it_is_enough(
+def test_a_broken_file_is_named_and_blocks_publication_until_it_is_repaired(
     http: httpx.Client,
     events: str,
     location: Path,
@@ -286,7 +286,7 @@ def test_a_broken_file_is_named_nothing_is_published_and_mending_it_is_enough(
     assert refresh(http, events, full=True)["snapshot"]["file_count"] == 7
 
 
-def test_folders_of_unequal_depth_are_named_and_mending_them_is_enough(
+def test_folders_of_unequal_depth_are_named_and_block_publication_until_repaired(
     http: httpx.Client, events: str, location: Path
 ) -> None:
     stray = hive.write_file(location / "ds=2026-11-01" / "hour=3" / "x.parquet", [1])
@@ -326,7 +326,7 @@ def test_only_changed_folders_are_listed_unless_all_are_requested(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     hive.write_events(location)
-    # Folders are trusted not to have changed once their last change is clearly over.
+    # A folder is trusted once its last change lies clearly in the past.
     time.sleep(2.5)
     register(http, name, location)
     refresh(http, name)

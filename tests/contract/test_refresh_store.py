@@ -28,7 +28,7 @@ TABLE = "sales.events"
 
 
 def trying(url: sa.URL, work: Callable[[SqlRefreshStore, SqlTableStore], Awaitable[T]]) -> T:
-    """Do something with a store that knows one table."""
+    """Run work on a store that knows one table."""
 
     async def run(database: Database, tables: SqlTableStore) -> T:
         return await work(SqlRefreshStore(database), tables)
@@ -87,7 +87,9 @@ def test_only_one_of_many_simultaneous_callers_begins(database_url: sa.URL) -> N
     trying(database_url, work)
 
 
-def test_an_expired_lease_is_taken_over_and_its_runner_learns_of_it(database_url: sa.URL) -> None:
+def test_an_expired_lease_can_be_taken_over_and_its_former_owner_learns_of_it(
+    database_url: sa.URL,
+) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "late")).table_id
         later = NOW + LEASE + timedelta(microseconds=1)
@@ -102,7 +104,7 @@ def test_an_expired_lease_is_taken_over_and_its_runner_learns_of_it(database_url
     trying(database_url, work)
 
 
-def test_an_expired_lease_is_renewed_if_nobody_has_taken_it(database_url: sa.URL) -> None:
+def test_an_expired_lease_can_be_renewed_if_nobody_has_taken_it_over(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "a")).table_id
         progress = RefreshProgress(phase="reading footers", footers_read=7, footers_total=9)
@@ -115,7 +117,7 @@ def test_an_expired_lease_is_renewed_if_nobody_has_taken_it(database_url: sa.URL
     trying(database_url, work)
 
 
-def test_an_outcome_is_kept_until_the_second_refresh_after_it(database_url: sa.URL) -> None:
+def test_an_outcome_is_kept_until_the_second_next_refresh(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "a")).table_id
         outcome = running("a", status="done", changed=True, files_added=3)
@@ -132,7 +134,7 @@ def test_an_outcome_is_kept_until_the_second_refresh_after_it(database_url: sa.U
     trying(database_url, work)
 
 
-def test_the_runner_learns_that_its_refresh_is_cancelled_and_the_next_one_is_not(
+def test_a_runner_learns_of_the_cancellation_of_its_refresh_but_the_next_does_not(
     database_url: sa.URL,
 ) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
@@ -198,7 +200,7 @@ def test_a_listing_older_than_the_last_publication_cannot_be_published(
     async def work(database: Database, tables: SqlTableStore) -> None:
         snapshots = SqlSnapshotStore(database, lambda: NOW)
         table = await snapshots.publish(await tables.get(TABLE), found, NOW)
-        # Another finds later that the snapshot is as it should be, which makes no new version.
+        # A later refresh finds the snapshot up to date, which makes no new version.
         await snapshots.confirm(table, NOW + 2 * LEASE, None)
 
         with pytest.raises(TableChangedError):
@@ -206,7 +208,7 @@ def test_a_listing_older_than_the_last_publication_cannot_be_published(
         with pytest.raises(TableChangedError):
             await snapshots.confirm(table, NOW + LEASE, None)
         assert (await tables.get(TABLE)).checked_at == NOW + 2 * LEASE
-        # Who says what is there without a look at the files is not late.
+        # Without a time of listing, as for a published inventory, nothing is outdated.
         await snapshots.publish(table, found, None)
 
     opened(database_url, work)

@@ -36,7 +36,7 @@ def http(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Cli
 
 @pytest.fixture
 def location(s3: S3, name: str, tmp_path: Path) -> str:
-    """A table of three days, two files each, and a hidden file."""
+    """The location of a table of three days, two files each, with a hidden file."""
     folder = hive.write_events(tmp_path / "events")
     (folder / "_temporary").mkdir()
     (folder / "_temporary" / "x.parquet").write_bytes(b"not yet")
@@ -83,7 +83,7 @@ def test_a_small_file_takes_two_requests_and_an_unchanged_one_none(
     again = refresh(http, name)
 
     assert first == {"HEAD": 6, "GET": 6}
-    # The location and three days; a log of a query; signs of other formats in two folders above.
+    # Of the location and three days, the log of a query, and signs of formats in two parents.
     assert listings == len(s3.requests) == 1 + 3 + 1 + 2 * len(signs_beside())
     assert again["changed"] is False
 
@@ -106,7 +106,7 @@ def test_changes_are_found(
 
 
 @pytest.mark.slow
-def test_more_folders_than_are_listed_apart_are_listed_at_once(
+def test_a_large_number_of_folders_is_listed_in_one_go(
     http: httpx.Client, s3: S3, name: str, tmp_path: Path
 ) -> None:
     folder = hive.write_events(
@@ -221,13 +221,13 @@ def test_tables_of_other_formats_are_refused(
     assert words in detail
 
 
-def test_files_that_a_streaming_query_has_not_committed_and_empty_ones_are_passed_over(
+def test_empty_files_and_those_not_committed_by_a_streaming_query_are_skipped(
     http: httpx.Client, s3: S3, name: str, location: str, tmp_path: Path
 ) -> None:
     days = [path for path in hive.data_files(tmp_path / "events") if "_temporary" not in path]
     sizes = [(tmp_path / "events" / path).stat().st_size for path in days]
     entries = [
-        # As Spark knows it.
+        # Spark writes paths with s3a.
         f'{{"path":"s3a://tab/{name}/events/{path}","size":{size},"isDir":false,"action":"add"}}'
         for path, size in zip(days, sizes, strict=True)
     ]

@@ -94,7 +94,7 @@ def test_a_change_is_imported_and_shown_and_old_snapshots_expire(
     assert len(ran(capsys, url, "snapshots", table)["snapshots"]) == 1
 
 
-def test_a_file_that_is_not_an_inventory_is_one_clear_line(
+def test_a_file_that_is_not_an_inventory_is_refused_in_one_line(
     url: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = tmp_path / "files.parquet"
@@ -105,7 +105,7 @@ def test_a_file_that_is_not_an_inventory_is_one_clear_line(
         assert str(file) in capsys.readouterr().err.strip()
 
 
-def test_expiry_keeps_the_current_snapshot_and_those_that_the_settings_keep(
+def test_expiry_keeps_the_current_snapshot_and_those_within_the_limits(
     http: httpx.Client, table: str
 ) -> None:
     for _ in range(3):
@@ -130,7 +130,7 @@ def gained(http: httpx.Client, table: str, since: int) -> list[str]:
     return folders
 
 
-def test_folders_with_gained_files_are_those_of_new_and_changed_files(
+def test_gained_files_are_new_and_changed_ones(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     columns = [{"name": "id", "type": "bigint"}]

@@ -19,7 +19,7 @@ from tests.support.servers import running
 from windrow_service.settings import Settings
 from windrow_service.store.database import server_url, upgrade_database
 
-# No test takes so long.
+# Longer than any test takes.
 FRESH_S = 3600
 OLD_S = 1
 
@@ -86,7 +86,7 @@ def test_an_older_snapshot_is_refreshed_first_even_if_no_file_changed(
     refresh_id = last_refresh(replicas[0])
     hive.write_file(tmp_path / "events" / "ds=2026-11-04" / "new.parquet", [1])
 
-    # That look at the files counts for the other replica too.
+    # The check by one replica counts for the other too.
     assert (file_count(unchanged), unchanged.json()["snapshot_id"]) == (6, 1)
     assert file_count(plan(replicas[0], FRESH_S)) == 6
     assert last_refresh(replicas[0]) == refresh_id
@@ -107,13 +107,13 @@ def test_ten_plans_at_once_on_an_old_snapshot_make_one_refresh(
         plans = [call.result() for call in calls]
 
     assert {file_count(each) for each in plans} == {206}
-    # Had there been two, there would be one that was before the last, and not the first.
+    # A second refresh would have published another snapshot.
     assert {each.json()["snapshot_id"] for each in plans} == {2}
     page = replicas[1].get("/tables/events/snapshots").json()["snapshots"]
     assert [snapshot["snapshot_id"] for snapshot in page] == [2, 1]
 
 
-def test_a_refresh_that_fails_is_the_problem_of_the_plan(
+def test_a_failed_refresh_is_reported_as_the_problem_of_the_plan(
     replicas: list[httpx.Client], tmp_path: Path
 ) -> None:
     replicas[0].post("/tables/events/refresh").raise_for_status()

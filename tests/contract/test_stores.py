@@ -37,7 +37,7 @@ EVENTS = TableDefinition(location="/data/events")
 
 @dataclass
 class Stores:
-    """The stores of one database, and the time that they go by."""
+    """The stores of one database, and their clock."""
 
     database: Database
     now: datetime = START
@@ -72,7 +72,7 @@ class Stores:
 
 
 def taken(*sizes: int) -> NextSnapshot:
-    """Return an inventory of files of these sizes, which are one manifest."""
+    """Return an inventory of files of these sizes in one manifest."""
     files = inventory(sizes)
     nothing = files.schema.empty_table().schema
     empty = nothing.empty_table().select([]).schema
@@ -100,7 +100,7 @@ def run(database_url: sa.URL) -> Run:
 # --- tables --------------------------------------------------------------------
 
 
-def test_a_table_is_there_until_it_is_deleted(run: Run) -> None:
+def test_a_table_exists_until_it_is_deleted(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table, is_new = await stores.tables.put("t", EVENTS, None)
         again, is_new_again = await stores.tables.put("t", EVENTS, table.version)
@@ -130,7 +130,7 @@ def test_tables_are_listed_by_name_page_by_page(run: Run) -> None:
     run(body)
 
 
-def test_a_definition_that_reads_files_differently_drops_the_snapshots(run: Run) -> None:
+def test_a_definition_that_changes_how_files_are_read_drops_the_snapshots(run: Run) -> None:
     async def body(stores: Stores) -> None:
         await stores.publish(await stores.register(), 1)
 
@@ -139,7 +139,7 @@ def test_a_definition_that_reads_files_differently_drops_the_snapshots(run: Run)
         with pytest.raises(TableNotRefreshedError):
             await stores.snapshots.get("t", None)
         assert await stores.count(schema.snapshot_manifests) == 0
-        # Ids go on, or a plan could be pinned to another snapshot than it was made from.
+        # Ids are not reused, or a plan could be pinned to a snapshot it was not made from.
         after = await stores.publish(await stores.tables.get("t"), 1)
         assert after.info.current_snapshot is not None
         assert after.info.current_snapshot.snapshot_id == 2
@@ -150,7 +150,7 @@ def test_a_definition_that_reads_files_differently_drops_the_snapshots(run: Run)
 # --- snapshots -----------------------------------------------------------------
 
 
-def test_a_snapshot_comes_back_as_it_was_published(run: Run) -> None:
+def test_a_snapshot_is_returned_as_it_was_published(run: Run) -> None:
     async def body(stores: Stores) -> None:
         sent = taken(5, 6, 7)
         gone = sent.manifests[0].removed.copy()
@@ -201,7 +201,7 @@ def test_history_is_newest_first_page_by_page(run: Run) -> None:
     run(body)
 
 
-def test_a_listing_belongs_to_the_snapshot_it_was_made_for(run: Run) -> None:
+def test_a_saved_listing_belongs_to_its_snapshot(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         assert await stores.snapshots.listing(table) == (None, False)
@@ -224,7 +224,7 @@ def test_a_listing_belongs_to_the_snapshot_it_was_made_for(run: Run) -> None:
 # --- keys ----------------------------------------------------------------------
 
 
-def test_a_change_under_a_key_is_made_once(run: Run) -> None:
+def test_a_change_is_made_once_per_key(run: Run) -> None:
     def once(fingerprint: str = "f") -> Once:
         return Once(principal="p", key="k", fingerprint=fingerprint, answer=lambda made: "made")
 
@@ -272,7 +272,7 @@ def test_snapshots_that_are_neither_recent_nor_young_are_dropped(run: Run) -> No
     run(body)
 
 
-def test_snapshots_above_the_maximum_number_are_dropped_however_young(run: Run) -> None:
+def test_snapshots_beyond_the_maximum_number_are_dropped_however_young(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         other = await stores.register("other")
@@ -286,7 +286,7 @@ def test_snapshots_above_the_maximum_number_are_dropped_however_young(run: Run) 
     run(body)
 
 
-def test_the_current_snapshot_and_those_of_live_plans_stay(run: Run) -> None:
+def test_the_current_snapshot_and_those_of_live_plans_are_kept(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         for size in range(5):
@@ -313,7 +313,7 @@ def test_the_current_snapshot_and_those_of_live_plans_stay(run: Run) -> None:
     run(body)
 
 
-def test_manifests_are_removed_once_no_snapshot_has_them(run: Run) -> None:
+def test_manifests_are_removed_once_no_snapshot_uses_them(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         for sizes in ((1,), (2,), (1,), (3,)):
@@ -334,7 +334,7 @@ def test_manifests_are_removed_once_no_snapshot_has_them(run: Run) -> None:
 
 @pytest.mark.slow
 def test_no_published_snapshot_ever_lacks_a_manifest(run: Run) -> None:
-    """Publishers use few manifests again and again, while others drop what nobody uses."""
+    """Publishers reuse a few manifests again and again, while others remove unused ones."""
     done = threading.Event()
 
     async def publish(stores: Stores, name: str) -> None:

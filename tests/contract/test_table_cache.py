@@ -1,4 +1,4 @@
-"""`GET /tables/{name}/cache`: what is cacheable, and where it is cached."""
+"""`GET /tables/{name}/cache`: the cacheable files, and where they are cached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOST = "cache-of-figures"
 
 @pytest.fixture
 def session(http: httpx.Client) -> Iterator[str]:
-    """The session of a worker that lives."""
+    """The session of a live worker."""
     beat = {"host": HOST, "capacity_bytes": 10**12, "used_bytes": 0}
     answer = http.put(f"/workers/{HOST}", json=beat)
     yield answer.raise_for_status().json()["session"]
@@ -78,7 +78,7 @@ def test_a_table_without_rules_has_nothing_cacheable(
     assert worker_of(cache) == {"file_count": 0, "size_bytes": 0, "other_files": 0}
 
 
-def test_files_are_counted_by_rule_by_worker_and_once_together(
+def test_files_are_counted_by_rule_and_by_worker_and_once_in_total(
     http: httpx.Client, events: str, location: Path, session: str
 ) -> None:
     paths = hive.data_files(location)
@@ -103,7 +103,7 @@ def test_files_are_counted_by_rule_by_worker_and_once_together(
     assert worker_of(cache) == {"file_count": 3, "size_bytes": held, "other_files": 0}
 
 
-def test_files_of_no_rule_and_files_that_changed_are_others(
+def test_cached_files_that_match_no_rule_or_changed_count_as_others(
     http: httpx.Client, events: str, location: Path, session: str
 ) -> None:
     paths = hive.data_files(location)
@@ -127,7 +127,7 @@ def test_figures_need_a_table_that_has_a_snapshot(
     problem_of(http.get(f"/tables/{name}/cache"), 409, "table-not-refreshed")
 
 
-def test_a_rule_on_a_column_that_is_no_longer_there_marks_nothing(
+def test_a_rule_on_a_column_that_no_longer_exists_marks_nothing(
     http: httpx.Client, events: str, location: Path
 ) -> None:
     put_rule(http, events, "recent", filter="ds >= '2026-11-02'")

@@ -10,7 +10,7 @@ import pytest
 from tests.support.problems import problem_of
 
 
-def test_a_new_table_is_created_and_the_same_again_changes_nothing(
+def test_a_new_table_is_created_and_repeating_it_changes_nothing(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     body = {"location": str(location)}
@@ -23,7 +23,7 @@ def test_a_new_table_is_created_and_the_same_again_changes_nothing(
     assert first.headers["ETag"] == again.headers["ETag"]
 
 
-def test_a_changed_definition_gets_another_etag(
+def test_a_changed_definition_gets_a_new_etag(
     http: httpx.Client, name: str, location: Path
 ) -> None:
     first = http.put(f"/tables/{name}", json={"location": str(location)})
@@ -118,7 +118,7 @@ def test_a_malformed_name_is_refused(http: httpx.Client, location: Path, bad: st
         ({"location": ""}, "invalid-request", "location"),
     ],
 )
-def test_an_invalid_definition_is_refused_with_the_place_of_the_fault(
+def test_an_invalid_definition_is_refused_with_the_position_of_the_fault(
     http: httpx.Client,
     name: str,
     location: Path,

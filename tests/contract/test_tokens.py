@@ -1,4 +1,4 @@
-"""Access control: strangers, missing scopes and revoked tokens are refused."""
+"""Access control: calls without a token, with a missing scope or a revoked token are refused."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_no_call_is_answered_without_a_token(anyone: httpx.Client, operation: st
 
 
 @pytest.mark.parametrize("operation", GUARDED)
-def test_a_call_is_answered_under_the_scope_that_the_contract_names_and_no_other(
+def test_a_call_is_answered_only_for_the_scope_that_the_contract_names(
     anyone: httpx.Client, secrets: dict[str, str], operation: str
 ) -> None:
     method, path = request_of(operation)
@@ -140,7 +140,7 @@ def test_a_documentation_page_loads_nothing_from_elsewhere(anyone: httpx.Client)
         assert anyone.get(asset).is_success, asset
 
 
-def test_the_fault_of_a_token_is_not_revealed(
+def test_the_answer_does_not_reveal_why_a_token_is_refused(
     anyone: httpx.Client, settings: Settings, secrets: dict[str, str]
 ) -> None:
     revoked_token, revoked = created(settings, "gone", ["admin"])
@@ -176,7 +176,7 @@ def test_the_fault_of_a_token_is_not_revealed(
         assert secret not in answers["missing"].text
 
 
-def test_a_stranger_is_refused_before_the_body_is_read(anyone: httpx.Client) -> None:
+def test_a_caller_without_a_token_is_refused_before_the_body_is_read(anyone: httpx.Client) -> None:
     for body in (b"{", b"x" * 2**20, b'{"unknown": 1}'):
         problem_of(anyone.put("/tables/t", content=body), 401, "unauthenticated")
     problem_of(anyone.get("/no/such/path"), 401, "unauthenticated")
@@ -190,7 +190,7 @@ def test_the_scheme_may_be_written_in_any_case(
         assert anyone.get("/tables", headers=headers).is_success
 
 
-def test_a_revoked_token_is_soon_refused_even_where_it_was_in_use(
+def test_a_revoked_token_is_soon_refused_even_if_it_was_in_use(
     anyone: httpx.Client, settings: Settings
 ) -> None:
     token, secret = created(settings, "leaver", ["read"])
@@ -220,7 +220,7 @@ def test_a_page_token_works_only_for_its_caller(
     on = page(secrets["read"]).json()["next_page_token"]
 
     assert page(secrets["read"], page_token=on).is_success
-    # Tokens of one name are one principal.
+    # Tokens with the same name belong to one principal.
     assert page(successor, page_token=on).is_success
     problem_of(page(secrets["admin"], page_token=on), 404, "page-not-found")
 
@@ -249,7 +249,7 @@ def test_a_missing_database_is_not_reported_as_a_bad_token(tmp_path: Path) -> No
             assert http.get("/tables", headers=bearing(secret)).is_success
 
 
-def test_without_the_setting_everybody_may_call(
+def test_without_the_setting_no_token_is_needed(
     http: httpx.Client, make_plan: Callable[..., dict[str, Any]], events: str
 ) -> None:
     assert make_plan(events)["status"] == "completed"

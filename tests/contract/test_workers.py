@@ -22,7 +22,7 @@ MakePlan = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def worker(http: httpx.Client, name: str) -> Iterator[str]:
-    """The id of a worker that no other test uses, and that lives."""
+    """The id of a live worker that no other test uses."""
     http.put(f"/workers/{name}", json=BEAT).raise_for_status()
     yield name
     http.delete(f"/workers/{name}")
@@ -86,7 +86,7 @@ def test_a_heartbeat_is_answered_with_the_worker_and_when_it_expires(
     ],
     ids=str,
 )
-def test_a_heartbeat_that_is_not_valid_is_refused(http: httpx.Client, body: dict[str, Any]) -> None:
+def test_an_invalid_heartbeat_is_refused(http: httpx.Client, body: dict[str, Any]) -> None:
     problem_of(http.put("/workers/w1", json=body), 422, "invalid-request")
 
 
@@ -120,13 +120,13 @@ def test_workers_are_listed_in_pages_by_id(http: httpx.Client, name: str) -> Non
     problem_of(http.get("/workers", params={"page_token": "made-up"}), 404, "page-not-found")
 
 
-def test_a_worker_that_is_forgotten_is_not_found(http: httpx.Client, worker: str) -> None:
+def test_a_forgotten_worker_is_not_found(http: httpx.Client, worker: str) -> None:
     assert http.delete(f"/workers/{worker}").status_code == 204
 
     problem_of(http.delete(f"/workers/{worker}"), 404, "worker-not-found")
 
 
-def test_a_report_under_an_old_session_is_refused(
+def test_a_report_of_an_old_session_is_refused(
     http: httpx.Client, events: str, worker: str
 ) -> None:
     passed = beat(http, worker)["session"]
@@ -138,7 +138,7 @@ def test_a_report_under_an_old_session_is_refused(
         assert beat(http, worker)["session"] != passed
 
 
-def test_a_report_on_a_table_that_is_not_there_is_refused(http: httpx.Client, worker: str) -> None:
+def test_a_report_on_a_missing_table_is_refused(http: httpx.Client, worker: str) -> None:
     problem_of(report(http, worker, "no.such"), 404, "table-not-found")
 
 
@@ -156,7 +156,7 @@ def test_a_report_on_a_table_that_is_not_there_is_refused(http: httpx.Client, wo
     ],
     ids=lambda fields: str(fields)[:60],
 )
-def test_a_report_that_is_not_valid_is_refused(
+def test_an_invalid_report_is_refused(
     http: httpx.Client, worker: str, fields: dict[str, Any]
 ) -> None:
     body = {"table": "events", "session": "0" * 16} | fields

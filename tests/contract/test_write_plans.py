@@ -1,4 +1,4 @@
-"""`POST /write-plans`: the number of files of a write and its scheme, or why there is no plan."""
+"""`POST /write-plans`: number of files and scheme of a write, or the reason for refusing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def planned(http: httpx.Client, **request: Any) -> WritePlan:
 
 
 def report(url: str, table: str, *, rows: int, size_bytes: int, keys: dict[str, int]) -> None:
-    """Note a write that is over, as a driver does."""
+    """Report a finished write as a driver does."""
     made = WriteReport(
         scheme="exact",
         basis="size",
@@ -78,7 +78,7 @@ def test_counted_keys_get_an_exact_plan(http: httpx.Client) -> None:
     assert (plan.scheme, plan.basis, plan.rows) == ("exact", "rows", 6_900)
     assert plan.keys is not None
     assert plan.keys.files == [5, 1, 1, 2, 1]
-    # Large keys first; the small ones share what follows.
+    # Large keys come first; the small ones share the last task.
     assert plan.keys.first_task == [0, 7, 7, 5, 7]
     assert (plan.tasks, plan.files, plan.keys.values) == (8, 9, [days(5)])
     assert plan.outcome.largest_file_bytes is None
@@ -157,7 +157,7 @@ def test_without_counts_even_ranges_of_hashes_are_chosen(http: httpx.Client, eve
 @pytest.mark.parametrize(
     ("request_", "files", "tasks"),
     [
-        # Each range, and once more where a partition ends within one.
+        # A file for each range, and one more for each partition that ends within a range.
         ({"rows": 60, "target_rows": 6}, 10 + len(hive.DAYS) - 1, 10),
         ({"rows": 2, "target_rows": 6}, 2, 1),
         ({"files": 10}, 10 + len(hive.DAYS) - 1, 10),
@@ -239,7 +239,7 @@ def test_the_last_write_gives_the_keys_of_the_next(
     }
 
 
-def test_rows_of_a_bucket_stay_apart(http: httpx.Client, name: str, location: Path) -> None:
+def test_buckets_are_not_mixed(http: httpx.Client, name: str, location: Path) -> None:
     definition = {
         "location": str(location),
         "partition_columns": [],
@@ -254,7 +254,7 @@ def test_rows_of_a_bucket_stay_apart(http: httpx.Client, name: str, location: Pa
     assert (plan.tasks, plan.keys.first_task, plan.keys.buckets) == (2, [0, 1], [0, 1])
 
 
-def test_the_last_write_to_buckets_is_taken_to_have_filled_them_evenly(
+def test_the_last_write_is_assumed_to_have_filled_its_buckets_evenly(
     http: httpx.Client, url: str, name: str, location: Path
 ) -> None:
     definition = {
@@ -285,7 +285,6 @@ def test_hundred_thousand_keys_are_planned(http: httpx.Client) -> None:
 
     assert plan.keys is not None
     assert len(plan.keys.files) == count
-    # The keys themselves are under the target or about one, two or three of it.
     assert plan.files == sum(plan.keys.files)
 
 

@@ -38,7 +38,7 @@ ONE, TWO = "1" * 32, "2" * 32
 
 @dataclass
 class Stores:
-    """The stores of one database, and the time that they go by."""
+    """The stores of one database, and their clock."""
 
     database: Database
     now: datetime = START
@@ -82,7 +82,7 @@ def run(database_url: sa.URL) -> Run:
     return lambda body: on_database(database_url, lambda database: body(Stores(database)))
 
 
-def test_a_write_goes_from_state_to_state_and_keeps_its_report(run: Run) -> None:
+def test_a_write_passes_through_its_states_and_keeps_its_report(run: Run) -> None:
     async def body(stores: Stores) -> None:
         with pytest.raises(TableNotFoundError):
             await stores.put(ONE, "staging")
@@ -133,7 +133,7 @@ def test_an_invalid_state_transition_is_refused(
     run(body)
 
 
-def test_another_process_may_take_over_from_one_that_died_and_from_no_other(run: Run) -> None:
+def test_a_write_may_be_taken_over_only_from_a_dead_process(run: Run) -> None:
     async def body(stores: Stores) -> None:
         await stores.register()
         await stores.put(ONE, "staging")
@@ -141,7 +141,7 @@ def test_another_process_may_take_over_from_one_that_died_and_from_no_other(run:
             await stores.put(ONE, "staging", process=8)
         with pytest.raises(WriteTakenError):
             await stores.put(ONE, "staging", host="b", takes_over=True)
-        # On the same host it has looked.
+        # A process on the same host can see that the other has died.
         assert (await stores.put(ONE, "staging", process=8, takes_over=True)).process == 8
         with pytest.raises(WriteTakenError, match="process 8"):
             await stores.put(ONE, "committing")
@@ -155,7 +155,7 @@ def test_another_process_may_take_over_from_one_that_died_and_from_no_other(run:
     run(body)
 
 
-def test_while_a_write_commits_nobody_else_changes_the_table(run: Run) -> None:
+def test_nobody_else_changes_a_table_while_a_write_commits(run: Run) -> None:
     async def body(stores: Stores) -> None:
         table = await stores.register()
         table = await stores.snapshots.publish(table, taken(1), None)
@@ -174,7 +174,7 @@ def test_while_a_write_commits_nobody_else_changes_the_table(run: Run) -> None:
         ):
             with pytest.raises(WriteInProgressError, match=f"write {ONE} from host 'a'"):
                 await change()
-        # The same definition again changes nothing.
+        # Registering the same definition changes nothing, so it is allowed.
         await stores.tables.put("t", EVENTS, None)
 
         published = await stores.snapshots.publish(table, taken(2), None, write_id=ONE)
@@ -253,7 +253,7 @@ def test_reports_of_the_newest_writes_keep_their_keys_and_old_writes_are_removed
         assert has_keys == [True, True, False, False, False]
         (newest,) = await stores.writes.reported("t", 1)
         assert newest.report == report_of(7)
-        # One that is not over is never forgotten.
+        # A write that has not ended is never removed.
         (left,) = await stores.writes.page("t", 2**31 - 1, 10, open_only=True)
         assert left.info.write_id == "f" * 32
 

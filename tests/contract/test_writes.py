@@ -1,4 +1,4 @@
-"""`/tables/{name}/writes`: states of writes, and what they keep others from doing."""
+"""`/tables/{name}/writes`: states of writes, and the requests that wait for them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def put(http: httpx.Client, table: str, write_id: str, state: str, **fields: Any
 
 @pytest.fixture
 def committing(http: httpx.Client, events: str) -> str:
-    """The name of a table that a write moves files into."""
+    """The name of a table with a committing write."""
     assert put(http, events, ONE, "staging").status_code == 201
     assert put(http, events, ONE, "committing").status_code == 200
     return events
 
 
-def test_while_a_write_commits_others_learn_who_commits_and_what_to_do(
+def test_others_learn_which_write_is_committing_and_what_to_do(
     http: httpx.Client, committing: str, location: Path
 ) -> None:
     put(http, committing, TWO, "staging")
@@ -129,7 +129,7 @@ def test_a_whole_inventory_that_was_listed_before_a_commit_ended_is_refused(
     assert "list them again" in problem["detail"]
 
 
-def test_a_refresh_that_began_before_a_commit_sees_the_files_as_they_are_after_it(
+def test_a_refresh_that_began_before_a_commit_does_not_lose_its_files(
     http: httpx.Client, events: str, location: Path
 ) -> None:
     status = http.post(f"/tables/{events}/refresh", headers={"Prefer": "respond-async"})
@@ -151,7 +151,7 @@ def test_a_refresh_that_began_before_a_commit_sees_the_files_as_they_are_after_i
 
     assert status.status_code == 202
     assert published.status_code == 201
-    # Whenever it publishes, and whether it is refused, the file is there.
+    # Whether the refresh publishes late or is refused, the new file stays in the table.
     while http.get(f"/tables/{events}/refresh").json()["status"] == "running":
         pass
     snapshot = http.get(f"/tables/{events}").json()["current_snapshot"]
@@ -179,7 +179,7 @@ def test_writes_are_listed_newest_first_a_page_at_a_time(http: httpx.Client, eve
     assert (one["state"], one["host"], one["process"]) == ("undone", "driver-1", 7)
 
 
-def test_refusals_name_the_fault(http: httpx.Client, events: str) -> None:
+def test_refusals_name_the_problem(http: httpx.Client, events: str) -> None:
     problem_of(put(http, "no_such", ONE, "staging"), 404, "table-not-found")
     problem_of(put(http, events, ONE, "committing"), 404, "write-not-found")
     problem_of(put(http, events, "x", "staging"), 422, "invalid-request")
