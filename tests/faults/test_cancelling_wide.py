@@ -1,4 +1,4 @@
-"""A cancelled refresh of wide files stops at any step."""
+"""A refresh of wide files can be cancelled at any step."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ STEPS = 300
 
 
 class StoppedError(Exception):
-    """What the caller raises to stop."""
+    """Raised by the caller's check to stop the work."""
 
 
 def stopping_after(calls: int) -> Callable[[], None]:
-    """Return a check that raises when it is asked once more."""
+    """Return a check that raises after this number of calls."""
     left = calls
 
     def check() -> None:
@@ -55,7 +55,7 @@ def test_cancelling_stops_combining_footers_that_were_read(
     asked = 0
 
     class Told(threading.Event):
-        """Cancelled after half of the columns."""
+        """An event that is set after half of the columns."""
 
         def is_set(self) -> bool:
             nonlocal asked
@@ -72,7 +72,7 @@ def test_cancelling_does_not_wait_for_slow_files(tmp_path: Path) -> None:
     write(tmp_path, "long")
     files = list_files(str(tmp_path)).files
 
-    # Would sleep for ever.
+    # `_never` would sleep for ever.
     with pytest.raises(StoppedError):
         in_chunks(files, _never, lambda _: ChunkFooters(), lambda _: None, None, stopping_after(1))
 

@@ -1,4 +1,4 @@
-"""A coordinator inside the caller's own process: private, repeatable, and gone when closed."""
+"""A coordinator in the caller's process is private, can be restarted, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def location(tmp_path: Path) -> Path:
     return hive.write_events(tmp_path / "events")
 
 
-def test_its_socket_is_in_a_folder_only_for_this_user(tmp_path: Path) -> None:
+def test_an_embedded_coordinators_socket_is_in_a_folder_private_to_its_user(tmp_path: Path) -> None:
     coordinator = EmbeddedCoordinator(tmp_path / "state", ("/",))
     try:
         folder = coordinator.socket.parent
@@ -34,7 +34,7 @@ def test_its_socket_is_in_a_folder_only_for_this_user(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_its_state_persists(tmp_path: Path, location: Path) -> None:
+def test_the_state_of_an_embedded_coordinator_persists(tmp_path: Path, location: Path) -> None:
     with windrow.embedded(tmp_path / "state") as client:
         client.register_table("events", str(location))
         client.refresh("events")
@@ -44,7 +44,7 @@ def test_its_state_persists(tmp_path: Path, location: Path) -> None:
         assert client.plan("events").summary.files_planned == 6
 
 
-def test_two_work_side_by_side(tmp_path: Path, location: Path) -> None:
+def test_two_embedded_coordinators_work_side_by_side(tmp_path: Path, location: Path) -> None:
     with (
         windrow.embedded(tmp_path / "a") as one,
         windrow.embedded(tmp_path / "b") as two,
@@ -55,7 +55,7 @@ def test_two_work_side_by_side(tmp_path: Path, location: Path) -> None:
         assert list(two.tables()) == []
 
 
-def test_nothing_is_left_after_closing_it(tmp_path: Path) -> None:
+def test_closing_an_embedded_coordinator_leaves_nothing_running(tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     client = windrow.embedded(tmp_path / "state")
     client.close()
@@ -65,7 +65,9 @@ def test_nothing_is_left_after_closing_it(tmp_path: Path) -> None:
         client.config()
 
 
-def test_it_reads_nothing_outside_the_allowed_locations(tmp_path: Path, location: Path) -> None:
+def test_an_embedded_coordinator_reads_nothing_outside_the_allowed_locations(
+    tmp_path: Path, location: Path
+) -> None:
     with (
         windrow.embedded(tmp_path / "state", allowed_locations=(str(tmp_path / "x"),)) as client,
         pytest.raises(WindrowError, match="not under an allowed prefix"),
@@ -97,7 +99,7 @@ def test_an_unusable_state_folder_is_one_clear_error(
     assert list(scratch.iterdir()) == []
 
 
-def test_a_process_that_never_closes_it_still_ends(tmp_path: Path) -> None:
+def test_a_process_that_never_closes_its_embedded_coordinator_still_ends(tmp_path: Path) -> None:
     code = f"import windrow; print(windrow.embedded({str(tmp_path)!r}).config().version)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""A stream of groups that was cut is never taken for a small plan."""
+"""A truncated stream of groups is never mistaken for a small plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILES = 40
 
 @pytest.fixture(scope="module", params=[1, 7, wire.SPLITS_PER_BATCH], ids="{} a batch".format)
 def body(request: pytest.FixtureRequest) -> bytes:
-    """A stream of 20 groups of two splits, in many batches, in some, in one."""
+    """A stream of 20 groups of two splits, in many batches, in a few, and in one."""
     files = inventory([MIB] * FILES)
     plan = plan_groups(files, None, Policy(max_split_size=2 * MIB, open_file_cost=0))
     with pytest.MonkeyPatch.context() as patch:
@@ -52,11 +52,11 @@ def test_a_stream_cut_anywhere_is_refused_or_complete(body: bytes, share: float)
         table = read_group_stream("plan", cut)
     except IncompletePlanError:
         return
-    # All that was missing is what follows the end marker.
+    # Only bytes after the end marker were cut off.
     assert paths(table) == [f"f{n:06d}" for n in range(FILES)]
 
 
-def test_a_stream_cut_at_any_of_its_last_bytes_is_refused_or_complete(body: bytes) -> None:
+def test_a_stream_without_its_last_bytes_is_refused_or_complete(body: bytes) -> None:
     for missing in range(1, 400):
         try:
             table = read_group_stream("plan", body[:-missing])
@@ -67,7 +67,7 @@ def test_a_stream_cut_at_any_of_its_last_bytes_is_refused_or_complete(body: byte
 
 @SETTINGS
 @given(data=st.data())
-def test_a_stream_that_lost_a_part_from_its_middle_is_never_a_smaller_plan(
+def test_a_stream_without_a_middle_part_is_never_mistaken_for_a_smaller_plan(
     body: bytes, data: st.DataObject
 ) -> None:
     first = data.draw(st.integers(0, len(body) - 1))

@@ -86,7 +86,7 @@ class Seen(str):
 
 @contextmanager
 def answering(*answers: Answer) -> Iterator[tuple[str, list[Seen]]]:
-    """Serve these answers one after the other, the last one for ever; yield URL and requests."""
+    """Serve these answers in turn, and then only the last; yield the URL and the requests."""
     seen: list[Seen] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -145,7 +145,7 @@ def test_an_invalid_url_is_refused_without_a_retry(url: str) -> None:
     assert caught.value.attempts == 1
 
 
-def test_a_busy_coordinator_is_asked_again_at_the_time_it_gives() -> None:
+def test_a_busy_coordinator_is_retried_when_it_says() -> None:
     busy = sends(503, problem(503, "busy"), Retry_After="0")
     with answering(busy, busy, sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
         config = client.config()
@@ -168,7 +168,7 @@ def test_a_coordinator_that_stays_busy_is_given_up_after_bounded_attempts() -> N
 
 
 @pytest.mark.parametrize("retry_after", ["3600", "inf", "1e300"])
-def test_a_coordinator_that_asks_for_endless_patience_is_not_waited_for(retry_after: str) -> None:
+def test_a_retry_after_beyond_the_bound_is_not_waited_for(retry_after: str) -> None:
     busy = sends(503, problem(503, "busy"), Retry_After=retry_after)
     with (
         answering(busy) as (url, seen),
@@ -330,7 +330,7 @@ def test_persistent_failures_are_given_up_after_bounded_attempts(
     assert len(seen) == 3
 
 
-def test_a_read_request_carries_no_key() -> None:
+def test_a_read_request_has_no_idempotency_key() -> None:
     with answering(sends(200, CONFIG)) as (url, seen), windrow.connect(url) as client:
         client.config()
 
@@ -388,7 +388,7 @@ def test_the_token_is_not_sent_to_a_redirect_target() -> None:
 
 @contextmanager
 def losing_answers(upstream: str, count: int) -> Iterator[tuple[str, list[int]]]:
-    """Pass requests on, but not the first answers of each change; yield URL and statuses."""
+    """Forward requests but drop the first answers to each change; yield the URL and statuses."""
     answered: list[int] = []
     lost: Counter[str] = Counter()
 
@@ -444,7 +444,7 @@ def test_changes_whose_answers_are_lost_are_made_once_and_answered_correctly(
                 "row_count": pa.array([1], pa.int64()),
             }
         )
-        # Without its key, the second attempt would find another version than this.
+        # Without a key, the second attempt would fail, as the version has changed.
         published = client.publish("events", files, if_match=etag)
         assert [snapshot.snapshot_id for snapshot in beside.snapshots("events")] == [1]
         assert published.snapshot_id == 1
@@ -453,7 +453,7 @@ def test_changes_whose_answers_are_lost_are_made_once_and_answered_correctly(
             beside.table("events")
 
 
-def test_an_answer_that_cannot_be_unpacked_is_an_error_of_the_coordinator() -> None:
+def test_an_answer_that_cannot_be_decompressed_is_an_error_of_the_coordinator() -> None:
     garbled = sends(200, b"not gzip", Content_Encoding="gzip")
     with (
         answering(garbled) as (url, _),
@@ -463,7 +463,7 @@ def test_an_answer_that_cannot_be_unpacked_is_an_error_of_the_coordinator() -> N
         client.config()
 
 
-def test_no_name_leads_to_another_path() -> None:
+def test_names_are_quoted_in_paths() -> None:
     with (
         answering(sends(404, problem(404, "table-not-found"))) as (url, seen),
         windrow.connect(url) as client,
@@ -477,7 +477,7 @@ def test_no_name_leads_to_another_path() -> None:
     ]
 
 
-def test_a_client_does_all_that_a_coordinator_offers(tmp_path: Path) -> None:
+def test_the_client_covers_the_calls_of_the_coordinator(tmp_path: Path) -> None:
     location = hive.write_events(tmp_path / "events")
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
     told: list[str] = []

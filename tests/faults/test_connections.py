@@ -30,7 +30,7 @@ CHUNK = b"a" * 65_536
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A coordinator of little patience."""
+    """A coordinator with short timeouts and few connections."""
     limits = LimitSettings(
         max_connections=MOST,
         max_head_bytes=8192,
@@ -54,7 +54,7 @@ def connect(url: str) -> socket.socket:
 
 
 def answer_to(url: str, *parts: bytes) -> tuple[int, dict[str, object]]:
-    """Send the parts, and return the status and the body of the first answer."""
+    """Send the parts; return the status and body of the first answer."""
     with connect(url) as connection:
         for part in parts:
             try:
@@ -122,7 +122,7 @@ def test_input_that_is_not_http_gets_a_problem_too(url: str) -> None:
 
 
 @pytest.mark.parametrize("line", [b"CONNECT x:1", b"GET http://[", b"GET http://x"])
-def test_a_request_without_a_path_is_refused_and_nothing_else(
+def test_a_request_without_a_path_is_refused_with_a_single_answer(
     url: str, caplog: pytest.LogCaptureFixture, line: bytes
 ) -> None:
     request = line + b" HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -133,7 +133,7 @@ def test_a_request_without_a_path_is_refused_and_nothing_else(
         received = _all_of(connection)
 
     assert (status, problem["type"]) == (400, "urn:windrow:problem:malformed-request")
-    # An answer in the place of the first request's would be taken for it.
+    # An error sent first would be mistaken for the answer to the first request.
     assert received.count(b"HTTP/1.1") - received.count(b"HTTP/1.1 200") == 0
     assert not [record for record in caplog.records if record.exc_info]
 
@@ -207,7 +207,7 @@ def test_idle_connections_are_closed_for_new_requests(url: str, connections: Exi
     idle = [connections.enter_context(connect(url)) for _ in range(3 * MOST)]
 
     assert all(is_live(url) for _ in range(MOST))
-    # The oldest has gone for the newest.
+    # The oldest connection was closed for the newest.
     idle[0].settimeout(30)
     assert _is_hung_up_on(idle[0])
 
@@ -259,7 +259,9 @@ def test_stuck_readers_are_dropped_and_slow_readers_kept(tmp_path: Path) -> None
     assert count > size
 
 
-def test_working_connections_are_left_alone(tmp_path: Path, connections: ExitStack) -> None:
+def test_connections_with_running_requests_are_not_closed(
+    tmp_path: Path, connections: ExitStack
+) -> None:
     settings = Settings(state_dir=tmp_path, limits=LimitSettings(max_connections=MOST))
     app = build_app(settings)
     begun, go_on = threading.Semaphore(0), threading.Event()

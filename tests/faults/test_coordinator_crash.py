@@ -1,4 +1,4 @@
-"""Killed and concurrent coordinators lose nothing and mix nothing."""
+"""Killed and concurrent coordinators neither lose nor mix anything."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def register(http: httpx.Client, location: Path) -> None:
 
 
 def write_many(location: Path) -> None:
-    """Add so many files that a refresh of them takes a while."""
+    """Add enough files that refreshing them takes a while."""
     hive.write_events(
         location, days=[f"2026-12-{day:02d}" for day in range(1, 29)], files_per_day=60
     )
@@ -49,7 +49,7 @@ def planned_paths(http: httpx.Client) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """What was there before a coordinator was killed amid a refresh, and its successor."""
+    """The state before a coordinator was killed in mid-refresh, and a client of its successor."""
 
     location: Path
     paths: list[str]
@@ -89,7 +89,7 @@ def crash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crash]:
 def test_a_kill_in_the_middle_of_a_refresh_leaves_the_previous_snapshot(crash: Crash) -> None:
     current = crash.after.get("/tables/events").json()["current_snapshot"]
 
-    # Had it been quicker than the kill, it would have published the whole, not a part.
+    # If the refresh was quicker than the kill, it has published all files, not some.
     whole = hive.data_files(crash.location)
     expected = crash.paths if current == crash.snapshot else whole
     assert planned_paths(crash.after) == expected
@@ -116,12 +116,12 @@ def test_stopping_a_coordinator_stops_a_long_refresh(tmp_path: Path, location: P
             register(http, location)
             http.post("/tables/events/refresh", headers={"Prefer": "respond-async"})
 
-        # By signal, as uvicorn ends itself after it has shut down in order.
+        # -15, as uvicorn raises the signal again after an orderly shutdown.
         assert coordinator.stop() in (0, -15)
         assert "Traceback" not in coordinator.log.read_text()
 
 
-def test_two_coordinators_that_refresh_one_table_at_once_lose_and_mix_nothing(
+def test_two_coordinators_that_refresh_a_table_at_once_neither_lose_nor_mix_files(
     tmp_path: Path, location: Path
 ) -> None:
     with (
@@ -146,7 +146,7 @@ def test_two_coordinators_that_refresh_one_table_at_once_lose_and_mix_nothing(
     assert [snapshot["snapshot_id"] for snapshot in snapshots] == [3, 2, 1]
 
 
-def test_two_coordinators_that_change_one_table_at_once_let_one_of_them_win(
+def test_only_one_of_two_coordinators_that_change_a_table_at_once_succeeds(
     tmp_path: Path, location: Path
 ) -> None:
     def change(http: httpx.Client, column: str, etag: str) -> int:
@@ -192,7 +192,7 @@ def test_a_table_that_is_deleted_during_its_refresh_stays_deleted(
         problem_of(http.get("/tables/events"), 404, "table-not-found")
 
 
-def test_files_that_come_and_go_during_refreshes_never_make_a_mixed_snapshot(
+def test_files_that_come_and_go_during_refreshes_never_produce_a_mixed_snapshot(
     tmp_path: Path, location: Path
 ) -> None:
     steady = set(hive.data_files(location))
@@ -215,7 +215,7 @@ def test_files_that_come_and_go_during_refreshes_never_make_a_mixed_snapshot(
         while not moving.done():
             answer = http.post("/tables/events/refresh")
             if not answer.is_success:
-                # A file that is half written, or gone since it was listed, is named.
+                # Half-written files, and those gone since they were listed, are named.
                 assert answer.status_code == 409, answer.text
                 assert "ds=2026-11-02/" in answer.json()["detail"]
             paths = set(planned_paths(http))
@@ -246,7 +246,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_half_published(
         location, days=[f"2026-12-{day:02d}" for day in range(1, 29)], files_per_day=60
     )
 
-    # No file may grow beyond 40,000 bytes, the log of the database among them: what a full disk looks like, for this process alone.
+    # For this process, a limit of 40,000 bytes per file acts like a full disk.
     limit = ("prlimit", "--fsize=40000")
     with (
         coordinator_process(state, tmp_path, prefix=limit) as full,

@@ -19,8 +19,8 @@ from windrow_service.settings import Settings
 NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
 FOLDERS = ["", "ds=2026-11-01"]
-# Root may read everything, so it becomes an ordinary user for a while; but that one may perhaps
-# not run the interpreter, which reading a file takes.
+# Root may read everything, so it becomes an ordinary user for a while. Reading files starts
+# interpreters, which that user may not be allowed to run, so root tests only folders.
 FILES = [] if IS_ROOT else ["ds=2026-11-01/part-00000.parquet"]
 
 

@@ -31,7 +31,7 @@ def peak_bytes(process: IsolatedExecutor) -> int:
 
 
 def claim(path: Path, footer_bytes: int) -> None:
-    """Make a file without content whose footer says that it is so long."""
+    """Make a sparse file whose end claims a footer of this length."""
     with path.open("wb") as file:
         file.write(b"PAR1")
         file.seek(footer_bytes + 100)
@@ -52,7 +52,9 @@ def test_a_sparse_file_that_claims_a_long_footer_is_named_and_not_read(
     assert peak_bytes(process) < MOST_BYTES
 
 
-def test_many_long_footers_are_not_held_together(tmp_path: Path, process: IsolatedExecutor) -> None:
+def test_many_long_footers_are_not_held_in_memory_together(
+    tmp_path: Path, process: IsolatedExecutor
+) -> None:
     for number in range(10):
         claim(tmp_path / f"{number}", MAX_FOOTER_BYTES - 8)
 
@@ -63,7 +65,7 @@ def test_many_long_footers_are_not_held_together(tmp_path: Path, process: Isolat
     assert peak_bytes(process) < MOST_BYTES
 
 
-def test_a_longer_footer_is_read_where_that_is_allowed(
+def test_a_longer_footer_is_read_if_that_is_allowed(
     tmp_path: Path, process: IsolatedExecutor
 ) -> None:
     columns = {f"a_long_name_of_a_column_{n}": [n] for n in range(1_000)}
@@ -80,7 +82,7 @@ def test_a_small_footer_that_claims_a_long_list_is_named(
     path = write(tmp_path, "bomb")
     data = path.read_bytes()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    # The version, then the list of the schema's parts: of so many that there cannot be.
+    # The version, then the list of schema elements: claim an impossible number of them.
     assert data[footer : footer + 4].startswith(b"\x15\x04\x19")
     claimed = data[: footer + 3] + b"\xfc\xff\xff\xff\xff\x07" + data[footer + 4 : -8]
     length = len(claimed) - footer

@@ -1,4 +1,4 @@
-"""One key sent many times at once, to one replica and to several: one change, equal answers."""
+"""A key sent many times at once, to one or two replicas: one change, equal answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 @pytest.fixture(params=["one on sqlite", "two on sqlite", "one on postgresql", "two on postgresql"])
 def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[httpx.Client]]:
-    """Callers of one or two coordinators, in processes of their own, on one database."""
+    """Clients of one or two coordinator processes on one database."""
     count, _, kind = request.param.partition(" on ")
     environment = {}
     if kind == "postgresql":
@@ -47,7 +47,7 @@ def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[ht
 def all_at_once(
     replicas: list[httpx.Client], method: str, path: str, **request: Any
 ) -> list[httpx.Response]:
-    """Send one request from many threads, to the replicas in turn."""
+    """Send a request from many threads at once, alternating between the replicas."""
     start = threading.Barrier(AT_ONCE)
 
     def send(number: int) -> httpx.Response:
@@ -95,7 +95,7 @@ def test_a_change_requested_twenty_times_at_once_is_made_once(
     )
     assert_made_once(registered, 201)
 
-    # The first one moves the table's version: to the others the condition no longer holds.
+    # The first request changes the table's version, so the others no longer meet the condition.
     etag = registered[0].headers["ETag"]
     headers = {"Content-Type": ARROW, "Idempotency-Key": "publish", "If-Match": etag}
     published = all_at_once(

@@ -1,4 +1,4 @@
-"""Tables that are broken, or change while they are read, give one clear error."""
+"""Tables that are broken or change while they are read cause one clear error."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ NOBODY = 65534
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[Path]:
-    """A folder that others may enter; the test runs as an ordinary user."""
-    # Not tmp_path: its parents are closed to others.
+    """A folder that ordinary users may enter; the test runs as one."""
+    # Not tmp_path, as other users may not enter its parents.
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     user = os.geteuid()
@@ -113,7 +113,7 @@ def test_a_footer_that_crashes_its_reader_is_named(
     file = tmp_path / "3"
     data = bytearray(file.read_bytes())
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    # The type of the first column's chunk: the thrift field that follows its file offset.
+    # The type of the first column chunk: the thrift field after its file offset.
     at = data.rindex(b"\x1c\x15\x04\x19", footer) + 2
     data[at] = 0x5E
     file.write_bytes(data)
@@ -213,7 +213,7 @@ def test_an_inventory_cancelled_while_reading_footers_stops(tmp_path: Path) -> N
         take_inline(str(tmp_path), on_progress=on_progress, cancelled=cancelled)
 
 
-def test_an_error_in_the_callers_own_progress_report_is_not_hidden(tmp_path: Path) -> None:
+def test_an_error_in_the_callers_progress_callback_is_not_hidden(tmp_path: Path) -> None:
     write(tmp_path, "a")
 
     def on_progress(progress: RefreshProgress) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL stops, comes back, or is cut off in the middle of a commit: nothing is lost or doubled."""
+"""PostgreSQL stops, restarts, or is cut off in mid-commit: nothing is lost or doubled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from windrow_service import bootstrap
 from windrow_service.settings import Settings
 
 _TIMEOUT_S = 60.0
-# What callers may get, whether the database is there or not.
+# All that callers may get, whether or not the database is available.
 ANSWERS = {"200", "201", "202", "store-unavailable", "outcome-unknown"}
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 
@@ -45,7 +45,7 @@ def is_ready(http: httpx.Client) -> bool:
 
 
 def files(number: int) -> pa.Table:
-    """Return an inventory of one file, whose size says which it is."""
+    """Return an inventory of one file, identified by its size."""
     return pa.table(
         {
             "path": ["part-0.parquet"],
@@ -72,7 +72,7 @@ def definition(folder: Path) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Load:
-    """What callers were answered, and what they were told is done."""
+    """The answers that callers got, and the changes that were confirmed to them."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     answers: list[httpx.Response] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Load:
     planned: list[str] = field(default_factory=list)
 
     def client(self, url: str) -> windrow.Client:
-        """Return a client that goes on until it has an answer, and notes all of them."""
+        """Return a client that retries until it has an answer, and records all answers."""
         client = windrow.connect(url, attempts=60)
         client._transport._http.event_hooks = {"response": [self._note]}
         return client
@@ -132,7 +132,7 @@ def server() -> Iterator[PostgreSQL]:
         yield server
 
 
-def test_an_outage_under_load_loses_and_doubles_nothing_and_needs_no_restart(
+def test_an_outage_under_load_neither_loses_nor_doubles_changes_and_needs_no_restart(
     server: PostgreSQL, tmp_path: Path
 ) -> None:
     load = Load()
@@ -186,7 +186,7 @@ def test_an_outage_under_load_loses_and_doubles_nothing_and_needs_no_restart(
         assert set(load.registered) <= set(listed)
         for table, count in load.published.items():
             snapshots = pages(http, f"/tables/{table}/snapshots", "snapshots")
-            # Each number once, as the last snapshots' numbers and sizes say.
+            # Each publication made exactly one snapshot.
             assert [snapshot["snapshot_id"] for snapshot in snapshots] == [*range(count, 0, -1)]
             assert [snapshot["size_bytes"] for snapshot in snapshots] == [*range(count + 1, 1, -1)]
         for plan_id in load.planned:
@@ -233,12 +233,12 @@ class Cut:
     coordinator: CoordinatorProcess
 
     def cut_the_commit_of(self, written: bytes, verdict: Verdict) -> threading.Event:
-        """Cut the connection that commits what writes `written`, once; say when it is done."""
+        """Cut the connection once that commits after sending `written`; return an event for it."""
         done = threading.Event()
         last = threading.local()
 
         def judge(data: bytes) -> Verdict:
-            # One thread per connection: what came before on this one.
+            # The proxy has one thread per connection, so this is the state of a connection.
             last.seen = getattr(last, "seen", False) or written in data
             if last.seen and b"COMMIT" in data and not done.is_set():
                 done.set()
@@ -267,7 +267,7 @@ def cut(postgresql_url: str, tmp_path: Path) -> Iterator[Cut]:
 
 @pytest.mark.parametrize("verdict", ["cut before", "cut after"])
 @pytest.mark.parametrize("change", ["register", "publish", "plan", "submit", "delete"])
-def test_after_a_connection_cut_during_a_commit_the_key_tells_the_outcome(
+def test_after_a_connection_cut_during_a_commit_the_key_reveals_the_outcome(
     cut: Cut, change: str, verdict: Verdict
 ) -> None:
     method, path, content, headers, written = {
@@ -304,7 +304,7 @@ def test_after_a_connection_cut_during_a_commit_the_key_tells_the_outcome(
     assert done.is_set()
     assert again.is_success, again.text
     assert replayed == (verdict == "cut after")
-    # Once, whichever of the two made it.
+    # The change was made once, by whichever of the two requests.
     tables = {"register": 2, "delete": 0}.get(change, 1)
     snapshots = {"publish": 2, "delete": 0}.get(change, 1)
     plans = 1 if change in ("plan", "submit") else 0
@@ -351,7 +351,7 @@ def test_a_coordinator_that_starts_without_its_database_says_so_in_one_line(
 
 
 @pytest.mark.parametrize("command", ["windrow_service", "windrow.cli serve --port 0"])
-def test_a_coordinator_that_starts_on_an_empty_database_names_the_command_that_fills_it(
+def test_a_coordinator_that_starts_on_an_empty_database_names_the_command_to_set_it_up(
     tmp_path: Path, command: str, postgresql_url: str
 ) -> None:
     done = started(tmp_path, command, WINDROW_DATABASE_URL=postgresql_url)
@@ -381,7 +381,7 @@ def test_a_coordinator_with_a_wrong_setting_names_it_in_one_line(
 
 
 def started(cwd: Path, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run what is expected to end by itself."""
+    """Run a command that is expected to end by itself."""
     return subprocess.run(
         [sys.executable, "-m", *command.split()],
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""Publishing while others publish, and while the coordinator or its disk fails."""
+"""Publishing concurrently, and while the coordinator or its disk fails."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def inventory(count: int, size_bytes: int) -> pa.Table:
     )
 
 
-def test_one_of_the_publishers_that_saw_the_same_snapshot_wins_each_round(
+def test_exactly_one_of_the_publishers_that_saw_the_same_snapshot_wins(
     replicas: list[CoordinatorProcess], tmp_path: Path
 ) -> None:
     urls = [replica.url for replica in replicas]
@@ -172,7 +172,7 @@ def test_a_full_disk_refuses_a_publish_and_loses_nothing(tmp_path: Path) -> None
         client.publish("t", inventory(10, 1))
         assert roomy.stop() in (0, -15)
 
-    # No file may grow beyond this: what a full disk looks like, for this process alone.
+    # For this process, a limit on file sizes acts like a full disk.
     limit = ("prlimit", "--fsize=600000")
     with coordinator_process(state, tmp_path, prefix=limit) as full:
         stream = windrow.calls.snapshots.inventory_stream(inventory(MANY, 2))

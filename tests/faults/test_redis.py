@@ -1,4 +1,4 @@
-"""Redis stops, loses data and returns; meanwhile plans are less local, but never wrong."""
+"""Redis stops, loses data and returns; meanwhile plans are less local but still correct."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A coordinator over a Redis server, and a table of six files that a worker holds."""
+    """A coordinator with a Redis server, and a table of six files that a worker holds."""
 
     redis: RedisProcess
     coordinator: CoordinatorProcess
@@ -53,7 +53,7 @@ class Setup:
         return body
 
     def tell(self) -> bool:
-        """Beat and report every file, as a worker does; tell whether it was taken."""
+        """Send a heartbeat and report every file as a worker does; tell whether both succeeded."""
         beaten = self.http.put("/workers/w1", json=BEAT)
         if not beaten.is_success:
             problem_of(beaten, 503, "cache-unavailable")
@@ -99,7 +99,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Try until it holds: a busy machine may make Redis seem gone for a moment."""
+    """Retry until it holds: on a busy machine, Redis may seem unavailable for a moment."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline
@@ -144,7 +144,7 @@ def test_after_redis_loses_its_data_plans_are_less_local_until_workers_report_ag
     until(setup.is_local)
 
 
-def test_redis_is_used_again_without_a_restart_once_it_is_back(setup: Setup) -> None:
+def test_redis_is_used_again_without_a_restart_once_it_returns(setup: Setup) -> None:
     for _ in range(2):
         setup.redis.stop()
         assert set(map(tuple, setup.plan().values())) == {()}

@@ -1,4 +1,4 @@
-"""Refreshes over two replicas on PostgreSQL: killed, cancelled, raced for, and cut off."""
+"""Refreshes at two replicas on PostgreSQL: killed, cancelled, concurrent, and cut off."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from windrow_service.store.database import server_url, upgrade_database
 ASYNC = {"Prefer": "respond-async"}
 REFRESH = "/tables/events/refresh"
 DEADLINE_S = 120
-# So many that reading their footers takes a second or two; and some seconds.
+# Reading the footers of the former takes a second or two, of the latter several seconds.
 MANY, TOO_MANY = 12_000, 40_000
 
 
@@ -40,7 +40,7 @@ def location(tmp_path: Path) -> Path:
 
 
 def add_many(location: Path, count: int = MANY) -> None:
-    """Add files in no time: all are names of one."""
+    """Add files quickly, as hard links to one file."""
     first = hive.write_file(location / "ds=2026-12-01" / "part.parquet", range(10))
     for number in range(count):
         os.link(first, first.with_name(f"part-{number:05d}.parquet"))
@@ -59,7 +59,7 @@ def two_replicas(tmp_path: Path, url: str) -> Iterator[tuple[Replica, Replica]]:
 
 
 class Replica:
-    """One coordinator of two, and a client of it."""
+    """One of two coordinators, and a client for it."""
 
     def __init__(self, process: CoordinatorProcess, http: httpx.Client) -> None:
         self.process = process
@@ -83,7 +83,7 @@ class Replica:
         return status
 
     def wait_for(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Poll the refresh until its status is as wanted."""
+        """Poll the status of the refresh until it fulfils the condition."""
         status: dict[str, Any] = {}
 
         def asked() -> bool:
@@ -113,7 +113,7 @@ def poll_until(holds: Callable[[], bool]) -> None:
 
 
 def followed(url: str) -> RefreshStatus:
-    """Refresh the table by the Python client."""
+    """Refresh the table with the Python client."""
     with connect(url) as client:
         return client.refresh("events")
 
@@ -135,7 +135,7 @@ def test_callers_waiting_for_the_refresh_of_a_killed_replica_get_a_correct_snaps
         time.sleep(0.5)
         one.process.kill()
 
-        # Until another has taken it over.
+        # Its status stays until another replica has taken it over.
         assert len(two.planned_paths()) == 6
         abandoned = two.wait_for(lambda s: ended(s) or s["refresh_id"] != killed["refresh_id"])
         if abandoned["refresh_id"] == killed["refresh_id"]:
@@ -150,7 +150,7 @@ def test_callers_waiting_for_the_refresh_of_a_killed_replica_get_a_correct_snaps
         assert two.planned_paths() == hive.data_files(location)
 
 
-def test_many_callers_at_two_replicas_all_get_the_outcome_of_one_refresh(
+def test_many_callers_at_two_replicas_share_one_refresh(
     tmp_path: Path, location: Path, postgresql_url: str
 ) -> None:
     add_many(location)
@@ -213,7 +213,7 @@ def test_a_stopped_replica_hands_its_refresh_to_the_other_at_once(
         assert two.snapshot_ids() == [1]
 
 
-def test_a_refresh_outlives_a_restart_of_the_database(tmp_path: Path, location: Path) -> None:
+def test_a_refresh_survives_a_restart_of_the_database(tmp_path: Path, location: Path) -> None:
     with (
         postgresql() as server,
         two_replicas(tmp_path, server.url) as (one, two),
@@ -230,11 +230,11 @@ def test_a_refresh_outlives_a_restart_of_the_database(tmp_path: Path, location: 
         for replica in (one, two):
             problem_of(replica.http.get(REFRESH), 503, "store-unavailable")
             assert replica.http.get("/health/live").is_success
-        # Longer than the files take to read, so that publishing has to wait.
+        # Longer than it takes to read the files, so that publication has to wait.
         time.sleep(6)
         server.start()
 
-        # Whether its runner comes first or who waits for it: all get a right outcome.
+        # Whether the runner or those who wait reconnect first, all get a correct outcome.
         done = [call.result() for call in waiting]
         assert {status["status"] for status in done} == {"done"}
         assert one.snapshot_ids() == [2, 1]
@@ -248,7 +248,7 @@ def test_a_refresh_outlives_a_restart_of_the_database(tmp_path: Path, location: 
 def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(tmp_path: Path) -> None:
     add_many(tmp_path / "store" / "tables" / "events")
     with (
-        # To read all files there takes minutes, whatever else the machine does.
+        # Slow enough that reading all files takes minutes on any machine.
         slow_store(tmp_path / "store", latency_s=0.2) as store,
         coordinator_process(
             tmp_path / "state",
@@ -266,7 +266,7 @@ def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(tmp_path
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as following:
             poll_until(lambda: http.get(REFRESH).is_success)
-            # Until the command has the answer, and follows.
+            # Give the command time to get its answer and to start following.
             time.sleep(0.5)
             following.send_signal(signal.SIGINT)
             out, err = following.communicate()

@@ -1,4 +1,4 @@
-"""Replicas on one database: another replica continues the work of one that ends."""
+"""Replicas on one database: if one ends, another continues its work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIMEOUT_S = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A database in which `t` is a table of many files, and `few` one of few."""
+    """A database with a table `t` of many files and a table `few` of few."""
 
     folder: Path
     database_url: str
@@ -50,7 +50,7 @@ class Cluster:
         )
 
     def count(self, query: str) -> int:
-        """Return the one number that a query finds."""
+        """Return the single number that a query selects."""
         with psycopg.connect(self.database_url) as connection:
             row = connection.execute(query.encode()).fetchone()
         assert row is not None
@@ -74,7 +74,7 @@ def cluster(postgresql_server: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def pair(cluster: Cluster) -> Iterator[tuple[CoordinatorProcess, CoordinatorProcess]]:
-    """Two replicas; no plan is left when they start."""
+    """Two replicas on a database without plans."""
     with psycopg.connect(cluster.database_url) as connection:
         connection.execute("DELETE FROM plans")
         connection.execute("DELETE FROM plan_bodies")
@@ -98,7 +98,7 @@ def publish(http: httpx.Client, folder: Path, name: str, count: int) -> None:
     (folder / name).mkdir()
     definition = {
         "location": str(folder / name),
-        # Which can be cut at any line, so that many splits make a plan slow.
+        # CSV files can be cut at any line, and many splits make a plan slow.
         "format": "csv",
         "columns": [{"name": "id", "type": "bigint"}],
     }
@@ -115,7 +115,7 @@ def publish(http: httpx.Client, folder: Path, name: str, count: int) -> None:
 
 
 def request(number: int, max_split_size: int = 1_000_000) -> dict[str, Any]:
-    """Return a request for a large plan, unlike those of other numbers."""
+    """Return a request for a large plan, different for each number."""
     options = {"max_split_size": max_split_size, "parallelism": number + 1}
     return {"table": "t", "page_size": 0, "options": options}
 
@@ -195,7 +195,7 @@ def test_deleting_a_plan_at_one_replica_stops_it_at_another(
 
     # One may have been completed just before it was deleted.
     until(lambda: len(stopped()) >= len(being_made) - 1)
-    # The thread is free again when this one, which is asked for last, has been made.
+    # This plan was requested last: once it is made, the thread has finished the others.
     assert one.post("/plans", json={"table": "few"}).status_code == 200
     assert cluster.bodies() == 1
     assert cluster.count("SELECT count(*) FROM plans") == 1
@@ -225,7 +225,7 @@ def test_paging_continues_at_another_replica_with_the_same_tokens(
     assert len(paths) == len(set(paths)) == FILES
 
 
-def test_a_stream_of_a_killed_replica_is_not_taken_for_a_complete_plan(
+def test_a_stream_of_a_killed_replica_is_not_mistaken_for_a_complete_plan(
     pair: tuple[CoordinatorProcess, CoordinatorProcess], one: httpx.Client, other: httpx.Client
 ) -> None:
     plan_id = one.post("/plans", json=request(0)).json()["plan_id"]
@@ -244,7 +244,7 @@ def test_a_stream_of_a_killed_replica_is_not_taken_for_a_complete_plan(
     assert sum(map(len, groups_of(other, plan_id)["splits"].to_pylist())) == FILES
 
 
-def test_a_client_gets_a_cut_stream_completely_from_another_replica(
+def test_a_client_gets_the_whole_stream_from_another_replica_after_a_cut(
     pair: tuple[CoordinatorProcess, CoordinatorProcess],
 ) -> None:
     with proxy(address_of(pair[0])) as between, windrow.connect(url_of(between)) as client:
@@ -262,7 +262,7 @@ def test_a_client_gets_a_cut_stream_completely_from_another_replica(
     assert sum(map(len, plan.groups["splits"].to_pylist())) == FILES
 
 
-def test_a_stream_cut_anywhere_is_never_taken_for_a_complete_plan(
+def test_a_stream_cut_anywhere_is_never_mistaken_for_a_complete_plan(
     pair: tuple[CoordinatorProcess, CoordinatorProcess], one: httpx.Client
 ) -> None:
     asked = {"table": "few", "options": {"max_split_size": 1_000_000}}
@@ -272,18 +272,18 @@ def test_a_stream_cut_anywhere_is_never_taken_for_a_complete_plan(
     with socket.create_connection(address_of(pair[0])) as raw:
         head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {ARROW}\r\nConnection: close\r\n\r\n"
         raw.sendall(head.encode())
-        # Which the client's connection, that stays open, is not answered.
+        # The client keeps its connection open, so its answers lack this header.
         answered = -len(b"connection: close\r\n")
         while data := raw.recv(2**16):
             answered += len(data)
 
-    # What a proxy that does not care passes on as a whole answer.
+    # A careless proxy may pass on a cut body as a complete answer.
     for end in range(len(body)):
         try:
             table = read_group_stream(plan_id, body[:end])
         except IncompletePlanError:
             continue
-        # Only what follows the end marker was cut.
+        # Only bytes after the end marker were cut off.
         assert table.equals(read_group_stream(plan_id, body))
 
     offsets = [*range(0, answered - 40, answered // 40), *range(answered - 40, answered)]

@@ -1,4 +1,4 @@
-"""Seeded faults in packing and pruning make tests fail, which shows that the tests notice them."""
+"""Seeded faults in packing and pruning make tests fail, so the tests would notice real ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAWS = "tests/property/test_packing_laws.py"
 
 
 def outcome(service: Path, *tests: str) -> subprocess.CompletedProcess[str]:
-    """Run tests of the planner on a copy of the service, up to the first that fails."""
+    """Run tests of the planner on a copy of the service, until one fails."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
         [*command, "--hypothesis-profile=any-failure", *tests],
@@ -32,7 +32,7 @@ def outcome(service: Path, *tests: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Path:
-    """Copy the service, to break it."""
+    """A copy of the service that a test may break."""
     copy = tmp_path / "service"
     shutil.copytree(ROOT / "service", copy, ignore=shutil.ignore_patterns("__pycache__"))
     return copy
@@ -111,6 +111,6 @@ def test_a_seeded_fault_makes_a_test_fail(
 
     done = outcome(service, tests)
 
-    # 1 is that tests failed; anything else, that they could not be run.
+    # 1 means that tests failed; any other code that they could not run.
     assert done.returncode == 1, done.stdout
     assert "AssertionError" in done.stdout

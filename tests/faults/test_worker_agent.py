@@ -1,4 +1,4 @@
-"""The agent of a worker: whatever happens around it, plans learn what the cache holds."""
+"""The agent of a worker: whatever fails around it, plans follow the contents of its cache."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def is_alive(client: windrow.Client) -> bool:
 
 
 def keep_all(client: windrow.Client, folder: Path, table: Path) -> int:
-    """Put every file of the table into a cache, as tasks do; return how many."""
+    """Put every file of the table into a cache as tasks do; return their number."""
     cache = open_cache(str(folder))
     splits = client.plan(TABLE).groups["splits"].combine_chunks().flatten().to_pylist()
     for split in splits:
@@ -132,24 +132,24 @@ def test_plans_follow_the_cache_while_its_agent_comes_and_goes(tmp_path: Path, t
         cache.drop(key)
         until(lambda: cached_files(client) == count - 1)
 
-        # Without a word, it is forgotten when its time is over.
+        # Killed, it stays silent and is forgotten when its TTL has passed.
         first.kill()
         until(lambda: not is_alive(client))
         assert cached_files(client) == 0
 
-        # What went while no agent was there is not taken for held.
+        # A file removed while no agent ran does not count as held.
         (key,) = cache.connection.execute("SELECT key FROM Cache LIMIT 1").fetchone()
         cache.drop(key)
         second = agents.enter_context(agent(url_of(client), folder))
         until(lambda: cached_files(client) == count - 2)
 
-        # Told to stop, it says so.
+        # A stopped agent signs off at once.
         assert second.stop() == 0
         assert not is_alive(client)
         assert "Traceback" not in second.log.read_text()
 
 
-def test_an_agent_restarted_after_a_kill_reports_what_is_held_now(
+def test_an_agent_restarted_after_a_kill_reports_current_contents(
     tmp_path: Path, table: Path
 ) -> None:
     folder = tmp_path / "cache"
@@ -169,7 +169,7 @@ def test_an_agent_restarted_after_a_kill_reports_what_is_held_now(
         until(lambda: cached_files(client) == count - 2)
 
 
-def test_an_agent_reports_everything_again_after_the_coordinator_was_down(
+def test_an_agent_reports_everything_again_after_a_coordinator_outage(
     tmp_path: Path, table: Path
 ) -> None:
     folder = tmp_path / "cache"
@@ -181,7 +181,7 @@ def test_an_agent_reports_everything_again_after_the_coordinator_was_down(
             count = keep_all(client, folder, table)
             until(lambda: cached_files(client) == count)
 
-        # Its cache map was in the process, and is gone.
+        # The cache map was in the memory of that coordinator, so it is lost.
         until(lambda: "trying again" in running.log.read_text())
         with coordinator(tmp_path) as client:
             way.target = ("127.0.0.1", port_of(client))
@@ -210,9 +210,7 @@ def test_an_agent_reports_everything_again_after_redis_was_flushed(
         assert after.session != before.session
 
 
-def test_files_of_tables_that_the_coordinator_does_not_know_do_not_stop_others(
-    tmp_path: Path, table: Path
-) -> None:
+def test_files_of_unknown_tables_do_not_stop_reports_of_others(tmp_path: Path, table: Path) -> None:
     folder = tmp_path / "cache"
     with coordinator(tmp_path) as client, agent(url_of(client), folder) as running:
         until(lambda: is_alive(client))

@@ -1,4 +1,4 @@
-"""Tasks that read through a failing cache get the correct rows, and fetch each file once."""
+"""Tasks get the correct rows through a failing cache, and fetch each file once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.stores import SlowStore, slow_store
 FILES, ROWS = 40, 200
 _TIMEOUT_S = 60.0
 
-# What a task does, in a process of its own: prints the sum of the rows that it read.
+# The program of a task, run in its own process: prints the number and sum of the rows it read.
 TASK = """
 import json, sys
 import pyarrow as pa
@@ -40,7 +40,7 @@ values = [row for batch in read_group(spec, group, None, "here") for row in batc
 print(json.dumps([len(values), sum(values)]))
 """
 
-# Stops for good in the middle of a file.
+# Hangs in the middle of writing a file.
 HALF_A_WRITE = """
 import sys, time
 from windrow.host_cache.opening import open_cache
@@ -61,8 +61,8 @@ class Setup:
     """A table in a store that counts requests, and the cache of a host.
 
     Attributes:
-        folder: Of the cache.
-        buffered: Largest file that a task reads whole into memory.
+        folder: The folder of the cache.
+        buffered: The size in bytes of the largest file that a task reads whole into memory.
     """
 
     store: SlowStore
@@ -74,12 +74,12 @@ class Setup:
         path = self.table / f"{number:03}.parquet"
         values = pa.array(range(first, first + ROWS), pa.int64())
         pq.write_table(pa.table({"a": values}), path, compression="none", use_dictionary=False)
-        # The store tells whole seconds.
+        # The store reports times in whole seconds.
         second = time.time_ns() // 10**9 * 10**9 + first * 10**9
         os.utime(path, ns=(second, second))
 
     def start(self, *prefix: str) -> subprocess.Popen[str]:
-        """Start a task that reads the whole table as it is now."""
+        """Start a task that reads the whole table in its current state."""
         group = group_of(self.table)
         file = self.folder.with_name("group.arrow")
         with pa.ipc.new_file(file, group.schema) as writer:
@@ -94,7 +94,7 @@ class Setup:
         )
 
     def read(self, *prefix: str) -> str:
-        """Read the whole table, see that the rows are right, and return what the task logged."""
+        """Read the whole table, check its rows, and return the log of the task."""
         return self.finish(self.start(*prefix))
 
     def finish(self, task: subprocess.Popen[str]) -> str:
@@ -108,7 +108,7 @@ class Setup:
         return logged
 
     def fetched(self) -> dict[str, int]:
-        """Return how often each file's content was asked for since this was asked last."""
+        """Return how often each file was fetched since the last call."""
         asked = [key.rpartition("/")[2] for method, key in self.store.requests if method == "GET"]
         self.store.requests.clear()
         return {name: asked.count(name) for name in asked if name.endswith(".parquet")}
@@ -150,7 +150,7 @@ def test_tasks_that_read_the_same_files_at_once_fetch_each_once(setup: Setup) ->
 
 
 def test_tasks_that_read_a_large_file_at_once_fetch_it_once(setup: Setup) -> None:
-    # Nothing is read whole into memory.
+    # No file is small enough to be read whole into memory.
     setup.buffered = 100
     tasks = [setup.start() for _ in range(2)]
 
@@ -166,7 +166,7 @@ def test_an_overwritten_file_is_fetched_again_and_its_old_content_never_read(set
     setup.read()
     setup.fetched()
 
-    # As long as before.
+    # The size stays the same.
     setup.write(7, 10**6)
     setup.read()
 
@@ -212,7 +212,7 @@ def test_a_full_disk_is_bypassed(setup: Setup) -> None:
         pq.write_table(pa.table({"a": values}), path, compression="none", use_dictionary=False)
         os.utime(path, (10**9, 10**9))
 
-    # No file may grow beyond this: what a full disk looks like, for this process alone.
+    # For this process, a limit on file sizes acts like a full disk.
     logged = setup.read("prlimit", "--fsize=200000")
 
     without_cache = ("no longer adds files to", "no longer uses the cache", "past the cache")
@@ -223,7 +223,7 @@ def test_a_full_disk_is_bypassed(setup: Setup) -> None:
     assert setup.read() == ""
 
 
-def test_a_writer_that_is_killed_leaves_no_entry_and_keeps_nobody_waiting(setup: Setup) -> None:
+def test_a_killed_writer_leaves_no_entry_and_blocks_nobody(setup: Setup) -> None:
     key = key_of("large", 8)
     writer = subprocess.Popen(
         [sys.executable, "-c", HALF_A_WRITE, str(setup.folder), key], stdout=subprocess.PIPE
@@ -236,7 +236,7 @@ def test_a_writer_that_is_killed_leaves_no_entry_and_keeps_nobody_waiting(setup:
         writer.communicate()
     assert len(list((setup.folder / "incoming").iterdir())) == 1
 
-    # The lock has gone with it: this does not wait.
+    # Its lock ended with the process, so this does not wait.
     cache = cache_in(setup.folder)
 
     assert not cache.holds(key)

@@ -1,4 +1,4 @@
-"""A driver is killed at each step of a commit: no row is lost or doubled, and no reader sees half."""
+"""A driver is killed at each step of a commit: no row is lost or doubled, no reader sees a mix."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ FIRST, SECOND, THIRD = (f"ds={day}" for day in hive.DAYS)
 NEW = "ds=2026-11-09"
 OLD = {FIRST: range(20), SECOND: range(20, 40), THIRD: range(40, 60)}
 ADDED = {SECOND: range(100, 105), THIRD: range(200, 220), NEW: range(300, 303)}
-# Files of a write, and what each partition holds after it.
 FILES = {f"{folder}/new.parquet": list(ids) for folder, ids in ADDED.items()}
 COMPACTED = {
     f"{SECOND}/one.parquet": list(OLD[SECOND]),
@@ -45,7 +44,7 @@ REPLACED = [
     f"{SECOND}/part-00001.parquet",
     f"{THIRD}/part-00000.parquet",
 ]
-# Mode, files, files replaced, and what each partition holds after it.
+# Mode, new files, replaced files, and the ids in each partition after the write.
 KINDS: dict[str, tuple[str, dict[str, list[int]], list[str], Mapping[str, Sequence[int]]]] = {
     "append": (
         "append",
@@ -62,7 +61,7 @@ CRASHES = [(kind, step) for kind in KINDS for step in EVERYWHERE] + [
     ("overwrite_partitions", step)
     for step in ("admitted", "linked", "exchanging", "noted", "finished")
 ]
-# Before these, a write that died is undone.
+# A write that dies at one of these steps is undone.
 UNDONE = ("staged", "admitted", "linked")
 
 
@@ -94,7 +93,7 @@ def location(tmp_path: Path) -> Path:
 def events(client: Client, location: Path, request: pytest.FixtureRequest) -> str:
     name = f"t_{abs(hash(request.node.nodeid)):x}"
     client.register_table(name, str(location))
-    # A refresh starts processes to read footers in.
+    # Published, not refreshed, as a refresh starts processes to read footers.
     client.publish(name, take_local(str(location), list_local(str(location)), ["ds"]).files)
     return name
 
@@ -111,7 +110,7 @@ def rows_of(partitions: Mapping[str, Sequence[int]]) -> list[int]:
 
 
 def recover(client: Client, table: str) -> None:
-    """Begin another write, as the next run does, and do nothing with it."""
+    """Begin and abandon another write: the next run recovers those before it."""
     with begin(client, table):
         pass
 
@@ -119,7 +118,7 @@ def recover(client: Client, table: str) -> None:
 def assert_whole(
     client: Client, table: str, location: Path, expected: Mapping[str, Sequence[int]]
 ) -> None:
-    """Make sure that all is there once, for every reader, and nothing else is left."""
+    """Assert that every reader sees each row once, and that nothing else is left."""
     found = {folder: ids for folder, ids in listed_ids(location).items() if ids}
     assert found == {folder: sorted(ids) for folder, ids in expected.items()}
     assert not (location / "_windrow").exists()
@@ -173,7 +172,7 @@ def test_an_interrupted_commit_is_finished_by_the_next_run(
 def test_a_full_disk_changes_nothing(
     writers: Writers, url: str, client: Client, location: Path, events: str, step: str
 ) -> None:
-    # While staging, the whole file does not fit; while committing, the intent does not.
+    # While staging, the file does not fit; while committing, the intent does not.
     with looking(lambda: planned_ids(url, events, location)) as planned:
         if step == "staged":
             outcome = writers.write(url, events, FILES, file_limit=("begun", 500))
@@ -240,13 +239,13 @@ def test_a_commit_waits_for_another_and_gives_up_with_a_clear_error(
     assert_whole(client, events, location, OLD)
 
 
-def test_files_added_by_others_during_an_exchange_stay(
+def test_files_added_by_others_during_an_exchange_are_kept(
     client: Client, location: Path, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchange = posix.exchange
 
     def meddled(new: str, live: str) -> None:
-        # By its path, and into the old folder that the stranger has opened before.
+        # Files are added before the exchange, and after it to both the old and the new folder.
         opened = Path(live)
         hive.write_file(opened / "stranger-1.parquet", [901])
         (opened / "part-00000.parquet").unlink()
@@ -265,7 +264,7 @@ def test_files_added_by_others_during_an_exchange_stay(
 
 
 @pytest.mark.parametrize("dies", [None, ("placing", 1), ("placing", 2), ("exchanged", 2)])
-def test_without_an_exchange_of_folders_a_commit_renames_twice_and_loses_nothing(
+def test_without_atomic_exchange_a_commit_renames_twice_and_loses_nothing(
     writers: Writers,
     url: str,
     client: Client,
@@ -287,7 +286,7 @@ def test_a_killed_recovery_is_continued(
     other = {f"{FIRST}/other.parquet": [999]}
     assert writers.write(url, events, FILES, dies=("exchanged", 1)) == "killed"
 
-    # Each finds the commit of the first, and dies where it would be done with it.
+    # Each of these writes finds the first commit unfinished and dies while recovering it.
     for step in ("exchanged", "moved in", "published", "noted", "finished"):
         assert writers.write(url, events, other, dies=(step, 1)) == "killed"
 
@@ -295,7 +294,7 @@ def test_a_killed_recovery_is_continued(
     assert_whole(client, events, location, KINDS["append"][3])
 
 
-def test_a_commit_first_finishes_an_earlier_one_that_died(
+def test_a_commit_first_finishes_one_whose_driver_died(
     writers: Writers, url: str, client: Client, location: Path, events: str
 ) -> None:
     with begin(client, events) as write:
@@ -329,7 +328,7 @@ def test_an_unreachable_coordinator_delays_the_end_of_a_commit(
         with windrow.connect(coordinator.url) as client:
             client.register_table("t", str(location))
             client.publish("t", take_local(str(location), list_local(str(location)), ["ds"]).files)
-        # It is stopped when the first partition has been moved in.
+        # The coordinator is killed when the first partition has been moved in.
         outcome = writers.write(
             coordinator.url, "t", FILES, kills=("exchanged", coordinator.process.pid)
         )
@@ -346,7 +345,7 @@ def test_an_unreachable_coordinator_delays_the_end_of_a_commit(
 
 def test_a_sleeping_driver_keeps_its_write(client: Client, location: Path, events: str) -> None:
     with begin(client, events, lease_seconds=1) as write:
-        # No word comes for longer than that.
+        # The driver sends nothing for longer than its lease.
         write._lease.end()
         wait_until(lambda: not client.write_record(events, write.write_id).alive)
         (left,) = windrow.commits.recover(client, events)
@@ -374,11 +373,11 @@ def test_a_write_that_another_machine_took_over_ends_with_a_clear_error(
     assert_whole(client, events, location, OLD)
 
 
-def test_a_commit_that_the_coordinator_does_not_know_is_finished_when_told_to(
+def test_a_commit_unknown_to_the_coordinator_is_finished_with_force(
     writers: Writers, url: str, client: Client, location: Path, events: str
 ) -> None:
     assert writers.write(url, events, FILES, dies=("exchanged", 1)) == "killed"
-    # Its database was lost.
+    # As if the coordinator had lost its database.
     (record,) = client.writes(events)
     client.put_write(
         events,

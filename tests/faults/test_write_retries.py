@@ -1,7 +1,7 @@
-"""A map task that runs again in mid-write, its rows in another order: none may be lost or doubled.
+"""A map task is run again in mid-write with its rows in another order: none is lost or doubled.
 
-A random key loses and doubles rows without an error on older Spark, and fails the job on newer;
-that is kept here, as it is why no random key is offered.
+A random key silently loses and doubles rows on older Spark and fails the job on newer versions.
+This is tested as well, since it is the reason why no random key is offered.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def on_this_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[st
 
 
 def had_to_run_again(way: str, outcome: dict[str, Any]) -> bool:
-    # A scheme of ranges runs the maps once more, for a sample.
+    # Range schemes run the maps once more for their sample.
     return bool(outcome["deleted"] and outcome["runs"] > (2 if way.startswith("range") else 1))
 
 

@@ -1,4 +1,4 @@
-"""A Spark worker is lost in the middle of `client.write`: all rows are in the table, each once."""
+"""A Spark worker is lost in the middle of `client.write`: the table has every row once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def driver(cluster: Cluster, url: str, tmp_path: Path) -> Iterator[Driver]:
 
 
 def wait_for_written_tasks(location: Path) -> None:
-    """Return once some tasks have written their files, which the committer keeps by task."""
+    """Wait until some tasks have written their files, which the committer keeps in task folders."""
     deadline = time.monotonic() + 120
     while len(list(location.glob("_windrow/writes/*/data/_temporary/0/task_*"))) < TASKS_BEFORE:
         assert time.monotonic() < deadline
@@ -58,7 +58,7 @@ def test_all_rows_are_written_once_when_a_worker_dies_in_mid_write(
 
         driver.begin("write", table="events", rows=ROWS, days=DAYS, target_rows=ROWS_PER_FILE)
         wait_for_written_tasks(location)
-        # The rows that it has shuffled go with it, and what is left to write needs them.
+        # Its shuffled rows are lost with it, and the remaining tasks need them.
         cluster.hosts[HOSTS[1]].kill()
         (write,) = client.writes("events")
         report = driver.finish()
