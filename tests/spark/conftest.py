@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session of two tasks at a time, on loopback alone."""
-    # Executors run the `python3` of PATH unless told before the session starts.
+    """A session on loopback with two slots."""
+    # Without this, executors run the `python3` of PATH. It must be set before the session starts.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     scratch: Path = tmp_path_factory.mktemp("spark")
     session = (
@@ -28,7 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.sql.shuffle.partitions", "2")
-        # Not UTC: a reader that confuses instants with local times must show.
+        # Not UTC, to expose readers that confuse instants with local times.
         .config("spark.sql.session.timeZone", "America/New_York")
         .getOrCreate()
     )

@@ -1,4 +1,4 @@
-"""Bad ways of writing with Spark are recognised by the files alone."""
+"""Bad ways of writing with Spark are recognised from the files alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def advice(client: Client, location: Path, target: int) -> TableAdvice:
     return client.advise(name, target_file_size=target)
 
 
-def test_repartition_into_a_number_before_partitions_is_an_explosion(
+def test_repartition_to_a_number_before_partition_by_is_an_explosion(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = tables_root / "exploded"

@@ -1,4 +1,4 @@
-"""The benchmarks still run, and write what they should."""
+"""The benchmarks still run, and write plausible results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def programs() -> Iterator[Programs]:
 
 
 class Quick(Protocol):
-    """Runs a benchmark on small sizes, and returns the JSON that it wrote."""
+    """Runs a benchmark on small sizes and returns the JSON that it wrote."""
 
     def __call__(self, name: str, *options: str) -> dict[str, Any]: ...
 
@@ -89,7 +89,6 @@ def test_plan_peers_times_pyiceberg_and_spark_on_the_same_files(
     for row in peers.values():
         assert row["file_count"] >= row["group_count"] > 0
         assert row["plan_s"] > row["pack_s"] > 0
-    # No folder of files is left.
     assert list((tmp_path / "data").iterdir()) == []
 
 
@@ -118,7 +117,7 @@ def test_plan_scale_measures_windrow_and_its_peers(quick: Quick) -> None:
         assert one["peak_bytes"] > 0
 
 
-def test_plan_quality_finds_balanced_the_best_or_equal_best_on_every_workload(quick: Quick) -> None:
+def test_plan_quality_finds_that_no_strategy_beats_balanced_on_any_workload(quick: Quick) -> None:
     content = quick("plan_quality")
 
     assert len({row["case"] for row in content["results"]}) == 10
@@ -178,7 +177,7 @@ def test_compaction_cost_measures_the_constants_of_plans(quick: Quick) -> None:
     assert costs["byte_s"] + costs["file_s"] > 0
 
 
-def test_writes_finds_the_exact_plan_at_the_wanted_size_where_others_are_not(quick: Quick) -> None:
+def test_writes_finds_that_only_the_exact_plan_meets_the_target_size(quick: Quick) -> None:
     content = quick("writes")
 
     for year in ("growing", "Zipf"):

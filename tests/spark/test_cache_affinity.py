@@ -1,4 +1,4 @@
-"""On a cluster of three workers, cached partitions are read where they are cached, and only there."""
+"""On a cluster of three workers, cached partitions are read only where they are cached."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def eventually(holds: Callable[[], Any]) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of three days behind the store, the last two of which are cacheable."""
+    """A table of three days in the store; the last two days are cacheable."""
 
     name: str
     place: Place
@@ -68,7 +68,7 @@ class Table:
         return self.place.driver.read(self.name, filter=filter_)
 
     def requested(self) -> set[str]:
-        """Return the keys of data files that were asked for since the last call."""
+        """Return the keys of data files requested since the last call."""
         found = set(self.place.store.data_requests())
         self.place.store.requests.clear()
         return found
@@ -77,7 +77,7 @@ class Table:
         return self.place.client.plan(self.name, filter=CACHED, cached_splits="by_worker")
 
     def placement(self) -> dict[str, str]:
-        """Return the worker of each cacheable file, as a plan says."""
+        """Return the worker of each cacheable file, according to a plan."""
         return {
             f"{self.prefix}/{split['path']}": group["cached_on"]
             for group in self.plan().groups.to_pylist()
@@ -90,7 +90,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Place:
-    """What takes part."""
+    """The store, Redis, coordinator, cluster and driver of these tests."""
 
     store: SlowStore
     redis: RedisProcess
@@ -133,7 +133,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture
 def table(place: Place, request: pytest.FixtureRequest) -> Table:
-    """A table of its own for each test, with a rule, while all workers live."""
+    """A new table with a cache rule for each test, while all workers are alive."""
     table = Table(f"events.{request.node.name[5:60]}", place)
     hive.write_events(
         place.store.root / table.prefix, files_per_day=FILES_PER_DAY, rows_per_file=ROWS_PER_FILE
@@ -148,7 +148,7 @@ def table(place: Place, request: pytest.FixtureRequest) -> Table:
 
 @pytest.fixture
 def cached(table: Table) -> Table:
-    """The same, read once."""
+    """The table after a first read, which has cached it."""
     assert table.read() == table.expected()
     assert table.requested() == table.cached_keys()
     table.wait_until_cached()
@@ -168,7 +168,7 @@ def test_the_second_read_of_cached_partitions_sends_no_request_to_the_store(cach
     assert set(cached.placement().values()) == set(HOSTS)
 
 
-def test_only_files_of_the_rule_are_kept(cached: Table) -> None:
+def test_only_files_that_match_the_rule_are_cached(cached: Table) -> None:
     whole = cached.read("id >= 0")
     assert whole == cached.expected(first_day=0)
     others = cached.requested()
@@ -180,7 +180,7 @@ def test_only_files_of_the_rule_are_kept(cached: Table) -> None:
     assert cached.requested() == others
 
 
-def test_when_a_worker_dies_only_its_files_move_and_it_is_used_again_when_it_comes_back(
+def test_if_a_worker_dies_only_its_files_move_and_it_is_used_again_once_back(
     cached: Table,
 ) -> None:
     place, lost = cached.place, HOSTS[1]
@@ -212,9 +212,7 @@ def test_when_a_worker_dies_only_its_files_move_and_it_is_used_again_when_it_com
     assert counters(place.client).hits - hits == 2 * FILES_PER_DAY
 
 
-def test_a_cached_file_that_is_overwritten_gives_its_new_rows(
-    cached: Table, tmp_path: Path
-) -> None:
+def test_the_new_rows_of_an_overwritten_cached_file_are_read(cached: Table, tmp_path: Path) -> None:
     key = sorted(cached.cached_keys())[0]
     new_ids = range(1_000_000, 1_000_000 + ROWS_PER_FILE)
     content = hive.write_file(tmp_path / "new", new_ids).read_bytes()
@@ -230,7 +228,7 @@ def test_a_cached_file_that_is_overwritten_gives_its_new_rows(
     assert cached.requested() == {key}
 
 
-def test_caches_are_found_again_when_the_map_is_lost_in_the_middle_of_a_job(
+def test_caches_are_found_again_after_the_map_is_lost_in_the_middle_of_a_job(
     cached: Table,
 ) -> None:
     place = cached.place
@@ -260,12 +258,12 @@ def test_a_warmed_table_is_read_without_the_store_and_warming_it_again_does_noth
     assert (warmth["fetched_files"], warmth["present_files"]) == (2 * FILES_PER_DAY, 0)
     assert warmth["failed_files"] == warmth["elsewhere_files"] == warmth["unplaced_files"] == 0
     assert table.requested() == table.cached_keys()
-    # Before the coordinator knows, the workers do.
+    # The workers hold the files even before the coordinator has learnt of them.
     place.driver.begin("warm_up", table=table.name)
     again = place.driver.finish()
     assert (again["fetched_files"], again["present_files"]) == (0, 2 * FILES_PER_DAY)
     table.wait_until_cached()
-    # There is no Spark at this address, and none is asked for.
+    # There is no Spark at this address, and none is needed.
     done = windrow_command(place, "cache", "warm", table.name, "--master", "spark://127.0.0.1:1")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["present_files"] == 2 * FILES_PER_DAY
@@ -273,7 +271,7 @@ def test_a_warmed_table_is_read_without_the_store_and_warming_it_again_does_noth
     assert not table.requested()
 
 
-def test_warming_says_so_when_no_task_runs_on_the_workers(table: Table) -> None:
+def test_warming_reports_if_no_task_runs_on_the_workers(table: Table) -> None:
     done = windrow_command(table.place, "cache", "warm", table.name, "--master", "local[1]")
 
     assert done.returncode == 1
@@ -343,7 +341,7 @@ def test_ten_thousand_cached_files_need_about_the_fewest_possible_groups(tmp_pat
         for worker, host in enumerate(HOSTS):
             beat = Heartbeat(host=host, capacity_bytes=2**40, used_bytes=0, ttl_seconds=600)
             session = client.beat(f"w{worker}", beat).session
-            # Not in turns, as buckets are.
+            # Not in rotation, as the buckets are.
             its_files = [file for n, file in enumerate(files) if n // 7 % 3 == worker]
             report = CachedFilesReport.model_validate(
                 {

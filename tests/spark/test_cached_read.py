@@ -1,4 +1,4 @@
-"""On Spark, tasks of groups that are cached on their host read through its cache."""
+"""On Spark, tasks whose group is cached on their host read through its cache."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cache(spark: SparkSession, tmp_path: Path) -> Iterator[FileCache]:
-    """A cache that the session's tasks are told of."""
+    """A cache that the tasks of the session know of."""
     made = cache_in(tmp_path / "cache")
     environment = spark.sparkContext.environment
     environment["WINDROW_CACHE_DIR"] = made.folder.path
@@ -72,7 +72,7 @@ def test_the_second_read_does_not_touch_the_files(
     counts = cache.counts()
     assert (counts["misses"], counts["hits"]) == (FILES, FILES)
     assert counts["hit_bytes"] == counts["miss_bytes"] == plan.summary.size_bytes
-    # Nor does what needs no column of theirs.
+    # Reading only partition columns does not touch the files either.
     of_folders = plan.model_copy(update={"columns": plan.partition_columns})
     assert read_plan(spark, of_folders, groups).count() == 2 * FILES
 

@@ -1,4 +1,4 @@
-"""Old dates and times are read as Spark's own reader reads them, and no file of theirs is pruned."""
+"""Old dates and times are read as by Spark's own reader, and no file with a match is pruned."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAYS = [
     "9999-12-30",
 ]
 PARQUET = "spark.sql.parquet."
-# Python has no year 0, which an hour west of Greenwich has the first of days in.
+# As numbers, since west of Greenwich the earliest times lie in the year 0, which Python lacks.
 COMPARED = [
     "file",
     "id",
@@ -96,13 +96,13 @@ def write_as(spark: SparkSession, folder: Path, mode: str, zone: str, stored: st
         int96RebaseModeInWrite=mode,
         outputTimestampType=stored,
     ):
-        # INT96 before the year 1 is refused.
+        # Windrow refuses INT96 before the year 1.
         before_christ = () if stored == "INT96" else ("-0044-03-15", "-4000-02-29")
         days(spark, *before_christ).write.parquet(str(folder))
 
 
 def rewrite_as(source: Path, target: Path, told: Mapping[str, str], *, int96: bool = False) -> None:
-    """Copy a file that Spark has written, with another footer."""
+    """Copy a file written by Spark with different metadata in its footer."""
     file = next(source.glob("*.parquet"))
     table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
     target.mkdir()
@@ -116,7 +116,7 @@ def rewrite_as(source: Path, target: Path, told: Mapping[str, str], *, int96: bo
 
 @pytest.fixture(scope="module")
 def certain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table whose files all say how they were written."""
+    """A table whose files all state the calendar they were written in."""
     table = tmp_path_factory.mktemp("certain")
     number = 0
     for zone in ZONES:
@@ -127,7 +127,7 @@ def certain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for stored in ("TIMESTAMP_MICROS", "INT96"):
         write_as(spark, table / f"file={number}", "CORRECTED", "Asia/Tokyo", stored)
         number += 1
-    # Spark 2 names no zone; Spark 3.0 has the new calendar, but for INT96.
+    # Spark 2 states no zone; Spark 3.0 uses the new calendar except for INT96.
     micros = table / "file=0"
     rewrite_as(micros, table / f"file={number}", {"org.apache.spark.version": "2.4.8"})
     told = {"org.apache.spark.version": "3.0.3"}
@@ -137,7 +137,7 @@ def certain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="module")
 def uncertain(spark: SparkSession, certain: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of files that do not say how they were written."""
+    """A table of files that do not state the calendar they were written in."""
     table = tmp_path_factory.mktemp("uncertain")
     rewrite_as(certain / "file=0", table / "file=0", {})
     return table
@@ -160,7 +160,7 @@ def seen(rows: DataFrame) -> list[Any]:
     return sorted(rows.selectExpr(*COMPARED).collect(), key=lambda row: (row.file, row.id))
 
 
-def test_files_that_name_their_calendar_are_read_as_spark_reads_them(
+def test_files_that_state_their_calendar_are_read_as_by_spark(
     spark: SparkSession, client: windrow.Client, certain: Path
 ) -> None:
     name = opened(client, certain)
@@ -168,7 +168,7 @@ def test_files_that_name_their_calendar_are_read_as_spark_reads_them(
     expected = seen(spark.read.parquet(str(certain)))
     assert seen(client.read(spark, name)) == expected
     assert len({row.t for row in expected}) > len(DAYS)
-    # What a filter asks for is what was meant, also where a file has other numbers.
+    # Filters match the values that were meant, even if the file stores different numbers.
     for column, text in (("d", "date'{}'"), ("t", "timestamp'{} 12:34:56.789Z'")):
         for day in DAYS:
             condition = f"{column} = {text.format(day)}"
@@ -191,7 +191,7 @@ def files_of(client: windrow.Client, name: str, condition: str) -> set[int]:
 
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
-def test_other_files_are_read_according_to_the_session(
+def test_files_that_state_no_calendar_are_read_as_the_session_says(
     spark: SparkSession, client: windrow.Client, uncertain: Path, mode: str
 ) -> None:
     name = opened(client, uncertain)
@@ -205,7 +205,7 @@ def test_other_files_are_read_according_to_the_session(
             assert files_of(client, name, condition) or not is_there, condition
 
 
-def test_a_session_that_wants_an_error_gets_the_column_and_the_file(
+def test_a_session_that_asks_for_an_error_gets_one_with_column_and_file(
     spark: SparkSession, client: windrow.Client, uncertain: Path
 ) -> None:
     name = opened(client, uncertain)
@@ -234,7 +234,7 @@ def test_int96_beyond_year_9999_is_refused_by_file_and_column(
         assert len(client.plan(name, filter="t > timestamp'0001-01-01 00:00:00Z'")) == 1
 
 
-def test_every_zone_changes_at_the_times_of_spark(spark: SparkSession) -> None:
+def test_every_zone_changes_at_the_same_times_as_in_spark(spark: SparkSession) -> None:
     calendars = calendars_of(spark)
     loader = spark.sparkContext._jvm.org.apache.spark.util.Utils.getSparkClassLoader()
     stream = loader.getResourceAsStream("julian-gregorian-rebase-micros.json")

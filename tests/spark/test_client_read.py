@@ -1,4 +1,4 @@
-"""`client.read` beyond reading groups: limits, and tables that it must refuse."""
+"""`client.read` beyond reading groups: limits, counting, and tables that it must refuse."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_limited_read_returns_as_many_rows_as_there_are_up_to_the_limit(
     assert len({row["id"] for row in rows}) == len(rows) == expected
 
 
-def test_a_limit_holds_beside_a_filter_that_only_the_reader_can_settle(
+def test_a_limit_holds_with_a_filter_that_only_the_reader_can_decide(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     client.register_table("sales.events", str(hive.write_events(tmp_path / "events")))
@@ -80,7 +80,7 @@ def test_a_table_with_delete_files_is_refused_rather_than_read_with_deleted_rows
     assert untouched.count() == 20
 
 
-def test_a_table_of_another_format_is_refused_and_the_remedy_named(
+def test_a_table_of_another_format_is_refused_with_the_remedy(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     location = tmp_path / "lines"
@@ -95,7 +95,7 @@ def test_a_table_of_another_format_is_refused_and_the_remedy_named(
 
 
 def without_pages_of(file: Path, *columns: str) -> None:
-    """Write zeros over what a file holds of columns, so that decoding them fails."""
+    """Overwrite the data of columns with zeros, so that decoding them fails."""
     metadata = pq.read_metadata(file)
     with file.open("r+b") as opened:
         for index in range(metadata.num_row_groups):
@@ -108,7 +108,7 @@ def without_pages_of(file: Path, *columns: str) -> None:
 
 @pytest.fixture
 def undecodable(client: windrow.Client, tmp_path: Path) -> str:
-    """A table of small and large files of which `name` cannot be decoded: 60,100 rows."""
+    """A table of 60,100 rows in small and large files whose column `name` cannot be decoded."""
     location = hive.write_events(tmp_path / "events", files_per_day=3)
     hive.write_file(location / "ds=2026-11-04" / "large.parquet", range(100, 60_110))
     for path in hive.data_files(location):
@@ -129,7 +129,7 @@ def undecodable(client: windrow.Client, tmp_path: Path) -> str:
     ],
     ids=["all rows", "by folders", "within files", "differs by file", "no files"],
 )
-def test_counting_decodes_only_what_the_filter_compares(
+def test_counting_decodes_only_the_columns_of_the_filter(
     spark: SparkSession,
     client: windrow.Client,
     undecodable: str,
@@ -143,7 +143,7 @@ def test_counting_decodes_only_what_the_filter_compares(
     assert client.read(spark, undecodable, filter=filter, columns=["ds"]).count() == expected
 
 
-def test_counting_rows_that_are_to_be_cached_reads_them(
+def test_counting_a_cached_dataframe_reads_its_rows(
     spark: SparkSession, client: windrow.Client, undecodable: str
 ) -> None:
     rows = client.read(spark, undecodable).cache()
@@ -154,7 +154,7 @@ def test_counting_rows_that_are_to_be_cached_reads_them(
     assert rows.count() == 60_100
 
 
-def test_counting_refuses_files_that_are_not_as_planned(
+def test_counting_refuses_files_that_differ_from_the_plan(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     location = hive.write_events(tmp_path / "events")

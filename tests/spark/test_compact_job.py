@@ -1,4 +1,4 @@
-"""`windrow_jobs.compact`: small files become few, with the same rows, and others may write."""
+"""`windrow_jobs.compact`: fewer files with the same rows, while others may write."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tables_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def coordinator(tables_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a coordinator is."""
+    """The URL of a coordinator."""
     settings = Settings(
         state_dir=tmp_path_factory.mktemp("state"), allowed_locations=(str(tables_root),)
     )
@@ -60,7 +60,7 @@ def write_flights(location: Path, days: int) -> None:
     for key in keys.to_pylist():
         same = [pc.equal(table[name], value) for name, value in key.items()]
         rows = table.filter(pc.and_(pc.and_(same[0], same[1]), pc.and_(same[2], same[3])))
-        # Zero-padded, as Spark would not write it.
+        # Zero-padded, which Spark itself would not write.
         folder = location / f"month={key['month']:02d}" / f"day={key['day']:02d}"
         folder.mkdir(parents=True, exist_ok=True)
         pq.write_table(
@@ -86,7 +86,7 @@ def compacted(spark: SparkSession, client: Client, table: str, **options: Any) -
     return compact(lambda: spark, client, table, **{**EVERYTHING, **options})
 
 
-def test_flights_come_near_the_target_with_the_same_rows_in_the_same_folders(
+def test_flights_are_compacted_near_the_target_with_the_same_rows_and_folders(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = tables_root / "flights"
@@ -106,7 +106,7 @@ def test_flights_come_near_the_target_with_the_same_rows_in_the_same_folders(
     assert {path.rpartition("/")[0] for path in files_after} == {
         path.rpartition("/")[0] for path in files_before
     }
-    # Small files are mostly footers: what their rows take shows only once they are written.
+    # Small files are mostly footers, so the size of their rows is known only after writing them.
     assert done.bytes_before > 2 * done.bytes_after
     sizes = [(location / path).stat().st_size for path in files_after]
     assert len(sizes) > 2
@@ -127,7 +127,7 @@ def test_flights_come_near_the_target_with_the_same_rows_in_the_same_folders(
     assert (again.batches, again.files_before) == (0, 0)
 
 
-def test_batches_are_bounded_and_each_is_committed_by_itself(
+def test_batches_are_bounded_and_committed_one_by_one(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = hive.write_events(tables_root / "batches", files_per_day=6)
@@ -145,7 +145,7 @@ def test_batches_are_bounded_and_each_is_committed_by_itself(
     assert kinds == ["compaction", "compaction"]
 
 
-def test_a_filter_chooses_partitions_and_large_files_stay_as_they_are(
+def test_a_filter_selects_partitions_and_large_files_are_left_alone(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = hive.write_events(tables_root / "some", files_per_day=6)
@@ -182,7 +182,7 @@ def test_files_keep_the_order_of_the_table(
     ]
 
 
-def test_buckets_stay_apart_and_in_files_that_spark_knows_them_by(
+def test_buckets_are_not_mixed_and_files_keep_spark_bucket_names(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = tables_root / "bucketed"
@@ -206,7 +206,7 @@ def test_buckets_stay_apart_and_in_files_that_spark_knows_them_by(
     spark.sql("DROP TABLE bucketed")
 
 
-def test_a_table_without_partitions_is_compacted_too(
+def test_a_table_without_partitions_can_be_compacted(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = tables_root / "flat"
@@ -220,7 +220,7 @@ def test_a_table_without_partitions_is_compacted_too(
     assert sorted(row["id"] for row in rows_of(spark, location).collect()) == list(range(60))
 
 
-def test_a_file_removed_before_it_is_read_is_left_out(
+def test_a_file_removed_before_it_is_read_is_skipped(
     spark: SparkSession, client: Client, tables_root: Path
 ) -> None:
     location = hive.write_events(tables_root / "shrinking", files_per_day=6)
@@ -238,7 +238,7 @@ def test_a_file_removed_before_it_is_read_is_left_out(
 
 
 class _Meddling(Client):
-    """Changes a file once files were staged in its place."""
+    """A client that changes a file after its replacement has been staged."""
 
     def __init__(self, transport: Transport, file: Path) -> None:
         super().__init__(transport)
@@ -252,7 +252,7 @@ class _Meddling(Client):
         return super().write_plan(request)
 
 
-def test_a_partition_that_changes_before_the_commit_is_left_and_the_others_are_done(
+def test_a_partition_that_changes_before_the_commit_is_skipped_and_others_are_compacted(
     spark: SparkSession, coordinator: str, client: Client, tables_root: Path
 ) -> None:
     location = hive.write_events(tables_root / "changing", files_per_day=6)
@@ -288,7 +288,7 @@ def test_a_concurrent_append_loses_nothing(
 
 @pytest.fixture
 def plain_environment(tmp_path: Path) -> dict[str, str]:
-    """An environment that says nothing of Python, whose `python3` has no library at all."""
+    """An environment without Python settings, whose `python3` has no libraries."""
     python = tmp_path / "python3"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     python.chmod(0o755)
@@ -306,7 +306,7 @@ def test_a_killed_run_is_continued(
 ) -> None:
     location = hive.write_events(tables_root / "killed", files_per_day=6)
     table = registered(client, "demo.killed", location)
-    # So that each day is a batch.
+    # A batch for each day.
     options = ["--target-size", "8KB", "--max-batch-bytes", "8KB"]
     command = [sys.executable, "-m", "windrow_jobs.compact", table, "--coordinator", coordinator]
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Every comparison of numbers is what Spark makes of the same SQL, or is refused."""
+"""Every comparison of numbers gives the result that Spark gives for the same SQL, or is refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FLOATS = [0.0, -0.0, 0.1, 0.5, 1.5, -7.25, 2.0**24, 2.0**53, 9.1e18, 1e38, float
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
-    """Draw a table of integers, floats, and decimals of a few precisions and scales."""
+    """Draw a table of integers, floats, and decimals with various precisions and scales."""
     columns: dict[str, pa.Array] = {}
     for name, type_ in INTEGERS.items():
         limit = 2 ** (type_.bit_width - 1)
@@ -59,7 +59,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 @st.composite
 def literals(draw: st.DrawFn, values: list[Any]) -> str:
-    """Draw a number that is, or almost is, one of a column's values, in some notation."""
+    """Draw a literal, in any notation, that equals or almost equals a value of the column."""
     value = draw(st.sampled_from([v for v in values if v is not None and v == v] or [0]))
     if value in (float("inf"), float("-inf")):
         value = 0
@@ -99,7 +99,7 @@ def tables_and_conditions(draw: st.DrawFn) -> tuple[pa.Table, list[str]]:
 
 
 class RowsAsFiles:
-    """The rows of a table as files of one row each, whose statistics are their values."""
+    """The rows of a table as files of one row each, with their values as statistics."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
@@ -112,7 +112,7 @@ class RowsAsFiles:
 
 
 def is_beyond_spark(condition: str) -> bool:
-    """Tell whether a literal is none of Spark's, which stops at 38 digits."""
+    """Tell whether a literal has more than the 38 digits that Spark accepts."""
     numbers = parse_sql(condition).positions[0].values
     return any(
         max(0, Decimal(str(number.value)).adjusted() + 1) + number.scale > 38
@@ -129,7 +129,7 @@ def is_beyond_spark(condition: str) -> bool:
     suppress_health_check=list(HealthCheck),
 )
 @given(drawn=tables_and_conditions())
-def test_a_comparison_is_what_spark_says(
+def test_a_comparison_has_the_result_of_spark(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, drawn: tuple[Any, Any]
 ) -> None:
     table, texts = drawn

@@ -21,7 +21,7 @@ def test_the_three_ways_of_reading_agree_and_are_measured(tmp_path: Path) -> Non
 
     assert done.returncode == 0, done.stderr
     assert "WARN" not in done.stderr
-    # Results come one by one, and the quickest reader does not wait for the slowest.
+    # Results are shown one by one; the quickest reader does not wait for the slowest.
     results = [line for line in done.stderr.splitlines() if line.endswith(" s")]
     assert len(results) == 3 * 3
     assert ["Windrow" in line for line in results] == [True, False, False] * 3
@@ -36,13 +36,13 @@ def test_the_three_ways_of_reading_agree_and_are_measured(tmp_path: Path) -> Non
     assert len(sides) == 6
     assert all(result["seconds"][0] > 0 for result in said["results"])
     tasks = {(found["side"], found["query"]): found["task_count"] for found in said["results"]}
-    # One task per group, and one for the end of the aggregate.
+    # One task per group, and one for the final aggregation.
     assert tasks["windrow", "aggregate"] == said["plan"]["group_count"] + 1
     assert tasks["spark-default", "aggregate"] > tasks["windrow", "aggregate"]
     assert min(said["spark_listing_s"], said["windrow_refresh_s"], said["windrow_plan_s"]) > 0
 
 
-def test_ctrl_c_ends_the_demo_in_one_line_and_its_coordinator_with_it(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_demo_with_one_line_and_stops_its_coordinator(tmp_path: Path) -> None:
     said = tmp_path / "stderr"
     command = [sys.executable, "-m", "windrow.cli", "demo", "--days", "3", "--runs", "1000"]
     with said.open("wb") as output:
@@ -65,7 +65,7 @@ def test_ctrl_c_ends_the_demo_in_one_line_and_its_coordinator_with_it(tmp_path: 
     assert "Finished server process" in log
 
 
-def test_writes_explode_without_a_plan_and_do_not_with_one(tmp_path: Path) -> None:
+def test_writes_explode_without_a_plan_but_not_with_one(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "windrow.cli", "demo", "writes", "--json"]
     size = ["--tasks", "12", "--days", "20", "--rows", "200000", "--target-size", "64KB"]
     picture = tmp_path / "picture.svg"

@@ -1,4 +1,4 @@
-"""The files of a folder are those that Spark reads there, or the folder is refused by name."""
+"""The inventory of a folder holds the files that Spark reads, or the folder is refused by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow_service.inventory import InventoryError
 
 pytestmark = pytest.mark.spark
 
-# Files of each folder; a name that ends with "!" is of a file of 0 bytes.
+# Files in each folder; a trailing "!" marks a file of 0 bytes.
 SAME = {
     "an empty file before": ["a!", "b"],
     "an empty file behind": ["a", "b!"],
@@ -48,7 +48,7 @@ def make(location: Path, paths: list[str]) -> Path:
 
 
 def read_by_spark(spark: SparkSession, location: Path) -> list[str]:
-    """Return the paths of the files that Spark reads rows of."""
+    """Return the paths of the files that Spark reads rows from."""
     files = spark.read.parquet(str(location)).select(input_file_name()).distinct().collect()
     return sorted(unquote(row[0]).partition(f"{location}/")[2] for row in files)
 
@@ -74,7 +74,7 @@ def client(tmp_path: Path) -> Iterator[windrow.Client]:
 
 
 def stream(spark: SparkSession, tmp_path: Path, batches: range) -> Path:
-    """Have a streaming query write a batch for each number."""
+    """Let a streaming query write a batch for each number; return its folder."""
     sink = tmp_path / "si nk"
     for number in batches:
         write(tmp_path / "source", f"{number}.parquet", {"x": [number * 10, number * 10 + 1]})

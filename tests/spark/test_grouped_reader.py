@@ -1,4 +1,4 @@
-"""The grouped reader on a real Spark: the same rows as Spark's own reader gives."""
+"""The grouped reader on a real Spark returns the same rows as Spark's own reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 def rows_of(df: DataFrame) -> list[str]:
-    # As text: NaN equals itself, and rows with maps and nulls can be sorted.
+    # As text, so that NaN equals itself and rows with maps and nulls can be sorted.
     return sorted(map(repr, df.collect()))
 
 
@@ -49,7 +49,7 @@ DAY_AND_ORIGIN = {"day": "int", "origin": "string"}
 SMALL = {"id": "bigint", "delay": "double", "name": "string"}
 
 
-def test_many_small_partitioned_files_give_the_rows_that_spark_reads(
+def test_many_small_partitioned_files_are_read_as_by_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     expected = write_small_files(spark, tmp_path / "t")
@@ -64,7 +64,7 @@ def test_many_small_partitioned_files_give_the_rows_that_spark_reads(
 @pytest.mark.parametrize(
     "asked", [("origin", "id"), ("name",), ("day",), ("origin", "day")], ids=",".join
 )
-def test_columns_come_in_the_order_asked_for(
+def test_columns_are_returned_in_the_requested_order(
     spark: SparkSession, tmp_path: Path, asked: Sequence[str]
 ) -> None:
     expected = write_small_files(spark, tmp_path / "t")
@@ -95,7 +95,7 @@ def test_a_file_without_rows_adds_none(spark: SparkSession, tmp_path: Path) -> N
     assert grouped.collect() == []
 
 
-def test_many_groups_are_as_many_tasks(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_group_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
     expected = write_small_files(spark, tmp_path / "t")
     plan, groups = plan_of(tmp_path / "t", SMALL, partition=DAY_AND_ORIGIN, group_count=40)
 
@@ -116,7 +116,7 @@ def test_many_groups_are_as_many_tasks(spark: SparkSession, tmp_path: Path) -> N
     ],
     ids=["int", "bigint", "double", "date", "string"],
 )
-def test_partition_columns_of_every_type_come_typed_and_with_nulls(
+def test_partition_columns_of_every_type_are_typed_and_may_be_null(
     spark: SparkSession, tmp_path: Path, type_: str, values: str
 ) -> None:
     written = spark.sql(f"SELECT CAST(p AS {type_}) p, 1 AS a FROM VALUES {values} AS t(p)")
@@ -162,7 +162,7 @@ i, IF(id % 2 = 0, double('NaN'), -0.0D) j, IF(id % 3 = 0, NULL, id) k FROM RANGE
 
 
 @pytest.mark.parametrize("query", [NESTED, PRIMITIVES], ids=["nested", "primitive"])
-def test_columns_of_every_type_give_the_values_that_spark_reads(
+def test_columns_of_every_type_are_read_as_by_spark(
     spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
     spark.sql(query).repartition(3).write.parquet(str(tmp_path / "t"))
@@ -199,7 +199,7 @@ def test_a_column_that_a_file_lacks_is_null_and_narrow_types_widen(
     assert_same(grouped, expected)
 
 
-def test_a_file_cut_into_row_group_splits_gives_each_row_once(
+def test_a_file_cut_into_row_group_splits_returns_each_row_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = pa.table({"a": pa.array(range(5000), pa.int64()), "b": [str(i) for i in range(5000)]})
@@ -224,7 +224,7 @@ ORDERS = {
 
 @pytest.mark.parametrize("sort", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("kind", ["double", "decimal(9,2)", "date"])
-def test_sorted_files_are_merged_into_the_order_of_spark(
+def test_sorted_files_are_merged_in_spark_order(
     spark: SparkSession, tmp_path: Path, sort: list[SortColumn], kind: str
 ) -> None:
     make = {
@@ -250,7 +250,7 @@ def test_sorted_files_are_merged_into_the_order_of_spark(
 
     grouped = read_plan(spark, plan, groups)
 
-    # -0.0 and 0.0 tie, so that either may come first.
+    # -0.0 and 0.0 are equal, so either may come first.
     expected = spark.read.parquet(str(tmp_path / "t")).select("k", "v").orderBy(*by)
     got = [repr(row).replace("k=-0.0", "k=0.0") for row in grouped.collect()]
     assert got == [repr(row).replace("k=-0.0", "k=0.0") for row in expected.collect()]
@@ -262,7 +262,7 @@ def _spark_order(column: SortColumn) -> object:
     return getattr(F, name)(column.name)
 
 
-def test_files_are_merged_by_partition_columns_and_columns_that_are_not_returned(
+def test_files_are_merged_by_partition_columns_and_by_columns_not_returned(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     df = spark.sql("SELECT id, CAST(id % 3 AS int) p, id * 37 % 101 AS k FROM RANGE(200)")

@@ -1,4 +1,4 @@
-"""A Spark job reports a file that differs from the plan in one error, with the remedy."""
+"""A Spark job reports a file that differs from the plan in a single error with the remedy."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def truncate(path: Path) -> None:
 
 
 def corrupt(path: Path) -> None:
-    """Overwrite the footer, and hide it from size and mtime."""
+    """Overwrite the file, keeping its size and mtime."""
     status = path.stat()
     path.write_bytes(b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def lose_rows(path: Path) -> None:
-    """Swap in a file of fewer rows with the same size and mtime."""
+    """Replace the file by one with fewer rows but the same size and mtime."""
     status = path.stat()
     content = path.read_bytes()
     pq.write_table(ROWS.slice(0, 10), path)
     short = path.read_bytes()
-    # Parquet finds its footer from the end of the file; its pages, from the start.
+    # Parquet locates the footer from the end of the file, and pages from its start.
     padding = b"\0" * (len(content) - len(short))
     footer_bytes = int.from_bytes(short[-8:-4], "little") + 8
     path.write_bytes(short[:-footer_bytes] + padding + short[-footer_bytes:])
@@ -118,14 +118,14 @@ def test_a_file_that_is_not_sorted_as_declared_is_named(
     assert "upside-down.parquet' is not sorted by a as the table declares" in str(raised.value)
 
 
-def test_errors_that_are_not_of_the_reader_pass_unchanged(spark: SparkSession) -> None:
+def test_errors_of_others_than_the_reader_pass_unchanged(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="not ours"), plain_errors():
         spark.sql("SELECT raise_error('not ours')").collect()
 
 
 def test_a_session_without_a_jvm_is_refused_with_the_remedy(tmp_path: Path) -> None:
     class ConnectSession:
-        """As a session of Spark Connect: no JVM attributes."""
+        """Like a session of Spark Connect: without JVM attributes."""
 
     plan, groups = plan_of(tmp_path, {"a": "bigint"})
 

@@ -1,4 +1,4 @@
-"""The inventory that the Spark job publishes is the one that the coordinator takes itself."""
+"""The Spark job publishes the same inventory as the coordinator would."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ SPARK_ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Coordinator:
-    """A running coordinator, and its state."""
+    """A running coordinator, a client for it, and its settings."""
 
     url: str
     client: windrow.Client
     settings: Settings
 
     def inventory(self, name: str) -> pa.Table:
-        """Return the files of a table's current snapshot, every column, by path."""
+        """Return the files of a table's current snapshot with all columns, sorted by path."""
 
         async def load() -> pa.Table:
             async with open_services(self.settings) as services:
@@ -67,7 +67,7 @@ class Coordinator:
                 removed = [entry.removed for entry in snapshot.manifests]
                 return merge_files(tables, removed) if tables else None
 
-        # A test in a browser leaves a loop running in this thread.
+        # In a thread, as the browser of other tests keeps an event loop running in this one.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, load()).result()
 
@@ -92,7 +92,7 @@ def partitions_of_several_types(folder: Path) -> None:
     for n in range(40):
         code = "__HIVE_DEFAULT_PARTITION__" if n % 10 == 0 else f"c%3A{n % 3}"
         path = f"ds=2026-11-{1 + n % 5:02}/n={n % 7 - 3}/x={n % 2}.5/code={code}/{n:02}.parquet"
-        # The column of the files that is also one of the folders gives way.
+        # `N` in the files is ignored, as folders have the column `n`.
         write(folder, path, {"id": [n], "N": [n]})
 
 
@@ -169,7 +169,7 @@ TABLES = (
 
 
 @pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
-def test_the_job_publishes_what_the_coordinator_finds(
+def test_the_job_publishes_the_same_files_as_the_coordinator(
     spark: SparkSession,
     coordinator: Coordinator,
     tmp_path: Path,
@@ -198,12 +198,12 @@ def test_the_job_publishes_what_the_coordinator_finds(
     assert client.refresh("by_job", full=True).changed is False
 
 
-def test_declared_columns_and_buckets_hold_for_the_job_as_well(
+def test_declared_columns_and_buckets_apply_to_the_job_as_well(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     client = coordinator.client
     for n in range(8):
-        # As Spark names the files of buckets.
+        # Spark's names for bucketed files.
         write(
             tmp_path / "table", f"part-{n:05}-0a1b_{n % 4:05}.c000.parquet", {"id": [n], "x": [n]}
         )
@@ -223,7 +223,7 @@ def test_declared_columns_and_buckets_hold_for_the_job_as_well(
     assert found["bucket"].to_pylist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
-def test_the_inventory_of_a_table_on_s3_is_the_coordinators(
+def test_the_inventory_of_a_table_on_s3_equals_that_of_the_coordinator(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     client = coordinator.client
@@ -289,10 +289,10 @@ def test_files_that_cannot_be_read_are_named_and_nothing_is_published(
 
 
 def ends_its_process(file: Path) -> None:
-    """Damage a footer so that Arrow ends the process that reads it."""
+    """Damage a footer so that Arrow crashes the process that reads it."""
     data = bytearray(file.read_bytes())
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    # The type of the first column's chunk: the thrift field that follows its file offset.
+    # The type of the first column chunk: the thrift field after its file offset.
     data[data.rindex(b"\x1c\x15\x04\x19", footer) + 2] = 0x5E
     file.write_bytes(data)
 
@@ -306,7 +306,7 @@ def test_a_missing_folder_is_named(
         publish_inventory(spark, coordinator.client, "t")
 
 
-def test_files_that_no_schema_fits_are_named(
+def test_files_that_fit_no_common_schema_are_named(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     write(tmp_path / "table", "a.parquet", {"x": [1]})
@@ -324,7 +324,7 @@ def test_files_that_no_schema_fits_are_named(
         ({"bloom_columns": ["x"]}, "has Bloom filters, which this job does not build"),
     ],
 )
-def test_a_table_whose_inventory_would_lack_something_is_refused(
+def test_a_table_whose_inventory_would_be_incomplete_is_refused(
     spark: SparkSession,
     coordinator: Coordinator,
     tmp_path: Path,
@@ -346,8 +346,8 @@ def test_a_local_file_system_has_no_hosts(spark: SparkSession, tmp_path: Path) -
     assert hosts_of(spark, str(tmp_path), paths).to_pylist() == [[]] * 5
 
 
-def test_hosts_are_those_that_hold_half_of_a_file_with_their_racks(spark: SparkSession) -> None:
-    # Real block locations, as HDFS makes them: (bytes, {host: rack}).
+def test_hosts_hold_at_least_half_of_a_file_and_come_with_their_racks(spark: SparkSession) -> None:
+    # Real block locations as of HDFS, given as (bytes, {host: rack}).
     blocks = block_locations(
         spark,
         (100, {"n1": "/r1", "n2": "/default-rack"}),
@@ -414,7 +414,7 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
     assert done.stdout.decode().strip() == "[] [] 1 [] []"
 
 
-def test_the_command_line_publishes_over_spark(coordinator: Coordinator, tmp_path: Path) -> None:
+def test_the_command_line_publishes_with_spark(coordinator: Coordinator, tmp_path: Path) -> None:
     write(tmp_path / "table", "ds=1/a.parquet", {"id": [1]})
     coordinator.client.register_table("t", str(tmp_path / "table"), columns={"id": "bigint"})
     command = [sys.executable, "-m", "windrow.cli", "table", "refresh", "t", "--json"]
@@ -430,7 +430,7 @@ def test_the_command_line_publishes_over_spark(coordinator: Coordinator, tmp_pat
     assert answer["snapshot"]["file_count"] == 1
 
 
-def test_the_job_is_submitted_to_spark(coordinator: Coordinator, tmp_path: Path) -> None:
+def test_the_job_can_be_submitted_to_spark(coordinator: Coordinator, tmp_path: Path) -> None:
     write(tmp_path / "table", "a.parquet", {"id": [1]})
     coordinator.client.register_table("t", str(tmp_path / "table"), columns={"id": "bigint"})
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -442,7 +442,7 @@ def test_the_job_is_submitted_to_spark(coordinator: Coordinator, tmp_path: Path)
     )
 
     assert done.returncode == 0, done.stderr
-    # spark-submit writes a job's stderr there too.
+    # spark-submit merges the job's stderr into its stdout.
     assert "t: reading 1 footers\n" in done.stdout
     said = dict(
         line.strip().split(maxsplit=1) for line in done.stdout.splitlines() if len(line.split()) > 1
@@ -461,7 +461,7 @@ def test_refusals_of_the_coordinator_are_one_line(coordinator: Coordinator) -> N
     assert done.stderr.startswith("windrow: no table 'nothing'")
 
 
-def test_a_file_that_spark_wrote_is_described_alike(
+def test_a_file_written_by_spark_is_described_the_same_way(
     spark: SparkSession, coordinator: Coordinator, tmp_path: Path
 ) -> None:
     rows = spark.range(100).selectExpr(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 HOSTS = ("127.0.0.2", "127.0.0.3")
 FILE_COUNT = 16
 
-# A driver of its own: the process of the tests has a local session already.
+# The driver needs its own process, as the tests' process has a local session already.
 READ = """
 import sys
 import pyarrow as pa
@@ -36,9 +36,9 @@ spark = (
     .config("spark.ui.enabled", "false")
     .config("spark.executor.memory", "512m")
     .config("spark.executor.cores", "1")
-    # Wait for the host asked for, rather than for the default of three seconds.
+    # Wait for the preferred host longer than the default of three seconds.
     .config("spark.locality.wait", "60s")
-    # Both executors are there before the first task is placed.
+    # Wait for both executors before placing the first task.
     .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
     .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")
     .config("spark.cores.max", "2")
@@ -51,7 +51,7 @@ spark = (
 spark.sparkContext.setLogLevel("ERROR")
 plan = Plan.model_validate_json(open(plan_file).read())
 groups = pa.ipc.open_file(groups_file).read_all()
-# Partition i holds group i: which file a task read shows in its row.
+# Partition i holds group i, and a row shows which file its task has read.
 rows = read_plan(spark, plan, groups).rdd.mapPartitionsWithIndex(
     lambda index, rows: ((index, row.n) for row in rows)
 )
@@ -85,7 +85,7 @@ def test_files_are_read_on_the_hosts_that_hold_them(cluster: Cluster, tmp_path: 
     table.mkdir()
     for n in range(FILE_COUNT):
         pq.write_table(pa.table({"n": [n]}), table / f"{n:02}.parquet")
-    # Not in turns, so that placing tasks anywhere by rotation would not pass.
+    # Not in rotation, so that placing tasks in rotation would fail.
     wanted = {n: HOSTS[0] if n % 4 < 3 else HOSTS[1] for n in range(FILE_COUNT)}
     plan, groups = plan_of(
         table, {"n": "bigint"}, hosts={f"{n:02}.parquet": [host] for n, host in wanted.items()}

@@ -69,7 +69,7 @@ SAME: list[list[str]] = [
     ["+", "-", "--5", "5-", "1e"],
 ]
 
-# As the docstring of `partition_values` has it: what Spark says, what we say.
+# The differences in the docstring of `partition_values`: the type in Spark, and here.
 DIFFERENT: list[tuple[str, str, str]] = [
     ("2024-01-01 10%3A00%3A00", "timestamp", "string"),
     (NULL, "void", "string"),
@@ -111,7 +111,7 @@ def of_inventory(location: Path) -> tuple[str, list[Any]]:
 
 
 @pytest.mark.parametrize("values", SAME, ids=", ".join)
-def test_folders_are_typed_as_spark_types_them(
+def test_partition_types_are_those_of_spark(
     spark: SparkSession, tmp_path: Path, values: list[str]
 ) -> None:
     make_folders(tmp_path, values)
@@ -119,12 +119,12 @@ def test_folders_are_typed_as_spark_types_them(
     seen = spark.read.parquet(str(tmp_path))
 
     expected = [row.p for row in sorted(seen.collect(), key=lambda row: row.x)]
-    # repr, as NaN differs from itself and -0.0 does not from 0.0.
+    # Compared by repr, as NaN does not equal itself and -0.0 equals 0.0.
     assert repr(of_inventory(tmp_path)) == repr((dict(seen.dtypes)["p"], expected))
 
 
 @pytest.mark.parametrize(("value", "in_spark", "here"), DIFFERENT)
-def test_the_documented_differences_are_all_that_is_known(
+def test_the_documented_differences_from_spark_exist(
     spark: SparkSession, tmp_path: Path, value: str, in_spark: str, here: str
 ) -> None:
     make_folders(tmp_path, [value])
@@ -134,7 +134,7 @@ def test_the_documented_differences_are_all_that_is_known(
     assert (seen, of_inventory(tmp_path)[0]) == (in_spark, here)
 
 
-def test_hidden_files_and_folders_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_and_folders_hidden_by_spark_are_hidden(spark: SparkSession, tmp_path: Path) -> None:
     shown = ["_p=1/a", "_p=2/b.parquet", "_p=2/c._b"]
     hidden = ["_p=1/_a", "_p=1/.a", "_p=2/a._COPYING_", "_temporary/0/a", ".spark/a"]
     for number, path in enumerate(shown + hidden):
@@ -179,7 +179,7 @@ def test_columns_that_spark_wrote_have_the_types_that_spark_reads(
     ("first", "other", "known"),
     [("1.0D", "2.0D", True), ("1.0D", "double('NaN')", False), ("double('NaN')", "1.0D", False)],
 )
-def test_bounds_that_spark_wrote_prove_that_no_nan_is_there(
+def test_bounds_written_by_spark_prove_the_absence_of_nan(
     spark: SparkSession, tmp_path: Path, first: str, other: str, known: bool
 ) -> None:
     location = str(tmp_path / "t")
@@ -248,7 +248,7 @@ WIDENED: dict[str, pa.Array] = {
 
 
 @pytest.mark.parametrize("one", WIDENED)
-def test_types_widen_to_what_sparks_reader_reads(
+def test_types_widen_to_those_that_sparks_reader_accepts(
     spark: SparkSession, tmp_path: Path, one: str
 ) -> None:
     for number, (other, values) in enumerate(WIDENED.items()):

@@ -1,4 +1,4 @@
-"""Partition values that a write makes folders of are those that Spark and Windrow read there."""
+"""Partition values are read back by Spark and Windrow exactly as they were written."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def _local(year: int, month: int, day: int, *time: int) -> datetime:
     return _utc(year, month, day, *time).replace(tzinfo=None)
 
 
-# No path may hold the first, and Java's strings do not hold the second.
+# Paths cannot hold NUL, and Java strings cannot hold lone surrogates.
 _TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 _LOCAL = st.datetimes(_local(1, 1, 1), _local(9999, 12, 31, 23, 59, 59, 999_999))
-# An instant far from the ends stays within the years that Python knows in every zone.
+# Far enough from the limits to stay within Python's years in every zone.
 _INSTANTS = st.datetimes(_local(1900, 1, 1), _local(9999, 12, 30), timezones=st.just(timezone.utc))
 _ROWS = st.tuples(
     _TEXTS,
@@ -93,9 +93,9 @@ _SPECIAL = [
     _row(0, p_wide=Decimal(0), p_money=Decimal(0)),
     _row(0, p_wide=Decimal("1e-18"), p_money=Decimal("-0.01")),
     _row(0, p_wide=Decimal("-99999999999999999999.999999999999999999")),
-    # The hour that New York has twice.
+    # The hour that occurs twice in New York.
     *(_row(0, p_at=_utc(2026, 11, 1, hour, 30), p_local=_local(2026, 11, 1, hour, 30)) for hour in (4, 5, 6, 7)),
-    # And the one that it has not.
+    # The hour that does not occur there.
     _row(0, p_at=_utc(2026, 3, 8, 7, 0, 0, 250_000), p_local=_local(2026, 3, 8, 2, 30, 0, 1)),
     _row(0, p_at=_utc(1883, 11, 18, 12), p_day=date(1, 1, 1), p_local=_local(1, 1, 1)),
     _row(0, p_day=date(1582, 10, 10), p_at=_utc(1582, 10, 10), p_local=_local(1582, 10, 10)),
@@ -124,7 +124,7 @@ def zone(spark: SparkSession) -> Iterator[Callable[[str], None]]:
 
 
 def _comparable(rows: DataFrame) -> list[tuple[Any, ...]]:
-    """Return rows as values that are equal only where Spark's are, whatever the session's zone."""
+    """Return rows as values that are equal exactly if Spark's are, in any session time zone."""
     shown = {
         "timestamp": lambda column: F.unix_micros(column),
         "binary": F.hex,
@@ -142,13 +142,13 @@ _number = iter(range(10**9))
 @settings(
     max_examples=2,
     deadline=None,
-    # Each example is a write of its own: the one that fails is small enough.
+    # Not shrunk: each example is a whole write, and a failing one is small enough to read.
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
 )
 @given(st.lists(_ROWS, min_size=8, max_size=16))
 @example(_SPECIAL)
-def test_partition_values_of_every_type_are_read_as_they_were_written(
+def test_partition_values_of_every_type_survive_a_round_trip(
     spark: SparkSession,
     client: windrow.Client,
     root: Path,
@@ -162,7 +162,7 @@ def test_partition_values_of_every_type_are_read_as_they_were_written(
     zone(_ZONES[at % 3])
     numbered = [(number, *row) for number, row in enumerate(rows)]
     df = spark.createDataFrame(numbered, _SCHEMA)
-    # Folders hold the empty text as null.
+    # Folder names represent an empty string as null.
     expected = _comparable(df.withColumn("p_text", F.expr("nullif(p_text, '')")))
 
     client.write(df, name, target_rows=100)

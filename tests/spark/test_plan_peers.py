@@ -1,4 +1,4 @@
-"""The peers of the planner's benchmark plan real files, and all of them."""
+"""The peers in the planner's benchmark plan all files, and real ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _inventory(sizes: Sequence[int], buckets: Sequence[int | None]) -> pa.Table:
     )
 
 
-def test_every_file_is_parquet_of_the_size_and_bucket_of_the_inventory(
+def test_every_file_is_parquet_with_the_size_and_bucket_in_the_inventory(
     peers: ModuleType, tmp_path: Path
 ) -> None:
     inventory = _inventory([1024, 5000, 70 * MIB], [0, None, 63])
@@ -46,7 +46,7 @@ def test_every_file_is_parquet_of_the_size_and_bucket_of_the_inventory(
         assert pq.ParquetFile(path).read().to_pylist() == [{"id": 1, "bucket": row["bucket"]}]
 
 
-def test_a_size_that_no_parquet_file_fits_in_is_refused(peers: ModuleType, tmp_path: Path) -> None:
+def test_a_size_too_small_for_a_parquet_file_is_refused(peers: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a file of 1023 bytes: give at least 1,024"):
         peers.write_files(_inventory([5000, 1023], [0, 0]), tmp_path)
 
@@ -54,11 +54,11 @@ def test_a_size_that_no_parquet_file_fits_in_is_refused(peers: ModuleType, tmp_p
 @pytest.mark.parametrize(
     ("buckets", "group_count"),
     [
-        # A file of 1 MiB weighs the open cost of 4 MiB, so 16 fill a group of 64 MiB.
+        # A file of 1 MiB counts as the open cost of 4 MiB, so 16 fill a group of 64 MiB.
         ([None] * 100, 7),
-        # 34, 33 and 33 files of a bucket.
+        # Buckets of 34, 33 and 33 files.
         ([at % 3 for at in range(100)], 9),
-        # 50 files of a bucket, and 50 of none.
+        # 50 files in a bucket, and 50 without one.
         ([0, None] * 50, 8),
     ],
 )
@@ -78,8 +78,8 @@ def test_pyiceberg_packs_each_bucket_up_to_the_target(
 def test_spark_packs_up_to_the_same_target(
     peers: ModuleType, spark: SparkSession, tmp_path: Path
 ) -> None:
-    # Spark adds its open cost of 4 MiB to each file, and asks whether the next one's bytes fit:
-    # 13 files of 1 MiB fill a partition of 64 MiB. The large file is cut into two.
+    # Spark counts 4 MiB of open cost for each file, but not for the next one when it checks
+    # whether that fits: 13 files of 1 MiB fill 64 MiB. The large file is cut in two.
     inventory = _inventory([MIB] * 100 + [128 * MIB], [None] * 101)
     peers.write_files(inventory, tmp_path)
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")

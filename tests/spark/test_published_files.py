@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")
 
-# All others are read as Spark reads them.
+# All others are read as by Spark.
 REFUSED = {
     "ARROW-GH-47662": "cannot be read as Parquet: Unexpected end of stream",
     "ARROW-RS-GH-6229-LEVELS": "cannot be read as Parquet: Number of decoded rep / def levels",
@@ -29,7 +29,7 @@ REFUSED = {
     "fuzz-5697144926502912": "it holds 0 rows where its footer says 24",
     "interval-using-fixed-len-byte-array": "'my_list' .* is of type interval, which cannot",
     "geospatial-with-nan": "'geometry' .* is of type geometry.* with it as binary",
-    # From here on, Spark reads the file, of which four are damaged.
+    # Spark reads the following files, although four of them are damaged.
     "ARROW-GH-45185": "repetition level at the start of a record must be 0",
     "ARROW-RS-GH-6229-DICTHEADER": "Invalid column metadata",
     "fuzz-5683528215035904": "its footer is damaged: a name in it is not UTF-8",
@@ -63,7 +63,9 @@ def test_a_published_file_is_read_as_by_spark_or_refused_by_name(
 
 
 @pytest.mark.skipif(FOLDER is None, reason="WINDROW_PUBLISHED_FILES names no folder")
-def test_no_file_of_a_folder_is_silently_different(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_file_of_a_folder_is_silently_read_differently(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     verdicts = {}
     files = sorted(path for path in Path(str(FOLDER)).rglob("*") if ".parquet" in path.name)
     for number, file in enumerate(file for file in files if file.suffix != ".json"):

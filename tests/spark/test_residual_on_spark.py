@@ -91,13 +91,11 @@ CASES += [
 ]
 
 
-def test_every_filter_has_the_value_that_spark_gives_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_every_filter_has_the_same_values_as_in_spark(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(ROWS).coalesce(1).write.parquet(str(tmp_path / "t"))
     file = next((tmp_path / "t").glob("*.parquet"))
     table = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
-    # Spark may store instants as INT96, which Arrow shows without their zone.
+    # Spark may store instants as INT96, which Arrow reads without a zone.
     at = table.schema.get_field_index("z")
     table = table.set_column(at, "z", table["z"].cast(pa.timestamp("us", "UTC")))
     asked = [F.expr(sql).alias(str(n)) for n, (_, sql) in enumerate(CASES)]

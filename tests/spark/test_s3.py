@@ -24,7 +24,7 @@ LARGE_ROWS = 1_500_000
 @pytest.fixture(scope="module")
 def s3(spark: SparkSession) -> Iterator[S3]:
     with s3_server() as server:
-        # As spark.executorEnv.* does before the session starts.
+        # The same as setting spark.executorEnv.* before the session starts.
         environment = spark.sparkContext.environment
         before = dict(environment)
         environment.update(server.environment)
@@ -39,7 +39,7 @@ def client(s3: S3, tmp_path: Path) -> Iterator[windrow.Client]:
         yield client
 
 
-def test_every_row_is_read_as_it_was_written(
+def test_all_rows_are_read_unchanged(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:
     folder = hive.write_events(tmp_path / "events", files_per_day=40)
@@ -58,7 +58,7 @@ def test_every_row_is_read_as_it_was_written(
     assert client.read(spark, "sales.events", columns=["ds"]).count() == 1200
 
 
-def test_parts_of_a_large_file_are_read_apart(
+def test_parts_of_a_large_file_are_read_separately(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:
     (tmp_path / "large").mkdir()
@@ -94,7 +94,7 @@ def test_a_file_that_changed_since_the_plan_fails_clearly(
     if change == "gone":
         s3.client.delete_object(Bucket="spark-tables", Key=key)
     else:
-        # S3 tells times in whole seconds.
+        # S3 reports times in whole seconds.
         time.sleep(1.1)
         ids = range(99) if change == "other size" else range(10, 20)
         path = str(hive.write_file(tmp_path / "new", ids))

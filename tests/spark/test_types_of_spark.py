@@ -1,4 +1,4 @@
-"""Types that Spark writes beyond Parquet's own: refused by name, or read as what is declared."""
+"""Spark's types that Parquet does not have are refused by name, or read as the declared type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow_service.inventory import UnsupportedTypeError, arrow_type
 
 pytestmark = pytest.mark.spark
 
-# What each is written as, how it is named, and the type whose bare values it may be read as.
+# SQL for a value, the name of its type, and the type that its bare values can be read as.
 WRITTEN = {
     "variant": ("parse_json('{\"a\":1}')", "variant", None),
     "variants": ("named_struct('v', array(parse_json('1')))", "variant", None),
@@ -38,7 +38,7 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-def test_a_type_beyond_its_layout_is_refused_by_name(written: Path) -> None:
+def test_a_type_that_its_layout_does_not_describe_is_refused_by_name(written: Path) -> None:
     (file,) = written.glob("*.parquet")
     metadata = pq.read_metadata(file)
     held = FileSchema(file_schema(metadata.schema, told_by_spark(metadata)), file.name)
@@ -53,7 +53,7 @@ def test_a_type_beyond_its_layout_is_refused_by_name(written: Path) -> None:
         take_inline(str(written))
 
 
-def test_bare_values_are_read_as_declared_as_spark_reads_them(
+def test_bare_values_are_read_as_declared_and_as_by_spark(
     spark: SparkSession, written: Path
 ) -> None:
     declared = {name: layout for name, (_, _, layout) in WRITTEN.items() if layout is not None}
@@ -98,9 +98,7 @@ def test_rows_whose_files_a_refresh_would_refuse_are_refused_before_they_are_sta
     assert list((tmp_path / "t").iterdir()) == []
 
 
-def test_char_columns_are_written_as_the_strings_that_they_are_read_as(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_char_columns_are_written_with_their_padding(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     type_ = "c char(5), v varchar(5), s struct<c: char(4)>, p char(3)"
     spark.sql(f"CREATE TABLE chars ({type_}) USING parquet")

@@ -1,4 +1,4 @@
-"""A Spark driver is killed in the middle of `client.write`, and the next run finishes its commit."""
+"""A Spark driver is killed in the middle of `client.write`; the next run finishes its commit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ def test_a_spark_driver_that_is_killed_while_it_commits_loses_no_row(tmp_path: P
             folder: sorted([*old.get(folder, []), *new.get(folder, [])]) for folder in {*old, *new}
         }
         assert not (location / "_windrow").exists()
-        # As the checksums that Spark's file system keeps are those of the files, Spark reads it.
         assert not client.refresh("events", full=True).changed
         report = client.write_record("events", recovered.write_id).report
         assert report is not None

@@ -1,4 +1,4 @@
-"""Writes of rows read from the same table, and plans of every kind, on both lines of Spark."""
+"""Writes of rows read from the same table, and plans of every kind, on older and newer Spark."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_plan_node_without_the_expected_method_makes_columns_unstable(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = spark.range(3).selectExpr("id", "id + 1 AS x")
-    # As if a Spark to come had given a method of a known node another name.
+    # As if a later Spark had renamed a method of a known node.
     monkeypatch.setattr(lineage, "_kind", lambda thing: "Window")
 
     assert set(lineage.lineage_of(plan).unstable) == {"id", "x"}

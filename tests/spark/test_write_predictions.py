@@ -1,4 +1,4 @@
-"""Predicted collisions are those of a real Spark job, Spark partition by Spark partition."""
+"""Predicted collisions equal those of a real Spark job, in every Spark partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from windrow_service.planner.writes.schemes import salted
 _SALTS = 2
 _DAY = datetime.date(2018, 1, 1)
 
-# Few, as each key, salt and scale is a task.
+# Few keys, as there is a task for each key, salt and scale.
 KEYS: dict[str, tuple[str, Sequence[Any]]] = {
     "string": ("string", [None, "", "å", *(f"2018-01-{day:02}" for day in range(1, 8))]),
     "int": ("int", [None, 0, -1, 2**31 - 1, -(2**31), *range(20180101, 20180106)]),
@@ -47,7 +47,7 @@ HASHED: dict[str, Sequence[Any]] = {
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_rows_go_where_the_prediction_says_at_every_scale(spark: SparkSession, kind: str) -> None:
+def test_rows_go_to_the_predicted_tasks_at_every_scale(spark: SparkSession, kind: str) -> None:
     type_, values = KEYS[kind]
     rows = spark.createDataFrame(
         [(at, value, salt) for at, value in enumerate(values) for salt in range(_SALTS)],
@@ -60,7 +60,7 @@ def test_rows_go_where_the_prediction_says_at_every_scale(spark: SparkSession, k
 
     for scale in range(1, 21):
         count = len(values) * _SALTS * scale
-        # Where rows are after the shuffle, and not what a function says of them.
+        # The actual tasks of rows after the shuffle, not those computed by a hash function.
         placed = (
             rows.repartition(count, "part", "salt")
             .select("key", "salt", F.spark_partition_id().alias("task"))
@@ -88,7 +88,7 @@ def test_every_type_hashes_as_on_spark(spark: SparkSession, type_: str) -> None:
         list(zip(numbers, values, strict=True)), f"number int, part {type_}"
     )
 
-    # Twice, so that the seed is not always the first.
+    # Hashed twice, so that not every value meets the initial seed.
     said = frame.select("number", F.hash("part", "number", "part").alias("hash")).collect()
 
     column = pa.array(values, arrow_type(type_))

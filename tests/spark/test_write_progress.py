@@ -1,4 +1,4 @@
-"""A write's progress display, and the passes over its rows."""
+"""The progress display of a write, and its passes over the rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_write_shows_its_phases_in_a_terminal_or_on_request(
     err = capsys.readouterr().err
     for phase in ("counting", "writing", "checking", "moving"):
         assert (f"t: {phase}" in err) is shown
-    # A caller may cancel jobs by it.
+    # The caller's job group is restored, as the caller may cancel jobs by it.
     assert spark.sparkContext.getLocalProperty(_GROUP) == ("mine" if is_terminal else "")
 
 
@@ -81,7 +81,7 @@ def test_rows_are_hashed_while_counting_only_if_they_may_change_before_writing(
     assert lineage_of(df).is_repeatable is repeatable
 
 
-def test_what_windrow_reads_is_not_hashed_twice(
+def test_rows_read_by_windrow_are_not_hashed_twice(
     spark: SparkSession, client: windrow.Client
 ) -> None:
     rows = spark.range(100).selectExpr("id", "cast(id % 3 AS int) AS key")
@@ -90,7 +90,7 @@ def test_what_windrow_reads_is_not_hashed_twice(
     assert lineage_of(client.read(spark, "t").where("id > 3")).is_repeatable
 
 
-def test_a_column_of_the_time_of_the_query_is_written(
+def test_a_column_with_the_time_of_the_query_can_be_written(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:
     rows = spark.range(100).selectExpr("id", "now() AS at", "cast(id % 3 AS int) AS key")

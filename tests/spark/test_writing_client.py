@@ -1,4 +1,4 @@
-"""Whole writes through `client.write`: planned files, checked rows, and what is refused."""
+"""Whole writes through `client.write`: planned files, checked rows, and refusals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def location(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def events(spark: SparkSession) -> DataFrame:
-    """4,000 rows: 2,000 of the first day, 1,000 of the next, and so on; a tenth without a day."""
+    """4,000 rows on days of very different sizes; a tenth of them have no day."""
     day = F.expr("date_add(date'2026-11-01', 2 - cast(log2(1 + id % 7) as int))")
     return spark.range(4_000).select(
         "id",
@@ -91,7 +91,7 @@ def test_a_write_makes_the_planned_files_and_publishes_all_rows(
 
 
 @pytest.mark.parametrize("counts", ["files", "history"])
-def test_a_later_write_takes_its_keys_from_existing_files_without_a_pass(
+def test_a_later_write_takes_its_keys_from_existing_files_without_counting(
     spark: SparkSession,
     client: windrow.Client,
     location: Path,
@@ -110,12 +110,12 @@ def test_a_later_write_takes_its_keys_from_existing_files_without_a_pass(
 
 
 @pytest.mark.parametrize("scheme", ["columns", "range_hash"])
-def test_without_a_count_rows_are_compared_all_the_same(
+def test_rows_are_compared_even_without_counting(
     spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame, scheme: str
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
 
-    # Nobody knows yet how many partitions there are: these are counted all the same.
+    # The number of partitions is not known yet, so these rows are counted even with `rows`.
     client.write(events, "events", rows=4_000, target_rows=500)
 
     more = events.withColumn("id", F.col("id") + 4_000)
@@ -143,7 +143,7 @@ def test_an_overwrite_leaves_the_correct_rows(
     assert set(ids_in(spark, location)) == wanted
 
 
-def test_a_reader_with_an_older_plan_reads_its_rows_or_is_told_to_plan_again(
+def test_a_reader_with_an_old_plan_reads_its_rows_or_is_told_to_plan_again(
     spark: SparkSession, client: windrow.Client, location: Path, events: DataFrame
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
@@ -239,11 +239,11 @@ def test_a_partition_value_that_the_table_cannot_hold_is_named(
     assert list(location.iterdir()) == []
 
 
-def test_data_that_differs_each_time_is_refused_and_leaves_nothing(
+def test_data_that_differs_at_each_computation_is_refused_and_leaves_nothing(
     client: windrow.Client, location: Path, events: DataFrame
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
-    # Of Spark's own functions even `uuid()` is repeatable: its seed is fixed in the plan.
+    # A UDF, as even Spark's own `uuid()` is repeatable: its seed is fixed in the plan.
     new = F.udf(lambda _: uuid.uuid4().hex, "string").asNondeterministic()
     different = events.withColumn("x", new("id"))
 
@@ -252,7 +252,7 @@ def test_data_that_differs_each_time_is_refused_and_leaves_nothing(
     assert list(location.iterdir()) == []
 
 
-def test_no_rows_are_written_as_none_whatever_the_plan_rests_on(
+def test_writing_no_rows_changes_nothing_whatever_the_plan_is_based_on(
     client: windrow.Client, location: Path, events: DataFrame, tmp_path: Path
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
@@ -282,7 +282,7 @@ def _move_a_file_to_another_day(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_lose_a_file, _double_a_file, _move_a_file_to_another_day])
-def test_staged_files_that_do_not_hold_the_rows_of_the_tasks_are_refused(
+def test_staged_files_with_other_rows_than_the_tasks_wrote_are_refused(
     client: windrow.Client,
     location: Path,
     events: DataFrame,
@@ -331,7 +331,7 @@ def test_a_full_disk_while_staging_leaves_nothing_and_says_why(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     client.register_table("events", str(location), partition_columns=_DAYS)
-    # What no codec makes smaller, in one file that is larger than any that went before it.
+    # Incompressible rows in a single file that exceeds the limit set below.
     text = F.concat(*(F.sha2(F.concat("id", F.lit(at)).cast("string"), 512) for at in range(4)))
     rows = spark.range(0, 8_000, 1, 32).select(
         "id", text.alias("name"), F.expr("date'2026-11-01'").alias("ds")
@@ -406,7 +406,7 @@ def _first_name(df: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("made", [_random_day, _first_name])
-def test_partition_columns_that_differ_at_each_attempt_are_refused(
+def test_partition_columns_that_may_differ_between_attempts_are_refused(
     client: windrow.Client,
     location: Path,
     events: DataFrame,
@@ -440,7 +440,7 @@ def test_no_rows_make_no_files(client: windrow.Client, location: Path, events: D
     assert files_of(location) == []
 
 
-def test_columns_of_every_type_arrive_and_are_compared_by_hash(
+def test_columns_of_every_type_are_written_and_compared_by_hash(
     spark: SparkSession, client: windrow.Client, location: Path
 ) -> None:
     client.register_table(

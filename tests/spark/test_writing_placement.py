@@ -1,4 +1,4 @@
-"""Rows placed and staged as plans say, seen in the files and in Spark's own bucketed reads."""
+"""Rows are placed and staged as planned, judged by the files and by Spark's bucketed reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOURS = (None, 7, 8)
 
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> DataFrame:
-    """5,000 rows of 27 keys and of the region `unseen`; some regions are the empty string."""
+    """5,000 rows with 27 planned keys and the unplanned region `unseen`; some regions are empty."""
     id_ = F.col("id")
     made = spark.range(5_000).select(
         "id",
@@ -49,7 +49,7 @@ def all_keys() -> tuple[KeyFiles, int]:
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_every_row_goes_to_the_task_that_an_exact_plan_has_for_it(
+def test_every_row_goes_to_the_task_of_the_exact_plan(
     spark: SparkSession, rows: DataFrame, adaptive: str
 ) -> None:
     keys, tasks = all_keys()
@@ -82,7 +82,7 @@ def test_every_row_goes_to_the_task_that_an_exact_plan_has_for_it(
     assert 4_000 < seen < 5_000
 
 
-def test_older_spark_is_given_ints_that_it_hashes_to_the_tasks(spark: SparkSession) -> None:
+def test_older_spark_gets_ints_that_hash_to_the_tasks(spark: SparkSession) -> None:
     tasks = [*range(300), 2**31 - 1, 2**31, 2**32 - 1]
 
     ints = spark.createDataFrame([(int_with_hash(task), task) for task in tasks], "v int, t bigint")
@@ -103,7 +103,7 @@ def test_older_spark_is_given_ints_that_it_hashes_to_the_tasks(spark: SparkSessi
         ("exact", None),
     ],
 )
-def test_every_scheme_keeps_all_rows_their_order_and_nothing_else(
+def test_every_scheme_keeps_all_rows_and_their_order(
     spark: SparkSession, rows: DataFrame, tmp_path: Path, scheme: str, salts: int | None
 ) -> None:
     keys, tasks = exact_keys({"hour": "int"}, {(7,): 3, (8,): 2})
@@ -161,7 +161,7 @@ def test_spark_reads_staged_buckets_as_its_own(
         counted = spark.table(name).groupBy("id", "region").count()
         assert sorted(row.id for row in read.collect()) == list(range(5_000))
         assert named.where("bucket != named OR named IS NULL").count() == 0
-        # Spark trusts the buckets, so that rows of one group meet without a shuffle.
+        # Spark trusts the buckets, so it groups rows without a shuffle.
         assert counted.where("count = 1").count() == 5_000
         assert "Exchange" not in counted._jdf.queryExecution().executedPlan().toString()
     finally:
@@ -176,7 +176,7 @@ def test_an_unpartitioned_write_without_rows_leaves_no_file(
     assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []
 
 
-def test_files_have_the_codec_of_the_tables_newest_file(rows: DataFrame, tmp_path: Path) -> None:
+def test_new_files_get_the_codec_of_the_tables_newest_file(rows: DataFrame, tmp_path: Path) -> None:
     location = tmp_path / "table"
     plain = rows.select("id", "day")
     plain.write.option("compression", "gzip").partitionBy("day").parquet(str(location))

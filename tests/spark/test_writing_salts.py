@@ -1,4 +1,4 @@
-"""Which columns may be salts: those that are stable; and the reasons against others."""
+"""Only stable columns can be salts; the reasons why others cannot."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _BY_KEY = "OVER (PARTITION BY key ORDER BY id)"
         ),
     ],
 )
-def test_a_column_that_may_differ_at_a_second_attempt_is_refused_with_the_reason(
+def test_a_column_that_may_differ_in_a_second_attempt_is_refused_with_the_reason(
     rows: DataFrame, made: Made, reason: str
 ) -> None:
     df = made(rows)
@@ -148,7 +148,7 @@ def test_without_any_stable_column_the_remedy_is_named(rows: DataFrame) -> None:
         default_salts(df, ["key"], lineage_of(df).unstable)
 
 
-def test_rows_that_python_made_are_stable_once_they_are_checkpointed(rows: DataFrame) -> None:
+def test_rows_made_by_python_are_stable_once_checkpointed(rows: DataFrame) -> None:
     def same(batch: pd.DataFrame) -> pd.DataFrame:
         return batch
 
@@ -158,7 +158,9 @@ def test_rows_that_python_made_are_stable_once_they_are_checkpointed(rows: DataF
     assert lineage_of(made.localCheckpoint()).unstable == {}
 
 
-def test_the_day_of_the_query_may_be_a_partition_but_random_values_may_not(rows: DataFrame) -> None:
+def test_the_current_date_can_be_a_partition_column_but_random_values_cannot(
+    rows: DataFrame,
+) -> None:
     df = rows.withColumn("ds", F.current_date()).withColumn("dice", F.floor(F.rand() * 6))
     unstable = lineage_of(df).unstable
 
