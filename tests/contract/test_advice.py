@@ -107,7 +107,7 @@ def test_too_fine_partitions_are_reported_with_sufficient_ones(
     assert "partition by ds alone, and sort by hour" in advice["remedy"]
 
 
-def test_a_planned_write_is_known_by_its_report(
+def test_a_planned_write_is_recognised_by_its_report(
     http: httpx.Client, refreshed: Any, location: Path, name: str
 ) -> None:
     location.mkdir()

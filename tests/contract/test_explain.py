@@ -65,7 +65,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_the_first_strategy_is_the_plans_own_and_its_figures_are_the_plans(
+def test_the_first_strategy_and_its_figures_are_those_of_the_plan(
     http: httpx.Client, shared: str, make_plan: MakePlan, strategy: str, question: dict[str, Any]
 ) -> None:
     options = question.get("options", {}) | {"strategy": strategy}

@@ -134,7 +134,7 @@ def test_a_group_that_exceeds_the_split_limit_is_a_page_by_itself(
     assert plan["next_page_token"] is None
 
 
-def test_pages_are_bounded_by_groups_where_splits_leave_room(folder: Path) -> None:
+def test_pages_are_also_bounded_by_groups(folder: Path) -> None:
     settings = settings_of(folder, default_page_groups=2, max_page_groups=5)
     with running(settings) as url, refreshed(url, folder) as http:
         body = {"table": "events", "options": ALONE, "page_size": 100}

@@ -117,7 +117,7 @@ def test_an_expired_lease_can_be_renewed_if_nobody_has_taken_it_over(database_ur
     trying(database_url, work)
 
 
-def test_an_outcome_is_kept_until_the_second_next_refresh(database_url: sa.URL) -> None:
+def test_an_outcome_is_kept_until_the_refresh_after_next(database_url: sa.URL) -> None:
     async def work(store: SqlRefreshStore, _: SqlTableStore) -> None:
         table_id = (await begin(store, "a")).table_id
         outcome = running("a", status="done", changed=True, files_added=3)

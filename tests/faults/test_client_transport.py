@@ -1,4 +1,4 @@
-"""A coordinator that is unreachable, busy, slow or another service gives one clear error."""
+"""A coordinator that is unreachable, busy, slow or not a coordinator causes one clear error."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_every_small_file_is_in_exactly_one_candidate_and_no_other_file_is(
 
 
 @given(TABLES, POLICIES, st.integers(1, 4))
-def test_all_pages_together_hold_what_was_chosen(
+def test_all_pages_together_hold_the_chosen_partitions(
     tables: list[tuple[int, int, list[int]]], policy: CompactionPolicy, most: int
 ) -> None:
     found = judged(inventory_of(files_in(tables)), policy)

@@ -142,7 +142,7 @@ def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quic
 def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store(
     tmp_path: Path,
 ) -> None:
-    # On a cluster, and so in a process of its own: as a user runs it.
+    # It starts a cluster, so it runs in its own process, as it does for a user.
     command = [sys.executable, *_command("cache", tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

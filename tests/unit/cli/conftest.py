@@ -15,7 +15,7 @@ from windrow.demo.coordinator import running_coordinator
 
 
 class Said(NamedTuple):
-    """What a command wrote, and its exit code."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str

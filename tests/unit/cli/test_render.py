@@ -61,7 +61,7 @@ def test_seconds_keep_three_digits(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("low_bytes", "label"), [(8 * KIB, "8\u201316 KB"), (512, "512 B\u20131 KB"), (1, "1\u20132 B")]
 )
-def test_a_bin_names_its_unit_once_where_both_ends_share_it(low_bytes: int, label: str) -> None:
+def test_a_bin_names_its_unit_once_if_both_ends_share_it(low_bytes: int, label: str) -> None:
     assert bin_label(SizeBin(low_bytes, 1)) == label
 
 

@@ -24,7 +24,7 @@ def state_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def token(state_dir: Path, capsys: pytest.CaptureFixture[str]) -> Token:
-    """Run a `windrow token` command on a database of its own."""
+    """Run a `windrow token` command on its own database."""
 
     def command(*arguments: str) -> Said:
         capsys.readouterr()

@@ -117,7 +117,7 @@ def test_a_plan_takes_a_number_of_files_and_source_tasks(windrow: Command, plann
     assert salted.scale == 1
 
 
-def test_counts_come_from_files_of_any_kind(windrow: Command, planned: str, tmp_path: Path) -> None:
+def test_counts_can_be_files_of_any_format(windrow: Command, planned: str, tmp_path: Path) -> None:
     rows = [{"ds": "2026-11-01", "rows": 10}, {"ds": "2026-11-02", "rows": 2_500}]
     table = pa.table({"ds": [row["ds"] for row in rows], "rows": [row["rows"] for row in rows]})
     pq.write_table(table, tmp_path / "counts.parquet")

@@ -1,4 +1,4 @@
-"""Binding a filter to columns: names, literals, and what is refused."""
+"""Binding a filter to columns: names, literals, and refusals."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_a_tree_that_is_too_large_is_refused() -> None:
         ("i IN (3, 2)", [2, 3]),
     ],
 )
-def test_a_tree_holds_values_in_one_form_only(text: str, values: list[Any]) -> None:
+def test_a_tree_holds_values_in_a_normal_form(text: str, values: list[Any]) -> None:
     assert to_tree(bound(text))["values"] == values
 
 

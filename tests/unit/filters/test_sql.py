@@ -1,4 +1,4 @@
-"""Reading SQL text: what is understood, and how the rest is refused."""
+"""Parsing SQL text: supported filters, and refusals of everything else."""
 
 from __future__ import annotations
 

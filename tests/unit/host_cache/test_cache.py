@@ -1,4 +1,4 @@
-"""The cache of a host: what is stored, what is returned, and what is removed."""
+"""The cache of a host: entries are stored, returned and evicted."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_a_file_of_equal_size_and_time_is_read_again(
     assert again(table, after, full=True).footers_read == 0
 
 
-def test_another_link_to_a_file_is_not_a_change_though_it_is_read_again(
+def test_a_new_link_to_a_file_is_not_a_change_but_has_it_read_again(
     table: Path, tmp_path: Path
 ) -> None:
     before = take(str(table))
@@ -129,7 +129,7 @@ def test_a_damaged_state_is_ignored(table: Path) -> None:
     asked=st.lists(st.integers(0, 2**64 - 1), max_size=20),
     folders=st.binary(max_size=40),
 )
-def test_stamps_come_back_from_a_state(
+def test_stamps_survive_a_round_trip_through_the_state(
     known: dict[int, int], asked: list[int], folders: bytes
 ) -> None:
     keys = np.array(sorted(known), np.uint64)

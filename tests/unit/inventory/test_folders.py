@@ -1,4 +1,4 @@
-"""Folders that did not change are not listed again, and only those."""
+"""A refresh lists folders again unless they are unchanged."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_a_file_of_nulls_has_no_bounds(tmp_path: Path) -> None:
     assert found == {"x": (None, None, 3)}
 
 
-def test_bounds_are_unknown_where_the_file_states_none(tmp_path: Path) -> None:
+def test_bounds_are_unknown_if_the_file_states_none(tmp_path: Path) -> None:
     found = bounds_of(tmp_path, {"x": [1, 2], "y": [1, 2]}, write_statistics=["y"])
 
     assert found == {"x": (None, None, None), "y": (1, 2, 0)}

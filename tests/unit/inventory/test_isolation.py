@@ -12,21 +12,21 @@ import pytest
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
 
-def test_results_and_errors_come_back() -> None:
+def test_results_and_errors_are_returned() -> None:
     with IsolatedExecutor(1) as executor:
         assert executor.submit(divmod, 7, 2).result() == (3, 1)
         with pytest.raises(ZeroDivisionError):
             executor.submit(divmod, 7, 0).result()
 
 
-def test_tasks_run_elsewhere_and_processes_are_kept() -> None:
+def test_tasks_run_in_other_processes_which_are_reused() -> None:
     with IsolatedExecutor(1) as executor:
         first, second = executor.submit(os.getpid).result(), executor.submit(os.getpid).result()
 
     assert first == second != os.getpid()
 
 
-def test_there_are_no_more_processes_than_asked_for() -> None:
+def test_there_are_no_more_processes_than_requested() -> None:
     with IsolatedExecutor(2) as executor:
         futures = [executor.submit(os.getpid) for _ in range(20)]
         found = {future.result() for future in futures}

@@ -25,7 +25,7 @@ from windrow_service.inventory.listing.locations import canonical_location, lies
         ("/no/../such/.", "/such"),
     ],
 )
-def test_a_location_is_kept_in_one_spelling(written: str, kept: str) -> None:
+def test_a_location_is_stored_in_one_spelling(written: str, kept: str) -> None:
     assert canonical_location(written) == kept
     assert canonical_location(kept) == kept
     assert is_remote(kept) is ("://" in kept)

@@ -25,7 +25,7 @@ from windrow_service.planner.columns import inventory_schema
 
 
 class Table:
-    """The stored manifests of a table, and how many rows were written to get there."""
+    """The stored manifests of a table, and the number of rows that each change wrote."""
 
     def __init__(self, paths: Sequence[str], manifest_files: int) -> None:
         self.manifest_files = manifest_files

@@ -1,4 +1,4 @@
-"""Types as Spark SQL writes them, there and back."""
+"""Types are written and read in Spark SQL's notation."""
 
 from __future__ import annotations
 

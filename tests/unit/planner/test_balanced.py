@@ -102,7 +102,7 @@ def test_buckets_never_share_a_group() -> None:
     assert sorted(grouped.bucket.tolist()) == [-1, 0, 1]
 
 
-def test_files_are_grouped_by_host_where_a_host_has_enough() -> None:
+def test_files_are_grouped_by_host_if_hosts_have_enough() -> None:
     hosts = [["a"], ["b"]] * 50
     grouped = plan_groups(inventory([MIB] * 100, hosts=hosts), None, Policy(parallelism=2))
 

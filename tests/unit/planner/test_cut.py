@@ -59,7 +59,7 @@ def test_lines_are_cut_at_any_byte(name: str) -> None:
     assert pieces(250, [], 100, name=name, level_tail=False) == [100, 100, 50]
 
 
-def test_lines_with_known_blocks_are_cut_there() -> None:
+def test_files_of_lines_are_cut_at_known_blocks() -> None:
     assert pieces(250, [0, 90, 180], 100, name="a.csv") == [90, 90, 70]
 
 
@@ -95,7 +95,7 @@ def test_impossible_offsets_are_not_used(offsets: list[int]) -> None:
         ("text", "a.gz", [250]),
     ],
 )
-def test_the_tables_format_applies_if_a_files_suffix_tells_nothing(
+def test_the_tables_format_applies_if_a_files_suffix_is_unknown(
     table_format: str, name: str, expected: list[int]
 ) -> None:
     files = inventory([250], row_group_offsets=[[]], paths=[name])

@@ -57,7 +57,7 @@ def test_cacheable_is_the_reason_of_any_group_with_cacheable_splits() -> None:
     assert reasons["large"] == NONE
 
 
-def test_a_group_without_hosts_has_no_location_only_where_others_have_one() -> None:
+def test_no_location_is_a_reason_only_if_other_groups_have_one() -> None:
     some = inventory([6, 6], hosts=[["a"], []])
     nobody = inventory([6, 6])
 

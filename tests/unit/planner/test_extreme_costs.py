@@ -1,4 +1,4 @@
-"""Costs of any size are added up without passing 64 bits."""
+"""Costs of any size are added up without exceeding 64 bits."""
 
 from __future__ import annotations
 

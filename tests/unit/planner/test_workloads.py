@@ -32,7 +32,7 @@ def test_there_are_ten_workloads() -> None:
 
 
 @workloads
-def test_there_are_at_most_five_percent_more_groups_than_the_limits_ask_for(workload: Any) -> None:
+def test_there_are_at_most_five_percent_more_groups_than_the_limits_require(workload: Any) -> None:
     groups, predicted = planned(workload, "balanced")
 
     assert groups <= 1.05 * predicted.fewest_groups

@@ -11,7 +11,7 @@ from windrow_service.planner.writes.key_values import column_of, numbered
 from windrow_service.planner.writes.murmur3 import hash_columns, hash_int
 
 
-def test_a_null_leaves_the_hash_as_it_was() -> None:
+def test_a_null_does_not_change_the_hash() -> None:
     nulls, texts = pa.array([None, None], pa.int32()), pa.array(["a", None])
 
     alone = hash_columns([texts], 2)
@@ -39,7 +39,7 @@ def test_a_slice_hashes_like_its_rows() -> None:
 
 
 @pytest.mark.parametrize("type_", [pa.binary(), pa.list_(pa.int32()), pa.timestamp("ns")])
-def test_a_type_whose_hash_is_not_known_is_refused(type_: pa.DataType) -> None:
+def test_a_type_without_a_known_hash_is_refused(type_: pa.DataType) -> None:
     with pytest.raises(UnhashableTypeError, match=r"partition by a boolean, a number"):
         hash_columns([pa.nulls(2, type_)], 2)
 
