@@ -13,6 +13,8 @@ from windrow.models import WriteConflict, WriteMode, WritePlan, WriteReport
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from windrow.calls.plans import SplitPlan
+
 
 class Client(Coordinator):
     """Talks to one coordinator. Use it as a context manager, or call `close`.
@@ -58,38 +60,70 @@ class Client(Coordinator):
         max_staleness: int | None = None,
         **options: Any,
     ) -> DataFrame:
-        """Read a table on Spark, one task per split group.
+        """Return a table as a DataFrame; each query reads the columns and files that it needs.
 
-        The plan is made now; rows are read when the DataFrame is used. A file that has
-        changed since then fails the job with an error that names it.
+        Spark's optimizer says which columns a query uses and how it filters them, and that is
+        planned, one task per split group. All queries see the same snapshot; keep this client open
+        for as long as they run. A file that has changed since fails the job with an error that
+        names it.
 
         Args:
             spark: The session that runs the tasks.
             table: Its name.
-            filter: Rows to keep, as in `plan`.
-            columns: Columns to read, in this order; all by default. Ask for few, as Spark cannot
-                prune the columns of this reader afterwards. None at all (`[]`) is enough to count
-                rows. `count()` of the returned DataFrame does that by itself; a count in SQL, or of
-                a DataFrame made from it, does not.
+            filter: Rows to keep, as in `plan`; no query sees others.
+            columns: Columns of the DataFrame, in this order; all by default.
             snapshot_id: A version of the table; the current one by default.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
             max_staleness: Seconds, as in `plan`.
             **options: As in `plan`; `parallelism` is Spark's default parallelism if not given.
         """
-        from windrow.spark import default_parallelism, read_plan
+        from windrow.spark.relation.table import open_table
 
-        options.setdefault("parallelism", default_parallelism(spark))
-        plan = self.plan(
+        return open_table(
+            self,
+            spark,
             table,
             filter=filter,
             columns=columns,
             snapshot_id=snapshot_id,
             limit=limit,
             max_staleness=max_staleness,
-            **options,
+            options=options,
         )
+
+    def create_view(
+        self, spark: SparkSession, table: str, name: str | None = None, **options: Any
+    ) -> DataFrame:
+        """Make a table a temporary view of a session, for SQL; replaces a view of that name.
+
+        Args:
+            spark: The session.
+            table: Its name.
+            name: The view's; by default the table's after its last dot: `events` for
+                `sales.events`.
+            **options: As in `read`.
+
+        Returns:
+            What `read` returns.
+        """
+        rows = self.read(spark, table, **options)
+        view = table.rpartition(".")[2] if name is None else name
+        rows.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
+        return rows
+
+    def read_plan(self, spark: SparkSession, plan: SplitPlan) -> DataFrame:
+        """Read one plan, with exactly its columns and files, however little a query needs.
+
+        Its `count()` decodes only what residual filters compare.
+
+        Args:
+            spark: The session that runs the tasks.
+            plan: What `plan` returned.
+        """
+        from windrow.spark import read_plan
+
         rows = read_plan(spark, plan.info, plan.groups)
-        return rows if limit is None else rows.limit(limit)
+        return rows if plan.info.limit is None else rows.limit(plan.info.limit)
 
     def write(
         self,

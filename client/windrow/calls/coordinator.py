@@ -26,6 +26,11 @@ class Coordinator(
 ):
     """All calls of one coordinator, each defined with the resource that it is about."""
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connections are closed, so that no call can be made any more."""
+        return self._transport.is_closed
+
     def config(self) -> ServiceConfig:
         """Return the coordinator's defaults and limits."""
         return read_answer(ServiceConfig, self._transport.call("GET", "/config"))

@@ -64,6 +64,11 @@ class Transport:
         """Where the coordinator is."""
         return str(self._http.base_url)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._http.is_closed
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()

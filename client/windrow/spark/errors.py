@@ -3,6 +3,8 @@
 * WindrowError
   + ReadError
     - SparkConnectError         the session has no JVM that can be reached
+    - RelationUnavailableError  this Spark lacks what a table that plans itself is made of
+    - ClientClosedError         a query needs a plan, and who would make it is closed
     - CaseSensitiveNamesError   the session tells names apart by case
     - UnsupportedFormatError    the table's files are not Parquet
     - UnsupportedDeletesError   rows of the files were deleted since
@@ -29,6 +31,39 @@ class SparkConnectError(ReadError):
         "go; {remedy}"
     )
     remedy = "start the session with `.master(...)` instead of `.remote(...)`"
+
+
+@dataclass(eq=False)
+class RelationUnavailableError(ReadError):
+    """This Spark lacks a class or method that a table that plans itself is made of.
+
+    Attributes:
+        version: Of Spark.
+        reason: What happened.
+    """
+
+    version: str
+    reason: str
+    message = (
+        "Spark {version} cannot read tables that plan each query by themselves ({reason}); this "
+        "one is planned once, with every column and row asked for: {remedy}"
+    )
+    remedy = "pass `columns` and `filter` to read less"
+
+
+@dataclass(eq=False)
+class ClientClosedError(ReadError):
+    """A query needs a new plan of a table, and the client that would ask for it is closed.
+
+    Attributes:
+        table: The table.
+    """
+
+    table: str
+    message = (
+        "the client that read table {table!r} is closed, and each query needs a plan: {remedy}"
+    )
+    remedy = "keep the client open as long as its tables are queried, or read the table again"
 
 
 class CaseSensitiveNamesError(ReadError):

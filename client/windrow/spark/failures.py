@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from windrow.errors import WindrowError
 from windrow.spark import executor
 from windrow.spark.errors import TaskFailedError
 
@@ -18,6 +20,19 @@ _TRACED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(?P<raised>\S.*)$", re.M
 )
 _CAUSED = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
+
+_KEPT_ERRORS = 32
+_errors: OrderedDict[str, Exception] = OrderedDict()
+
+
+def remembered(error: Exception) -> str:
+    """Return the text that the JVM is to fail with; `plain_errors` finds the error by it."""
+    is_own = isinstance(error, WindrowError)
+    text = str(error) if is_own else f"{type(error).__name__}: {error}"
+    _errors[text] = error
+    if len(_errors) > _KEPT_ERRORS:
+        _errors.popitem(last=False)
+    return text
 
 
 def cause_of(error: BaseException) -> str:
@@ -44,10 +59,14 @@ def plain_errors() -> Iterator[None]:
 
     Raises:
         TaskFailedError: A file of the plan could not be read as planned.
+        WindrowError: A query could not be planned.
     """
     try:
         yield
     except (PySparkException, Py4JError) as error:
+        unplanned = _errors.get(getattr(error, "_desc", None) or "")
+        if unplanned is not None:
+            raise unplanned from error
         failure = task_failure(error)
         if failure is None:
             raise

@@ -17,6 +17,8 @@ ERRORS = [
     executor.UnsortedFileError("/t/a", ("id", "ts")),
     executor.ResidualFilterError("operator 'like' is not known"),
     driver.SparkConnectError(),
+    driver.RelationUnavailableError("3.5.9", "no such class"),
+    driver.ClientClosedError("sales.events"),
     driver.CaseSensitiveNamesError(),
     driver.UnsupportedFormatError("sales.events", "csv"),
     driver.UnsupportedDeletesError("sales.events", 3),
@@ -33,6 +35,8 @@ REMEDIES = (
     "use a client",
     "read its",
     "compact",
+    "pass `columns`",
+    "keep the client open",
 )
 
 

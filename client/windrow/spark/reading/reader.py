@@ -62,13 +62,7 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         CaseSensitiveNamesError: The session tells names apart by case.
         UnsupportedTypeError: A column has a type that cannot be read.
     """
-    if plan.format != "parquet":
-        raise UnsupportedFormatError(plan.table, plan.format)
-    if plan.summary.delete_files:
-        raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
-    require_classic(spark)
-    if spark.conf.get("spark.sql.caseSensitive") == "true":
-        raise CaseSensitiveNamesError
+    check_readable(spark, plan)
     schema = spark_schema(plan.columns)
     if not len(groups):
         return spark.createDataFrame([], schema)
@@ -92,6 +86,28 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     # Spark cannot prune the columns of this reader, so counting would decode them all.
     vars(rows)["count"] = count
     return rows
+
+
+def check_readable(spark: SparkSession, plan: Plan) -> None:
+    """Refuse what would be read as other rows than Spark's.
+
+    Args:
+        spark: The session that is to read.
+        plan: What the coordinator answered.
+
+    Raises:
+        UnsupportedFormatError: The table's files are not Parquet.
+        UnsupportedDeletesError: Delete files apply to them.
+        SparkConnectError: The session is one of Spark Connect.
+        CaseSensitiveNamesError: The session tells names apart by case.
+    """
+    if plan.format != "parquet":
+        raise UnsupportedFormatError(plan.table, plan.format)
+    if plan.summary.delete_files:
+        raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
+    require_classic(spark)
+    if spark.conf.get("spark.sql.caseSensitive") == "true":
+        raise CaseSensitiveNamesError
 
 
 def descriptors_of(groups: pa.Table) -> list[Descriptor]:

@@ -50,6 +50,9 @@ _CHOOSERS = {"GlobalLimit", "LocalLimit", "Offset", "Sample", "Tail"}
 # Sources that never change; other kinds of tables may change between two reads.
 _FIXED = {"CTERelationRef", "LocalRelation", "OneRowRelation", "Range"}
 
+# Files, and a snapshot of a table of ours, whose files may not change.
+_STABLE_RELATIONS = {"HadoopFsRelation", "WindrowRelation"}
+
 _OPAQUE = "makes it, and Spark does not show how"
 # Errors if a version of Spark lacks a method of a plan node, or its result has another form.
 _UNANSWERED = (Py4JError, AttributeError, TypeError, ValueError)
@@ -211,7 +214,7 @@ def _chooses_rows(node: Any, kind: str, has_children: bool, known: _Reasons) -> 
     if kind in ("Filter", "Join"):
         return any(_reason(one, known) is not None for one in _items(node.expressions()))
     if kind == "LogicalRelation":
-        return _kind(node.relation()) != "HadoopFsRelation"
+        return _kind(node.relation()) not in _STABLE_RELATIONS
     if kind == "LogicalRDD":
         # Only checkpoints are fixed; any other RDD may run code.
         return not bool(node.rdd().isCheckpointed())

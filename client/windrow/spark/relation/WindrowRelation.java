@@ -1,0 +1,203 @@
+package windrow;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.ref.WeakReference;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.function.BiFunction;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.sources.*;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructType;
+
+/** A table in a Spark session. Python plans each scan of it; this class lives on the driver alone. */
+public final class WindrowRelation extends BaseRelation implements PrunedFilteredScan {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final SparkSession session;
+    private final StructType schema;
+    private final long sizeInBytes;
+    private final String label;
+    private final String pinned;
+    private final BiFunction scans;
+    private final Planned planned = new Planned();
+
+    /** Makes relations whose scans one function of Python answers. */
+    public static final class Factory {
+        private BiFunction scans;
+
+        public void answerBy(BiFunction scans) {
+            this.scans = scans;
+        }
+
+        public WindrowRelation relation(
+                SparkSession session, String schema, Number sizeInBytes, String label, String pinned) {
+            return new WindrowRelation(
+                session, (StructType) DataType.fromJson(schema), sizeInBytes.longValue(), label,
+                pinned, scans);
+        }
+    }
+
+    WindrowRelation(
+            SparkSession session, StructType schema, long sizeInBytes, String label, String pinned,
+            BiFunction scans) {
+        this.session = session;
+        this.schema = schema;
+        this.sizeInBytes = sizeInBytes;
+        this.label = label;
+        this.pinned = pinned;
+        this.scans = scans;
+    }
+
+    public SQLContext sqlContext() {
+        return session.sqlContext();
+    }
+
+    public StructType schema() {
+        return schema;
+    }
+
+    public long sizeInBytes() {
+        return sizeInBytes;
+    }
+
+    /** Rows come in Spark's internal form. */
+    public boolean needConversion() {
+        return false;
+    }
+
+    public RDD buildScan(String[] columns, Filter[] filters) {
+        ObjectNode scan = JSON.createObjectNode();
+        ArrayNode names = scan.putArray("columns");
+        for (int i = 0; i < columns.length; i++) names.add(columns[i]);
+        ArrayNode conditions = scan.putArray("filters");
+        for (int i = 0; i < filters.length; i++) conditions.add(described(filters[i]));
+        return rowsOf(scan.toString());
+    }
+
+    /** Spark plans parts of a query anew while it runs: they get the rows that they had. */
+    private RDD rowsOf(String scan) {
+        String query = session.sparkContext().getLocalProperty("spark.sql.execution.id");
+        RDD known = query == null ? null : planned.find(query + scan);
+        if (known != null) return known;
+        Object rows = scans.apply(pinned, scan);
+        // Of all exceptions, Python shows this one with its message alone.
+        if (rows instanceof String) throw new IllegalArgumentException((String) rows);
+        if (query != null) planned.keep(query + scan, (RDD) rows);
+        return (RDD) rows;
+    }
+
+    /** Rows of scans, for as long as a query holds them. */
+    private static final class Planned {
+        private final Map rows = new HashMap();
+
+        synchronized RDD find(String scan) {
+            WeakReference held = (WeakReference) rows.get(scan);
+            return held == null ? null : (RDD) held.get();
+        }
+
+        synchronized void keep(String scan, RDD made) {
+            Iterator all = rows.values().iterator();
+            while (all.hasNext()) {
+                if (((WeakReference) all.next()).get() == null) all.remove();
+            }
+            rows.put(scan, new WeakReference(made));
+        }
+    }
+
+    private static ObjectNode described(Filter filter) {
+        ObjectNode node = JSON.createObjectNode();
+        node.put("kind", filter.getClass().getSimpleName());
+        if (filter instanceof And) {
+            node.set("left", described(((And) filter).left()));
+            node.set("right", described(((And) filter).right()));
+        } else if (filter instanceof Or) {
+            node.set("left", described(((Or) filter).left()));
+            node.set("right", described(((Or) filter).right()));
+        } else if (filter instanceof Not) {
+            node.set("child", described(((Not) filter).child()));
+        } else if (filter instanceof IsNull) {
+            node.put("column", ((IsNull) filter).attribute());
+        } else if (filter instanceof IsNotNull) {
+            node.put("column", ((IsNotNull) filter).attribute());
+        } else if (filter instanceof EqualTo) {
+            EqualTo is = (EqualTo) filter;
+            compared(node, is.attribute(), is.value());
+        } else if (filter instanceof EqualNullSafe) {
+            EqualNullSafe is = (EqualNullSafe) filter;
+            compared(node, is.attribute(), is.value());
+        } else if (filter instanceof LessThan) {
+            LessThan is = (LessThan) filter;
+            compared(node, is.attribute(), is.value());
+        } else if (filter instanceof LessThanOrEqual) {
+            LessThanOrEqual is = (LessThanOrEqual) filter;
+            compared(node, is.attribute(), is.value());
+        } else if (filter instanceof GreaterThan) {
+            GreaterThan is = (GreaterThan) filter;
+            compared(node, is.attribute(), is.value());
+        } else if (filter instanceof GreaterThanOrEqual) {
+            GreaterThanOrEqual is = (GreaterThanOrEqual) filter;
+            compared(node, is.attribute(), is.value());
+        } else if (filter instanceof StringStartsWith) {
+            StringStartsWith is = (StringStartsWith) filter;
+            compared(node, is.attribute(), is.value());
+        } else if (filter instanceof In) {
+            In is = (In) filter;
+            node.put("column", is.attribute());
+            ArrayNode values = node.putArray("values");
+            for (int i = 0; i < is.values().length; i++) add(values, is.values()[i]);
+        }
+        return node;
+    }
+
+    private static void compared(ObjectNode node, String column, Object value) {
+        node.put("column", column);
+        add(node.putArray("values"), value);
+    }
+
+    /** Add a value in Spark's internal form: dates as days, times as microseconds. */
+    private static void add(ArrayNode values, Object given) {
+        Object value = CatalystTypeConverters.convertToCatalyst(given);
+        if (value == null) values.addNull();
+        else if (value instanceof Boolean) values.add(((Boolean) value).booleanValue());
+        else if (value instanceof Float || value instanceof Double)
+            values.add(((Number) value).doubleValue());
+        else if (value instanceof Number) values.add(((Number) value).longValue());
+        else if (value instanceof Decimal)
+            values.add(((Decimal) value).toJavaBigDecimal().toPlainString());
+        else if (value instanceof byte[]) values.add(hexadecimal((byte[]) value));
+        else values.add(value.toString());
+    }
+
+    private static String hexadecimal(byte[] bytes) {
+        StringBuilder digits = new StringBuilder();
+        for (int i = 0; i < bytes.length; i++) {
+            digits.append(Character.forDigit((bytes[i] >> 4) & 15, 16));
+            digits.append(Character.forDigit(bytes[i] & 15, 16));
+        }
+        return digits.toString();
+    }
+
+    /** Relations of one table, snapshot and conditions are equal, so that Spark reads them once. */
+    public boolean equals(Object other) {
+        return other instanceof WindrowRelation
+            && pinned.equals(((WindrowRelation) other).pinned)
+            && session == ((WindrowRelation) other).session;
+    }
+
+    public int hashCode() {
+        return pinned.hashCode();
+    }
+
+    /** What Spark's plans and its UI show. */
+    public String toString() {
+        return label;
+    }
+}

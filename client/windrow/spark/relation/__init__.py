@@ -1,0 +1,1 @@
+"""A table as a relation of a Spark session, which plans each scan of itself."""

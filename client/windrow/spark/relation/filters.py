@@ -1,0 +1,187 @@
+"""Spark's filters as Windrow's: a tree that is TRUE for every row that Spark keeps."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+Tree = dict[str, Any]
+# Turns a value in Spark's internal form into a literal; `UnsureError` if that is not certain.
+_Literal = Callable[[Any], bool | int | float | str]
+
+_COMPARISONS = {
+    "EqualTo": "eq",
+    "LessThan": "lt",
+    "LessThanOrEqual": "le",
+    "GreaterThan": "gt",
+    "GreaterThanOrEqual": "ge",
+}
+_NULLS = {"IsNull": "is_null", "IsNotNull": "is_not_null"}
+# As many as a tree may hold; Spark applies longer lists itself.
+_MAX_VALUES = 10_000
+_EPOCH_DAY = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the reference of times without a zone
+
+
+class UnsureError(Exception):
+    """A filter has no certain translation."""
+
+
+def weakened(filters: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> list[Tree]:
+    """Return conditions that hold for every row for which all of Spark's filters are TRUE.
+
+    What has no certain translation is left out: Spark applies its filters to the rows again.
+
+    Args:
+        filters: As `WindrowRelation.java` describes them.
+        types: The relation's columns, with their types as Spark SQL writes them.
+    """
+    return [tree for one in filters if (tree := _weaker(one, types)) is not None]
+
+
+def _weaker(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree | None:
+    """Return a tree that is TRUE wherever a filter is; None if only TRUE itself is certain."""
+    kind = filter["kind"]
+    if kind in ("And", "Or"):
+        sides = [_weaker(filter[side], types) for side in ("left", "right")]
+        known = [side for side in sides if side is not None]
+        if kind == "Or":
+            return _joined("or", known) if len(known) == len(sides) else None
+        return _joined("and", known) if known else None
+    try:
+        return _exact(filter, types)
+    except UnsureError:
+        return None
+
+
+def _exact(filter: Mapping[str, Any], types: Mapping[str, str]) -> Tree:
+    """Return a tree that is TRUE, FALSE or NULL where a filter is.
+
+    Below NOT nothing can be left out, as what is weaker there is stronger outside.
+
+    Raises:
+        UnsureError: There is none for certain.
+    """
+    kind = filter["kind"]
+    if kind in ("And", "Or"):
+        sides = [_exact(filter[side], types) for side in ("left", "right")]
+        return _joined(kind.lower(), sides)
+    if kind == "Not":
+        return {"op": "not", "arg": _exact(filter["child"], types)}
+    if "column" not in filter:
+        raise UnsureError(kind)
+    column = _name(filter["column"])
+    if column not in types:
+        raise UnsureError(column)
+    if kind in _NULLS:
+        return {"op": _NULLS[kind], "column": column}
+    literal = _literal_of(types[column])
+    values = [None if value is None else literal(value) for value in filter["values"]]
+    if kind == "In":
+        if not 1 <= len(values) <= _MAX_VALUES:
+            raise UnsureError(kind)
+        return {"op": "in", "column": column, "values": values}
+    (value,) = values
+    if kind == "EqualNullSafe":
+        if value is None:
+            return {"op": "is_null", "column": column}
+        equal = {"op": "eq", "column": column, "value": value}
+        return _joined("and", [{"op": "is_not_null", "column": column}, equal])
+    if kind == "StringStartsWith" and literal is _text:
+        return {"op": "starts_with", "column": column, "prefix": value}
+    if kind not in _COMPARISONS:
+        raise UnsureError(kind)
+    return {"op": _COMPARISONS[kind], "column": column, "value": value}
+
+
+def _joined(op: str, args: Sequence[Tree]) -> Tree:
+    # Spark's are nested in pairs, and the depth of a tree is limited.
+    flat = [part for arg in args for part in (arg["args"] if arg["op"] == op else (arg,))]
+    return flat[0] if len(flat) == 1 else {"op": op, "args": flat}
+
+
+def _name(attribute: str) -> str:
+    """Return a column's name; Spark quotes those that are no identifiers."""
+    if len(attribute) > 1 and attribute.startswith("`") and attribute.endswith("`"):
+        return attribute[1:-1].replace("``", "`")
+    return attribute
+
+
+# --- literals ---------------------------------------------------------------
+
+
+def _literal_of(type_: str) -> _Literal:
+    kind = re.split(r"[(<]", type_.strip().lower(), maxsplit=1)[0]
+    try:
+        return _LITERALS[kind]
+    except KeyError:
+        raise UnsureError(type_) from None
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UnsureError(value)
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UnsureError(value)
+    return value
+
+
+def _double(value: Any) -> float | str:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UnsureError(value)
+    # In JSON, what is not finite is text on both ways.
+    number = float(value)
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _decimal(value: Any) -> str:
+    if not isinstance(value, str):
+        raise UnsureError(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    # This character may stand for bytes that are no text, which Spark compares as they are.
+    if not isinstance(value, str) or "\ufffd" in value:
+        raise UnsureError(value)
+    return value
+
+
+def _date(value: Any) -> str:
+    try:
+        return (_EPOCH_DAY + timedelta(days=_integer(value))).isoformat()
+    except OverflowError:
+        raise UnsureError(value) from None
+
+
+def _timestamp_ntz(value: Any) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=_integer(value))).isoformat()
+    except OverflowError:
+        raise UnsureError(value) from None
+
+
+def _timestamp(value: Any) -> str:
+    return _timestamp_ntz(value) + "Z"
+
+
+_LITERALS: dict[str, _Literal] = {
+    "boolean": _boolean,
+    **dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint"), _integer),
+    **dict.fromkeys(("float", "double"), _double),
+    "decimal": _decimal,
+    **dict.fromkeys(("string", "char", "varchar"), _text),
+    "binary": _decimal,
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp_ntz,
+}

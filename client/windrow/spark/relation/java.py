@@ -1,0 +1,93 @@
+"""The few Java classes of a relation: compiled once in the driver's JVM, called by Spark."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from windrow.spark.errors import RelationUnavailableError
+
+# What Python's scan gives back to Spark: the JVM's rows, or why there are none.
+Answer = Callable[[str, str], Any]
+
+_SOURCE = "WindrowRelation.java"
+_FACTORY = "windrow.WindrowRelation$Factory"
+_compiling = threading.Lock()
+_factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+class _Answering:
+    """A function of Python's in the form of Java's `BiFunction`."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def apply(self, pinned: str, scan: str) -> Any:
+        """Called by the JVM, in whichever of its threads plans a query."""
+        return self._answer(pinned, scan)
+
+    class Java:
+        """Tells py4j what this is in the JVM."""
+
+        implements = ("java.util.function.BiFunction",)
+
+
+def relation(
+    spark: SparkSession,
+    schema: StructType,
+    size_bytes: int,
+    label: str,
+    pinned: str,
+    answer: Answer,
+) -> DataFrame:
+    """Return a relation as a DataFrame; `answer` is called whenever a query scans it.
+
+    Args:
+        spark: A classic session.
+        schema: All of its columns.
+        size_bytes: What Spark's planner takes for its size.
+        label: What Spark's plans call it.
+        pinned: Says what is read; handed to `answer` with each scan. Relations with the same text
+            are equal.
+        answer: Takes `pinned` and a scan (JSON: `columns`, `filters`), and returns the JVM's RDD of
+            internal rows, or a text that says why there is none. The first one given in a process
+            answers for all.
+
+    Raises:
+        RelationUnavailableError: This Spark lacks what a relation is made of.
+    """
+    try:
+        factory = _factory(spark, answer)
+        made = factory.relation(spark._jsparkSession, schema.json(), size_bytes, label, pinned)
+        return DataFrame(spark._jsparkSession.baseRelationToDataFrame(made), spark)
+    # A class that is missing is a package to py4j, which cannot be called.
+    except (Py4JError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RelationUnavailableError(spark.version, reason) from error
+
+
+def _factory(spark: SparkSession, answer: Answer) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    with _compiling:
+        if gateway not in _factories:
+            ensure_callback_server_started(gateway)
+            factory = _compiled(gateway.jvm).loadClass(_FACTORY).newInstance()
+            factory.answerBy(_Answering(answer))
+            _factories[gateway] = factory
+        return _factories[gateway]
+
+
+def _compiled(jvm: Any) -> Any:
+    """Return a class loader of our classes, which Spark's own compiler compiles."""
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8"))
+    return compiler.getClassLoader()

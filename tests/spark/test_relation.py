@@ -1,0 +1,225 @@
+"""A table as a DataFrame that plans each query by itself."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import windrow
+from tests.support import hive
+from windrow.errors import NotFoundError
+from windrow.spark.errors import ClientClosedError, TaskFailedError
+from windrow.spark.failures import plain_errors
+from windrow.spark.relation import java
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("relation")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+        yield client
+
+
+@pytest.fixture
+def location(client: windrow.Client, tmp_path: Path) -> Iterator[Path]:
+    """Where the files of the table `sales.events` are: 60 rows of 3 days, 10 in each file."""
+    location = hive.write_events(tmp_path / "events")
+    client.register_table("sales.events", str(location))
+    client.refresh("sales.events")
+    yield location
+    client.delete_table("sales.events")
+
+
+def planned(rows: DataFrame) -> str:
+    """Return Spark's plan of a query, without the changes that it makes while it runs."""
+    return str(rows._jdf.queryExecution().sparkPlan().toString())
+
+
+def test_a_query_opens_the_files_and_decodes_the_columns_that_it_needs(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    for path in hive.data_files(location):
+        if "ds=2026-11-02" not in path:
+            (location / path).unlink()
+    client.create_view(spark, "sales.events")
+
+    query = spark.sql("SELECT max(id) AS top FROM events WHERE ds = '2026-11-02' AND id < 30")
+    assert [row.top for row in query.collect()] == [29]
+    assert "ReadSchema: struct<id:bigint,ds:date>" in query._jdf.queryExecution().toString()
+    with pytest.raises(TaskFailedError, match="is gone"), plain_errors():
+        spark.sql("SELECT count(*) FROM events").collect()
+
+
+def test_what_was_asked_for_beforehand_holds_for_every_query(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    rows = client.read(
+        spark, "sales.events", filter="id >= 25 AND ds < '2026-11-03'", columns=["name", "id"]
+    )
+    few = client.read(spark, "sales.events", limit=7)
+
+    assert rows.columns == ["name", "id"]
+    assert rows.count() == 15
+    assert {row.id for row in rows.where("id < 28 OR name = 'name-39'").collect()} == {
+        *range(25, 28),
+        39,
+    }
+    assert rows.where("id < 25").count() == 0
+    assert few.count() == len(few.collect()) == 7
+    # The rows are chosen before, as in SQL.
+    assert few.where("id < 0").count() == 0
+
+
+def test_all_queries_see_one_snapshot(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    rows = client.create_view(spark, "sales.events", "then")
+    hive.write_file(location / "ds=2026-11-04" / "part-0.parquet", range(60, 70))
+    client.refresh("sales.events")
+    client.create_view(spark, "sales.events", "now", snapshot_id=None)
+
+    assert rows.count() == 60
+    both = "SELECT (SELECT count(*) FROM then) AS old, (SELECT count(*) FROM now) AS new"
+    assert [tuple(row) for row in spark.sql(both).collect()] == [(60, 70)]
+
+
+def test_a_view_may_have_any_name(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    client.create_view(spark, "sales.events", "odd `name`", filter="ds = '2026-11-01'")
+
+    assert spark.sql("SELECT count(*) AS n FROM `odd ``name```").collect()[0].n == 20
+
+
+def test_spark_knows_how_large_a_table_is_and_that_two_scans_are_one(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    first, second = (client.read(spark, "sales.events") for _ in range(2))
+    size = sum((location / path).stat().st_size for path in hive.data_files(location))
+
+    statistics = first._jdf.queryExecution().optimizedPlan().stats()
+    assert int(statistics.sizeInBytes().toString()) == size
+    assert first.sameSemantics(second)
+    assert not first.sameSemantics(client.read(spark, "sales.events", filter="id > 3"))
+    joined = first.join(second.select("id"), "id")
+    assert "BroadcastHashJoin" in planned(joined)
+    assert joined.where("ds = '2026-11-02'").count() == 20
+
+
+def test_one_plan_is_read_whole_whatever_a_query_needs(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    plan = client.plan("sales.events", filter="id > 3", columns=["id"], limit=5)
+
+    rows = client.read_plan(spark, plan)
+
+    assert rows.columns == ["id"]
+    assert len(rows.collect()) == 5
+    assert all(row.id > 3 for row in rows.collect())
+
+
+def test_a_query_that_cannot_be_planned_fails_with_the_reason(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    location = hive.write_events(tmp_path / "events")
+    client.register_table("short", str(location))
+    client.refresh("short")
+    rows = client.read(spark, "short")
+    client.delete_table("short")
+
+    with pytest.raises(PySparkException, match="short"):
+        rows.collect()
+    with pytest.raises(NotFoundError, match="short"), plain_errors():
+        rows.count()
+
+
+def test_queries_after_the_client_is_closed_say_so(spark: SparkSession, tmp_path: Path) -> None:
+    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+        client.register_table("t", str(hive.write_events(tmp_path / "events")))
+        client.refresh("t")
+        rows = client.create_view(spark, "t")
+        assert rows.count() == 60
+
+    with pytest.raises(ClientClosedError, match="keep the client open"), plain_errors():
+        spark.sql("SELECT count(*) FROM t").collect()
+
+
+def test_conditions_beyond_the_limits_of_the_coordinator_are_left_to_spark(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    rows = client.read(spark, "sales.events", filter="id < 50")
+    many = " OR ".join(f"(id = {id_} AND name = 'name-{id_}')" for id_ in range(40, 1_500))
+
+    assert sorted(row.id for row in rows.where(many).collect()) == list(range(40, 50))
+
+
+def test_driver_threads_query_at_the_same_time(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    rows = client.create_view(spark, "sales.events", "many")
+
+    def counted(number: int) -> int:
+        # The small side of the join is planned in a thread of Spark's own.
+        both = rows.join(rows.select("id", "ds").hint("broadcast"), ["id", "ds"])
+        kept = both.where(f"id >= {number}").count()
+        sub = f"SELECT (SELECT count(*) FROM many WHERE id >= {number}) AS n"
+        return kept + int(spark.sql(sub).collect()[0].n)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(counted, range(8))) == [2 * (60 - n) for n in range(8)]
+
+
+def test_many_queries_leave_no_threads_sockets_or_classes_behind(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    rows = client.create_view(spark, "sales.events", "often")
+    management = spark.sparkContext._jvm.java.lang.management.ManagementFactory
+
+    def held() -> dict[str, int]:
+        gc.collect()
+        return {
+            "classes": management.getClassLoadingMXBean().getLoadedClassCount(),
+            "threads of the JVM": management.getThreadMXBean().getThreadCount(),
+            "threads of Python": threading.active_count(),
+            "files and sockets": len(os.listdir("/proc/self/fd")),
+        }
+
+    def ask(times: int) -> None:
+        for number in range(times):
+            # Planned and described, not run: that is all that a query adds to Spark's own work.
+            planned(client.read(spark, "sales.events").where(f"id > {number}"))
+            planned(rows.where(f"id < {number}").select("name"))
+
+    ask(10)
+    before = held()
+    ask(100)
+
+    grown = {what: count - before[what] for what, count in held().items()}
+    assert {what: by for what, by in grown.items() if by > 20} == {}
+
+
+def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_and_a_warning_says_so(
+    spark: SparkSession, client: windrow.Client, location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java, "_factories", {})
+    monkeypatch.setattr(java, "_SOURCE", "__init__.py")
+
+    with pytest.warns(UserWarning, match="planned once"):
+        rows = client.read(spark, "sales.events", filter="id >= 25", limit=20)
+
+    assert rows.count() == 20
+    assert "MapInArrow" in planned(rows)

@@ -1,0 +1,147 @@
+"""Queries of a relation keep the rows that Spark keeps, whatever their conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support.laws import examples
+
+pytestmark = pytest.mark.spark
+
+# One file for each value of `id div 3`: what a file has of a column is little, or nothing.
+ROWS = """SELECT id, id DIV 3 AS file,
+CASE id % 5 WHEN 0 THEN NULL ELSE id > 20 END AS b,
+IF(id % 4 = 0, NULL, CAST(id - 20 AS tinyint)) AS i8,
+IF(id % 7 = 0, NULL, CAST(id - 20 AS int)) AS i,
+CASE id % 6 WHEN 0 THEN NULL WHEN 1 THEN 9223372036854775807L WHEN 2 THEN 9007199254740993L
+  ELSE id END AS l,
+CASE id DIV 3 WHEN 0 THEN float('NaN') WHEN 1 THEN -0.0F WHEN 2 THEN 0.0F WHEN 3 THEN NULL
+  ELSE CAST(id / 10 AS float) END AS f,
+CASE id DIV 3 WHEN 0 THEN double('NaN') WHEN 1 THEN -0.0D WHEN 2 THEN NULL
+  WHEN 3 THEN double('Infinity') WHEN 4 THEN double('-Infinity') ELSE id - 20D END AS d,
+IF(id % 3 = 1, NULL, CAST(id - 20 AS decimal(38,10)) + 0.0000000001BD
+  + IF(id < 6, 9999999999999999999999999999BD, 0BD)) AS big,
+IF(id % 4 = 1, NULL, CAST((id - 20) / 4 AS decimal(6,2))) AS dec,
+CASE id % 7 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN concat('é', id) WHEN 3 THEN 'a%_'
+  WHEN 4 THEN CAST(X'61FF62' AS string) WHEN 5 THEN concat('ab', id) ELSE '\U0001f600' END AS s,
+CASE id % 4 WHEN 0 THEN NULL WHEN 1 THEN X'' WHEN 2 THEN X'00FF' ELSE CAST(id AS binary) END AS bin,
+IF(id % 5 = 2, NULL, date_add(DATE '1969-12-25', CAST(id AS int) DIV 3)) AS t,
+IF(id % 4 = 1, NULL, timestamp_micros((id - 20) * 1800000001)) AS z,
+IF(id % 4 = 2, NULL, CAST(TIMESTAMP '2026-03-08 00:00:00' + make_interval(0,0,0,0,0,id * 10)
+  AS timestamp_ntz)) AS n,
+named_struct('x', id) AS st,
+CAST(id % 3 AS int) AS p
+FROM RANGE(42)"""
+
+LITERALS = {
+    "b": ["true", "false"],
+    "i8": ["3", "-20", "127", "400", "2.5", "2.5D"],
+    "i": ["3", "-20", "2147483648", "1.5", "0.0D", "float('NaN')"],
+    "l": ["9007199254740992", "9223372036854775807", "7", "9007199254740993D"],
+    "f": ["0.0", "-0.0F", "1.1", "1.1F", "1.1D", "float('NaN')", "2"],
+    "d": ["0", "-0.0D", "double('NaN')", "double('Infinity')", "1.5", "3"],
+    "big": [
+        "-3.9999999999",
+        "-20",
+        "9999999999999999999999999980.0000000001",
+        "1D",
+        "0.00000000001BD",
+    ],
+    "dec": ["0.25", "0.255", "-5", "100000", "1.5D"],
+    "s": ["''", "'é16'", "'a%_'", "'ab'", "CAST(X'61FF62' AS string)", "'\ufffd'", "'\U0001f600'"],
+    "bin": ["X''", "X'00FF'", "X'01'"],
+    "t": ["DATE '1970-01-01'", "DATE '1969-12-31'", "'1970-01-02'", "DATE '0001-01-01'"],
+    "z": [
+        "TIMESTAMP '1970-01-01 00:00:00Z'",
+        "TIMESTAMP '1969-12-31 19:00:00'",
+        "DATE '1970-01-01'",
+        "TIMESTAMP '9999-12-31 23:59:59.999999'",
+    ],
+    "n": ["TIMESTAMP_NTZ '2026-03-08 02:30:00'", "TIMESTAMP '2026-03-08 03:00:00'"],
+    "p": ["0", "1", "2", "7"],
+}
+SIGNS = ["=", "<>", "<", "<=", ">", ">=", "<=>"]
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> str:
+    column = draw(st.sampled_from(sorted(LITERALS)))
+    value = st.sampled_from([*LITERALS[column], "NULL"])
+    form = draw(st.sampled_from(["sign", "sign", "sign", "in", "null", "between"]))
+    if form == "sign":
+        return f"{column} {draw(st.sampled_from(SIGNS))} {draw(value)}"
+    if form == "in":
+        return f"{column} IN ({', '.join(draw(st.lists(value, min_size=1, max_size=12)))})"
+    if form == "between":
+        return f"{column} BETWEEN {draw(value)} AND {draw(value)}"
+    return f"{column} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
+
+
+TEXTS = st.sampled_from(
+    [
+        "s LIKE 'a%'",
+        "s LIKE 'é%'",
+        "s LIKE '%b%'",
+        "s LIKE '%6'",
+        "s LIKE 'a\\%%'",
+        "startswith(s, 'a%_')",
+        "startswith(s, '')",
+        "startswith(s, CAST(X'61FF' AS string))",
+        "length(s) > 2",
+        "st IS NULL",
+        "st.x > 20",
+        "upper(s) = 'AB5'",
+        "i % 2 = 0",
+        "i = i8",
+    ]
+)
+CONDITIONS = st.recursive(
+    st.one_of(comparisons(), comparisons(), TEXTS),
+    lambda below: st.one_of(
+        st.tuples(below, st.sampled_from(["AND", "OR"]), below).map(lambda p: f"({' '.join(p)})"),
+        below.map(lambda one: f"NOT ({one})"),
+    ),
+    max_leaves=5,
+)
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same folder as `ours` and as `theirs`."""
+    folder = tmp_path_factory.mktemp("relation")
+    location: Path = folder / "rows"
+    rows = spark.sql(ROWS).repartition(14, "file").drop("file")
+    rows.write.partitionBy("p").parquet(str(location))
+    # Floats as constants of their column's type would be compared in another way by each Spark.
+    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+        client.register_table("rows", str(location), partition_columns={"p": "int"})
+        client.refresh("rows")
+        client.create_view(spark, "rows", "ours")
+        spark.read.parquet(str(location)).createOrReplaceTempView("theirs")
+        yield
+
+
+@given(conditions=st.lists(CONDITIONS, min_size=40, max_size=40))
+@examples(2, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_condition_keeps_the_rows_that_spark_keeps(
+    spark: SparkSession, views: None, conditions: list[str]
+) -> None:
+    answers = ", ".join(f"{one} AS c{number}" for number, one in enumerate(conditions))
+    theirs = spark.sql(f"SELECT id, {answers} FROM theirs").collect()
+    # One job for all: each part of the union plans a scan of its own.
+    parts = (
+        f"SELECT {number} AS number, id FROM ours WHERE {one}"
+        for number, one in enumerate(conditions)
+    )
+    kept = {(row.number, row.id) for row in spark.sql(" UNION ALL ".join(parts)).collect()}
+
+    for number, condition in enumerate(conditions):
+        expected = {row.id for row in theirs if row[f"c{number}"]}
+        assert {id_ for found, id_ in kept if found == number} == expected, condition
