@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+import windrow
 from tests.support import hive
 from tests.support.inventories import inventory
 from tests.support.problems import problem_of
@@ -143,6 +145,61 @@ def test_pages_and_stream_hold_the_same_groups(
     assert [group["group_id"] for group in groups] == table["group_id"].to_pylist()
     paths = [[split["path"] for split in group["splits"]] for group in groups]
     assert paths == [[split["path"] for split in splits] for splits in table["splits"].to_pylist()]
+
+
+@pytest.mark.parametrize("prefer", ["", "respond-async, wait=20"])
+def test_one_request_gives_a_plan_with_all_its_groups(
+    http: httpx.Client, events: str, prefer: str
+) -> None:
+    headers = ARROW | {"Prefer": prefer, "Idempotency-Key": f"whole-{prefer}".replace(" ", "-")}
+    body = {"table": events, "filter": "id <> 7", "options": FEW_GROUPS, "page_size": 0}
+    answer = http.post("/plans", json=body, headers=headers)
+    again = http.post("/plans", json=body, headers=headers)
+
+    assert answer.headers["Content-Type"] == ARROW["Accept"]
+    with pa.ipc.open_stream(answer.content) as stream:
+        plan = json.loads(stream.schema.metadata[b"windrow:plan"])
+    path = f"/plans/{plan['plan_id']}"
+    without_groups = {"groups": [], "next_page_token": None}
+    assert plan == http.get(path).json() | without_groups
+    groups = read_group_stream("plan", answer.content)
+    assert groups.equals(
+        read_group_stream("plan", http.get(f"{path}/groups", headers=ARROW).content)
+    )
+    assert len(groups) == plan["summary"]["group_count"] > 1
+    assert (again.content, again.headers["Idempotency-Replayed"]) == (answer.content, "true")
+
+
+def test_a_plan_that_is_not_completed_yet_is_answered_without_groups(
+    http: httpx.Client, events: str
+) -> None:
+    answer = http.post("/plans", json={"table": events}, headers=ARROW | ASYNC)
+
+    assert (answer.status_code, answer.json()["table"]) == (202, events)
+
+
+def test_the_client_gets_the_same_plan_from_a_coordinator_that_answers_in_json(
+    url: str, events: str
+) -> None:
+    asked: list[str] = []
+
+    def note(request: httpx.Request) -> None:
+        asked.append(request.url.path)
+
+    def answer_as_older_ones(request: httpx.Request) -> None:
+        if request.method == "POST":
+            request.headers["Accept"] = "application/json"
+
+    with windrow.connect(url) as client:
+        client._transport._http.event_hooks = {"request": [note]}
+        at_once = client.plan(events, filter="id <> 7", **FEW_GROUPS)
+        client._transport._http.event_hooks = {"request": [note, answer_as_older_ones]}
+        in_two = client.plan(events, filter="id <> 7", **FEW_GROUPS)
+
+    assert asked == ["/plans", "/plans", f"/plans/{in_two.info.plan_id}/groups"]
+    assert at_once.groups.equals(in_two.groups, check_metadata=True)
+    told = [timeless(plan.info.model_dump()) for plan in (at_once, in_two)]
+    assert told[0] == told[1]
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,9 @@ from windrow.models import (
 )
 
 _END_MARKER = b"windrow:end"
+_PLAN_KEY = b"windrow:plan"
 # A plan that takes longer is polled: no proxy loses patience, and any replica can finish it.
-_PATIENT = {"Prefer": "respond-async, wait=10"}
+_PATIENT = {"Prefer": "respond-async, wait=10", "Accept": f"{ARROW_STREAM}, application/json"}
 _POLL_S = 0.5
 
 
@@ -98,13 +99,15 @@ class PlanCalls(Calls):
                 "max_staleness": max_staleness,
                 "reuse": reuse,
                 "options": checked(PlanOptions, options, PlanRequest.model_fields),
-                # The groups follow as Arrow, all at once.
+                # The groups come as Arrow, all at once.
                 "page_size": 0,
             },
         )
         answer = self._transport.call(
             "POST", "/plans", body=request.model_dump_json(), headers=_PATIENT
         )
+        if answer.headers["Content-Type"] == ARROW_STREAM:
+            return _read_plan_stream(answer)
         info = self._completed(answer)
         stream = self._transport.call(
             "GET", f"/plans/{info.plan_id}/groups", headers={"Accept": ARROW_STREAM}
@@ -133,6 +136,22 @@ class PlanCalls(Calls):
     def delete_plan(self, plan_id: str) -> None:
         """Forget a plan before it expires."""
         self._transport.call("DELETE", f"/plans/{quote(plan_id, safe='')}")
+
+
+def _read_plan_stream(answer: httpx.Response) -> SplitPlan:
+    """Return the plan in the metadata of an Arrow stream, with the groups of the stream.
+
+    Raises:
+        IncompletePlanError: The stream was cut, or its end marker does not add up.
+        UnsupportedAnswerError: It does not say what plan it is of.
+    """
+    try:
+        metadata = pa.ipc.read_schema(pa.py_buffer(answer.content)).metadata or {}
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise IncompletePlanError("of this request", str(error)) from error
+    info = read_answer(Plan, answer, metadata.get(_PLAN_KEY, b""))
+    groups = read_group_stream(info.plan_id, answer.content)
+    return SplitPlan(info, groups.replace_schema_metadata())
 
 
 def read_group_stream(plan_id: str, body: bytes) -> pa.Table:

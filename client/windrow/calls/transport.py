@@ -152,14 +152,19 @@ def table_path(name: str) -> str:
     return f"/tables/{quote(name, safe='')}"
 
 
-def read_answer(model: type[M], answer: httpx.Response) -> M:
+def read_answer(model: type[M], answer: httpx.Response, content: bytes | None = None) -> M:
     """Return the content of a successful answer.
+
+    Args:
+        model: What it should be.
+        answer: The answer.
+        content: The part of the answer that is to be read; all of it by default.
 
     Raises:
         UnsupportedAnswerError: It is not what a coordinator of this version answers.
     """
     try:
-        return model.model_validate_json(answer.content)
+        return model.model_validate_json(answer.content if content is None else content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])

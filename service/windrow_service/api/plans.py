@@ -31,6 +31,10 @@ from windrow_service.usecases.plans.ports import PlanRecord
 
 router = APIRouter(tags=["plans"])
 _ASK_AGAIN_S = "1"
+_GROUP_STREAM: dict[str, Any] = {
+    "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}}
+}
+AcceptHeader = Annotated[str, Header(max_length=1024)]
 
 
 class _Replaying(APIRoute):
@@ -48,7 +52,8 @@ class _Replaying(APIRoute):
                 made = KeptAnswer.model_validate_json(error.answer)
                 plan = await services.plans.read.get(made.body)
                 tokens = services.access.page_tokens.of(plan.principal)
-                response = await _made(services.plans, tokens, plan)
+                accept = request.headers.get("Accept", "")
+                response = await _made(services.plans, tokens, plan, accept)
                 response.headers[REPLAYED] = "true"
                 return response
 
@@ -62,7 +67,11 @@ made_once = APIRouter(route_class=_Replaying)
     "/plans",
     operation_id="make_plan",
     response_model=Plan,
-    responses={202: {"model": PlanStatus}, **problem_responses(400, 404, 409, 413, 422, 503, 504)},
+    responses={
+        200: _GROUP_STREAM,
+        202: {"model": PlanStatus},
+        **problem_responses(400, 404, 409, 413, 422, 503, 504),
+    },
 )
 async def make_plan(
     request: PlanRequest,
@@ -71,8 +80,13 @@ async def make_plan(
     principal: PrincipalDep,
     once: OnceDep,
     prefer: PreferHeader = None,
+    accept: AcceptHeader = "application/json",
 ) -> Response:
     """Plan how to read a table: group its surviving files into split groups, one group per task.
+
+    With `Accept: application/vnd.apache.arrow.stream` a plan that is completed is answered by all
+    of its groups, as `get_groups` streams them; the plan itself is JSON in the metadata of the
+    stream's schema, under `windrow:plan`.
 
     With `Prefer: respond-async` the plan is made in the background, and the answer is 202: at
     once or, with `wait=<seconds>` added, if the plan takes longer than that. `GET` on the plan
@@ -83,7 +97,7 @@ async def make_plan(
         plan = await services.make(request, principal.name, once(_recorded))
     else:
         plan = await services.runs.submit(request, principal.name, wait_s, once(_recorded))
-    return await _made(services, tokens, plan)
+    return await _made(services, tokens, plan, accept)
 
 
 router.include_router(made_once)
@@ -112,7 +126,7 @@ async def get_plan(plan_id: PlanIdPath, services: PlansDep, tokens: PageTokensDe
     operation_id="get_groups",
     response_model=GroupPage,
     responses={
-        200: {"content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}}},
+        200: _GROUP_STREAM,
         **problem_responses(404, 409, 422, 503),
     },
 )
@@ -122,7 +136,7 @@ async def get_groups(
     tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
-    accept: Annotated[str, Header(max_length=1024)] = "application/json",
+    accept: AcceptHeader = "application/json",
 ) -> Response:
     """Return a page of groups as JSON, or all of them as an Arrow stream.
 
@@ -133,9 +147,7 @@ async def get_groups(
     """
     plan = await services.read.completed(plan_id)
     if ARROW_STREAM in accept:
-        stream = services.plans.stream(plan)
-        # An error at the start can still be answered with a problem.
-        return StreamingResponse(_begun(await anext(stream), stream), media_type=ARROW_STREAM)
+        return await _streamed(services.read.stream(plan))
     begin = tokens.read_number(_listing(plan_id), page_token, 0)
     page = await services.read.page(plan, begin, page_size)
     return _json({"plan_id": plan_id, "next_page_token": _next_token(tokens, page)}, page)
@@ -174,8 +186,13 @@ def _deleted(_: None) -> KeptAnswer:
     return KeptAnswer(status=status.HTTP_204_NO_CONTENT)
 
 
-async def _made(services: PlanServices, tokens: PageTokens, plan: PlanRecord) -> Response:
-    if plan.state == "completed":
+async def _made(
+    services: PlanServices, tokens: PageTokens, plan: PlanRecord, accept: str
+) -> Response:
+    if plan.info is not None:
+        if ARROW_STREAM in accept:
+            described = to_json(dict(plan.info))
+            return await _streamed(services.read.stream(plan, described))
         return await _with_groups(services, tokens, plan)
     answer = _without_groups(plan)
     answer.status_code = status.HTTP_202_ACCEPTED
@@ -204,6 +221,11 @@ def _without_groups(plan: PlanRecord) -> Response:
     if plan.state == "submitted":
         answer.headers["Retry-After"] = _ASK_AGAIN_S
     return answer
+
+
+async def _streamed(stream: AsyncIterator[bytes]) -> Response:
+    # An error at the start can still be answered with a problem.
+    return StreamingResponse(_begun(await anext(stream), stream), media_type=ARROW_STREAM)
 
 
 async def _begun(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,7 +1,8 @@
 """The groups of a plan as one Arrow IPC stream: what is stored, streamed and paged.
 
 One row is one group. A last, empty batch carries the end marker in its metadata, so that a
-truncated stream is never taken for a small plan.
+truncated stream is never taken for a small plan. The answer to a request for a plan has the plan
+itself in the schema's metadata.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def _from_zero(column: pa.ListArray) -> pa.Array:
 
 
 END_MARKER = b"windrow:end"
+PLAN_KEY = b"windrow:plan"
 # A batch has whole groups with up to about this many splits.
 SPLITS_PER_BATCH = 65_536
 
@@ -131,6 +133,12 @@ class ArrowGroups:
         held = np.cumsum(rows["splits"].value_lengths().to_numpy())
         fitting = int(np.searchsorted(held, max_splits, side="right"))
         return _json(rows.slice(0, max(fitting, 1)))
+
+    def described(self, head: bytes, plan: bytes) -> bytes:
+        """See `GroupCodec.described`."""
+        schema = pa.ipc.read_schema(pa.py_buffer(head))
+        described: bytes = schema.with_metadata({PLAN_KEY: plan}).serialize().to_pybytes()
+        return described
 
 
 def _json(rows: pa.RecordBatch) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from windrow.models import Plan
@@ -64,6 +65,24 @@ class ReadPlan:
         plan = await self.get(plan_id)
         info_of(plan)
         return plan
+
+    async def stream(
+        self, plan: PlanRecord, described: bytes | None = None
+    ) -> AsyncIterator[bytes]:
+        """Yield the groups of a completed plan, all of them.
+
+        Args:
+            plan: The plan.
+            described: What the head of the stream is to say of it, as JSON.
+
+        Raises:
+            PlanNotFoundError: The plan was deleted meanwhile.
+        """
+        parts = self.plans.stream(plan)
+        head = await anext(parts)
+        yield head if described is None else self.codec.described(head, described)
+        async for part in parts:
+            yield part
 
     async def page(self, plan: PlanRecord, begin: int, max_groups: int | None) -> PageOfGroups:
         """Return groups of a completed plan, from group `begin` on.

@@ -165,6 +165,9 @@ class GroupCodec(Protocol):
     ) -> list[bytes]:
         """Return groups of a chunk as JSON objects, from group `begin` on, at least one."""
 
+    def described(self, head: bytes, plan: bytes) -> bytes:
+        """Return the head of a stream that also says what plan its groups are of."""
+
 
 class Refresher(Protocol):
     """Refreshes tables."""
