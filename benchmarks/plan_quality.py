@@ -28,7 +28,7 @@ from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import predict
-from windrow_service.usecases.plans.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.options import policy_of, with_defaults
 
 NAME = "plan_quality"
 QUICK_SCALE = 0.05

@@ -41,7 +41,7 @@ from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import predict
-from windrow_service.usecases.plans.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.options import policy_of, with_defaults
 
 NAME = "plan_scale"
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

@@ -75,7 +75,9 @@ class Client(Coordinator):
             snapshot_id: A version of the table; the current one by default.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
             max_staleness: Seconds, as in `plan`.
-            **options: As in `plan`; `parallelism` is Spark's default parallelism if not given.
+            **options: As in `plan`. What is left out comes from the session, such as
+                `SET spark.windrow.max_split_size=128MB`, where `parallelism` is Spark's default
+                parallelism if it is not set; then from the table's `plan_options`.
         """
         from windrow.spark.relation.table import open_table
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from tests.support.databases import on_database
 from tests.support.inventories import inventory
-from windrow.models import TableDefinition
+from windrow.models import PlanDefaults, TableDefinition
 from windrow_service.inventory.build import Inventory
 from windrow_service.store import schema
 from windrow_service.store.database import Database
@@ -113,6 +113,24 @@ def test_a_table_exists_until_it_is_deleted(run: Run) -> None:
         with pytest.raises(TableNotFoundError):
             await stores.tables.get("t")
         assert (await stores.register()).table_id > table.table_id
+
+    run(body)
+
+
+def test_plan_options_are_kept_and_a_table_from_before_them_has_none(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        options = PlanDefaults(max_split_size=2**20, rack_split_reduction=0.5)
+        definition = EVENTS.model_copy(update={"plan_options": options})
+        await stores.tables.put("t", definition, None)
+        old = EVENTS.model_dump_json(exclude={"plan_options"})
+        await stores.register("old")
+        async with stores.database.writing() as connection:
+            await connection.execute(
+                sa.update(schema.tables).where(schema.tables.c.name == "old").values(definition=old)
+            )
+
+        assert (await stores.tables.get("t")).info.definition == definition
+        assert (await stores.tables.get("old")).info.definition == EVENTS
 
     run(body)
 

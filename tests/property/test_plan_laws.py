@@ -55,6 +55,9 @@ def policies(strategy: str) -> st.SearchStrategy[Policy]:
         max_initial_split_size=st.integers(1, 60),
         max_initial_splits=st.integers(0, 9),
         max_small_splits_grouped=st.none() | st.integers(1, 6),
+        max_partition_num=st.none() | st.integers(1, 6),
+        planning_lookback=st.integers(1, 12),
+        rack_split_reduction=st.floats(0.01, 1),
         open_file_cost=st.integers(0, 30),
         parallelism=st.integers(1, 9),
     )

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support import hive
+from windrow.errors import InvalidArgumentError
+from windrow.spark import session_options
 from windrow.spark.errors import (
     CaseSensitiveNamesError,
     TaskFailedError,
@@ -52,6 +54,53 @@ def test_a_limited_read_returns_as_many_rows_as_there_are_up_to_the_limit(
     rows = client.read(spark, "sales.events", limit=limit).collect()
 
     assert len({row["id"] for row in rows}) == len(rows) == expected
+
+
+def test_options_set_in_sql_hold_for_the_reads_of_that_session_and_a_read_may_override_them(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    client.register_table(
+        "sales.events",
+        str(hive.write_events(tmp_path / "events")),
+        plan_options={"strategy": "spark", "open_file_cost": 0, "parallelism": 1},
+    )
+    client.refresh("sales.events")
+    session = spark.newSession()
+    session.sql("SET spark.windrow.max_split_size=1B")
+    session.sql("SET spark.windrow.rack_split_reduction=0.5")
+
+    alone = client.read(session, "sales.events")
+    together = client.read(session, "sales.events", max_split_size="1MB", parallelism=1)
+
+    assert session_options(session) == {
+        "max_split_size": 1,
+        "rack_split_reduction": 0.5,
+        "parallelism": spark.sparkContext.defaultParallelism,
+    }
+    assert session_options(spark).keys() == {"parallelism"}
+    assert (alone.rdd.getNumPartitions(), together.rdd.getNumPartitions()) == (6, 1)
+    assert alone.count() == together.count() == 60
+
+
+def test_a_session_setting_that_is_no_option_or_has_no_valid_value_is_named(
+    spark: SparkSession,
+) -> None:
+    session = spark.newSession()
+    session.sql("SET spark.windrow.max_splitsize=64MB")
+
+    with pytest.raises(InvalidArgumentError) as unknown:
+        session_options(session)
+    session.sql("RESET spark.windrow.max_splitsize")
+    session.sql("SET spark.windrow.strategy=balansed")
+    with pytest.raises(InvalidArgumentError) as wrong:
+        session_options(session)
+
+    assert str(unknown.value) == (
+        "there is no parameter 'spark.windrow.max_splitsize': "
+        "did you mean 'spark.windrow.max_split_size'?"
+    )
+    assert str(wrong.value).startswith("spark.windrow.strategy='balansed': it must be 'balanced'")
+    assert "did you mean 'balanced'?" in str(wrong.value)
 
 
 def test_a_limit_holds_with_a_filter_that_only_the_reader_can_decide(

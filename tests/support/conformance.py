@@ -164,6 +164,8 @@ SPARK = [
            counts=[1] * 3),
     _spark("twelve files of 2 MB at 2 MB", [2 * MIB] * 12, 2 * MIB, 4 * MIB, suffix=".csv",
            counts=[1] * 12),
+    _spark("twelve files of 2 MB in at most four partitions", [2 * MIB] * 12, 128 * MIB, 4 * MIB,
+           options={"parallelism": 12, "max_partition_num": 4}, counts=[3] * 4),
     _spark("twelve files of 4 MB at 2 MB", [4 * MIB] * 12, 2 * MIB, 4 * MIB, suffix=".csv",
            lengths=[[2 * MIB]] * 24),
 ]  # fmt: skip
@@ -197,6 +199,29 @@ ICEBERG = [
         50,
         deletes=[[50, 100], [1, 50], [100], [1, 1], [75]],
         lengths=[[150], [50, 50], [1, 75]],
+    ),
+    *(
+        _iceberg(
+            f"5, 1 three times at 8, looking back {lookback}",
+            [5, 1] * 3,
+            8,
+            0,
+            options={"planning_lookback": lookback},
+            lengths=lengths,
+        )
+        for lookback, lengths in (
+            (100, [[5, 1, 1, 1], [5], [5]]),
+            (2, [[5, 1, 1], [5, 1], [5]]),
+            (1, [[5, 1], [5, 1], [5, 1]]),
+        )
+    ),
+    _iceberg(
+        "task groups, looking back 1",
+        [64, 64, 128, 32, 32, 32, 32],
+        128,
+        0,
+        options={"planning_lookback": 1},
+        lengths=[[64, 64], [128], [32] * 4],
     ),
     _iceberg("four files of one key at 512", [128] * 4, 512, 4, buckets=[0] * 4, counts=[4]),
     _iceberg("two keys at 512", [128] * 4, 512, 4, buckets=[0, 0, 1, 1], counts=[2, 2]),
@@ -251,6 +276,15 @@ TEZ = [
         hosts=[[f"node{n % 3}"] for n in range(12)],
         counts=[3, 3, 3, 2, 1],
         preferred=[["node0"], ["node1"], ["node2"], ["node0", "node1"], ["node2"]],
+    ),
+    _tez(
+        "splits left over by nodes are grouped by racks, in groups as large",
+        [100] * 12,
+        4,
+        hosts=[[f"node{n % 3}"] for n in range(12)],
+        options={"rack_split_reduction": 1.0},
+        counts=[3, 3, 3, 3],
+        preferred=[["node0"], ["node1"], ["node2"], []],
     ),
     _tez(
         "a local file system has no minimum length",

@@ -15,13 +15,16 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 _MAX_SHOWN_CHARACTERS = 60
 
 
-def checked(model: type[AnyModel], given: Mapping[str, Any], also: Iterable[str] = ()) -> AnyModel:
+def checked(
+    model: type[AnyModel], given: Mapping[str, Any], also: Iterable[str] = (), *, prefix: str = ""
+) -> AnyModel:
     """Return the model of what was passed.
 
     Args:
         model: What the coordinator is sent.
         given: Values by the names of parameters.
         also: Other parameters that the caller may have meant.
+        prefix: What the caller writes before each name.
 
     Raises:
         InvalidArgumentError: A value is not valid, or no parameter has that name.
@@ -29,18 +32,32 @@ def checked(model: type[AnyModel], given: Mapping[str, Any], also: Iterable[str]
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        names = [*model.model_fields, *also]
+        names = [prefix + name for name in [*model.model_fields, *also]]
         found = error.errors(include_url=False)
-        reasons = [_reason(issue, names) for issue in found]
-        raise InvalidArgumentError(_name(found[0]), "; ".join(reasons)) from None
+        reasons = [_reason(issue, prefix, names) for issue in found]
+        raise InvalidArgumentError(_name(found[0], prefix), "; ".join(reasons)) from None
 
 
-def _name(issue: ErrorDetails) -> str:
-    return ".".join(str(part) for part in issue["loc"])
+def values_of_texts(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return numbers for texts that are numbers; other texts stay, such as `64MB`."""
+    return {name: _value(text.strip()) for name, text in texts.items()}
 
 
-def _reason(issue: ErrorDetails, names: list[str]) -> str:
-    name = _name(issue)
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _name(issue: ErrorDetails, prefix: str) -> str:
+    return prefix + ".".join(str(part) for part in issue["loc"]) if issue["loc"] else ""
+
+
+def _reason(issue: ErrorDetails, prefix: str, names: list[str]) -> str:
+    name = _name(issue, prefix)
     if issue["type"] == "extra_forbidden":
         return f"there is no parameter {name!r}{_meant(name, names)}"
     if not name:

@@ -17,6 +17,7 @@ from windrow.calls.transport import ARROW_STREAM, Calls, read_answer
 from windrow.errors import IncompletePlanError, error_of
 from windrow.models import (
     Plan,
+    PlanDefaults,
     PlanExplanation,
     PlanOptions,
     PlanRequest,
@@ -67,6 +68,7 @@ class PlanCalls(Calls):
         limit: int | None = None,
         max_staleness: int | None = None,
         reuse: bool = False,
+        session_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> SplitPlan:
         """Plan how to read a table.
@@ -82,8 +84,10 @@ class PlanCalls(Calls):
                 refreshed first.
             reuse: Take the groups of a plan that was made before for the same request and
                 snapshot, if there is one.
+            session_options: Options that the caller's session sets for all its reads.
             **options: See `windrow.models.PlanOptions`, for example
-                `max_split_size="128MB"` or `parallelism=16`.
+                `max_split_size="128MB"` or `parallelism=16`. What is left out comes from
+                `session_options`, then from the table's `plan_options`.
 
         Raises:
             IncompletePlanError: The groups did not arrive whole.
@@ -99,12 +103,13 @@ class PlanCalls(Calls):
                 "max_staleness": max_staleness,
                 "reuse": reuse,
                 "options": checked(PlanOptions, options, PlanRequest.model_fields),
+                "session_options": checked(PlanDefaults, session_options or {}),
                 # The groups come as Arrow, all at once.
                 "page_size": 0,
             },
         )
         answer = self._transport.call(
-            "POST", "/plans", body=request.model_dump_json(), headers=_PATIENT
+            "POST", "/plans", body=request.model_dump_json(exclude_unset=True), headers=_PATIENT
         )
         if answer.headers["Content-Type"] == ARROW_STREAM:
             return _read_plan_stream(answer)

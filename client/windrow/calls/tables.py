@@ -7,7 +7,7 @@ from typing import Any
 
 from windrow.calls.arguments import checked
 from windrow.calls.transport import Calls, read_answer, table_path
-from windrow.models import TableDefinition, TableInfo, TablePage
+from windrow.models import PlanDefaults, TableDefinition, TableInfo, TablePage
 
 
 class TableCalls(Calls):
@@ -24,6 +24,7 @@ class TableCalls(Calls):
         bucket_spec: Mapping[str, Any] | None = None,
         sort_columns: Sequence[str | Mapping[str, Any]] = (),
         bloom_columns: Sequence[str] = (),
+        plan_options: Mapping[str, Any] | None = None,
     ) -> TableInfo:
         """Register a table, or change its definition.
 
@@ -39,6 +40,8 @@ class TableCalls(Calls):
                 `{"name": …, "descending": …, "nulls_first": …}`.
             bloom_columns: Columns that each refresh builds Bloom filters for, so that `=` and
                 `IN` find the few files that hold a value.
+            plan_options: Options of plans of this table, for what neither a request nor a Spark
+                session sets: see `windrow.models.PlanOptions`.
         """
         definition = checked(
             TableDefinition,
@@ -53,9 +56,33 @@ class TableCalls(Calls):
                     for column in sort_columns
                 ],
                 "bloom_columns": bloom_columns,
+                "plan_options": checked(PlanDefaults, plan_options or {}),
             },
         )
-        answer = self._transport.call("PUT", table_path(name), body=definition.model_dump_json())
+        return self._put(name, definition)
+
+    def alter_table(self, name: str, *, plan_options: Mapping[str, Any]) -> TableInfo:
+        """Change the plan options in a table's definition; its snapshot stays.
+
+        Args:
+            name: The table.
+            plan_options: New values by name; None removes one. Others stay as they are.
+
+        Raises:
+            TableChangedError: Someone else has changed the table at the same time.
+        """
+        answer = self._transport.call("GET", table_path(name))
+        before = read_answer(TableInfo, answer).definition
+        changed = checked(PlanDefaults, before.plan_options.model_dump() | dict(plan_options))
+        definition = before.model_copy(update={"plan_options": changed})
+        return self._put(name, definition, {"If-Match": answer.headers["ETag"]})
+
+    def _put(
+        self, name: str, definition: TableDefinition, headers: Mapping[str, str] | None = None
+    ) -> TableInfo:
+        answer = self._transport.call(
+            "PUT", table_path(name), body=definition.model_dump_json(), headers=headers
+        )
         return read_answer(TableInfo, answer)
 
     def table(self, name: str) -> TableInfo:

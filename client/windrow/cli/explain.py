@@ -51,8 +51,8 @@ def explain(
 ) -> None:
     """Explain a plan.
 
-    Shows which files were pruned, why its groups are as they are, and what every other strategy
-    would make of the same files.
+    Shows which files were pruned, why its groups are as they are, what every other strategy would
+    make of the same files, and whether request, session or table set each option.
     """
     given: dict[str, Any] = {
         "filter": filter_,
@@ -93,6 +93,7 @@ _REASONS = {
     "no_location": "no location: no host holds enough of the group",
     "small": "small: files packed together",
 }
+_SIZES = ("max_split_size", "min_split_size", "max_initial_split_size", "open_file_cost")
 _PLACES = {
     "host_bytes": "at a preferred host",
     "rack_bytes": "in its rack",
@@ -112,6 +113,8 @@ def explanation(said: PlanExplanation) -> RenderableType:
             *([_section("Workers for cacheable files", _workers(said))] * bool(said.placements)),
             _section("Comparison of strategies", _strategies(said), *_slots(said)),
         ]
+    if said.option_sources:
+        parts.append(_section("Options", _options(said)))
     return Group(*parts)
 
 
@@ -229,6 +232,20 @@ def _slots(said: PlanExplanation) -> Sequence[RenderableType]:
         f"reading {size_text(said.open_file_cost)}."
     )
     return Text(""), table, Text(""), Text(note, "dim")
+
+
+def _options(said: PlanExplanation) -> Table:
+    table = _table("option", "value", "set by")
+    for name, source in said.option_sources.items():
+        value = getattr(said.options, name)
+        if value is None:
+            shown = "no limit"
+        elif name in _SIZES:
+            shown = size_text(value)
+        else:
+            shown = str(value)
+        table.add_row(name, shown, Text(source, "" if source == "default" else "bold"))
+    return table
 
 
 def _section(title: str, *body: RenderableType) -> RenderableType:

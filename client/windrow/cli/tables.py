@@ -17,14 +17,22 @@ from windrow.terminal.local_session import require_java
 from windrow.terminal.options import (
     DEFAULT_URL,
     AsJson,
+    PlanOptionTexts,
     TableName,
     Url,
     column_types,
     names,
+    plan_options,
     sort_column,
 )
 from windrow.terminal.progress import refreshing
-from windrow.terminal.render import message, refresh_outcome, table_details, table_list
+from windrow.terminal.render import (
+    message,
+    plan_options_text,
+    refresh_outcome,
+    table_details,
+    table_list,
+)
 
 app = typer.Typer(
     help="Register tables and manage their inventories.",
@@ -77,6 +85,7 @@ def register(
         str | None,
         typer.Option(help="Columns to build Bloom filters for at each refresh.", metavar="NAME,…"),
     ] = None,
+    option: PlanOptionTexts = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -96,6 +105,7 @@ def register(
             bucket_spec=bucket_spec,
             sort_columns=[sort_column(text) for text in sort or []],
             bloom_columns=names(bloom) or [],
+            plan_options=plan_options(option or []),
         )
     if as_json:
         show_json(info)
@@ -111,6 +121,29 @@ def register(
                 else f"`windrow table refresh {info.name}` lists its files",
             )
         )
+
+
+@app.command()
+def alter(
+    name: TableName,
+    option: PlanOptionTexts = None,
+    drop: Annotated[
+        str | None, typer.Option(help="Plan options to remove.", metavar="NAME,…")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Change the plan options of a table; everything else stays, its snapshot as well."""
+    changes = dict.fromkeys(names(drop) or []) | plan_options(option or [])
+    if not changes:
+        raise typer.BadParameter("nothing to change: give --option NAME=VALUE or --drop NAME")
+    with connect(url) as client:
+        info = client.alter_table(name, plan_options=changes)
+    if as_json:
+        show_json(info)
+    else:
+        kept = plan_options_text(info.definition.plan_options)
+        show(message(f"{info.name}: plan options {kept or 'removed, so the defaults hold'}"))
 
 
 @app.command("list")

@@ -56,10 +56,14 @@ from windrow.models.filters import (
     Not,
     StartsWith,
 )
+from windrow.models.options import (
+    OptionSource,
+    PlanDefaults,
+    PlanOptions,
+)
 from windrow.models.plans import (
     GroupPage,
     Plan,
-    PlanOptions,
     PlanRequest,
     PlanStatus,
     PlanSummary,
@@ -181,7 +185,9 @@ __all__ = [
     "Limits",
     "Locality",
     "Not",
+    "OptionSource",
     "Plan",
+    "PlanDefaults",
     "PlanExplanation",
     "PlanOptions",
     "PlanRequest",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from windrow.models.base import Answer, TableName
-from windrow.models.plans import PlanOptions
+from windrow.models.options import OptionSource, PlanOptions
 
 
 class PrunedFiles(Answer):
@@ -81,6 +81,9 @@ class PlanExplanation(Answer):
     table: TableName
     snapshot_id: int
     options: PlanOptions
+    option_sources: dict[str, OptionSource] = Field(
+        default={}, description="Where the value of each option comes from."
+    )
     open_file_cost: int = Field(
         description="Cost of opening a file in the predictions, as the number of bytes that could "
         "be read in the same time: from the plan's request, or else calibrated."

@@ -5,69 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from windrow.models.base import (
-    Answer,
-    ByteSize,
-    ColumnName,
-    Request,
-    Scalar,
-    Size,
-    TableName,
-    Whole,
-)
+from windrow.models.base import Answer, ColumnName, Request, Scalar, TableName, Whole
 from windrow.models.filters import Filter, FilterTree
+from windrow.models.options import OptionSource, PlanDefaults, PlanOptions
 from windrow.models.tables import Column, SortColumn, TableFormat
-
-
-class PlanOptions(Request):
-    """How splits are grouped. Sizes are in bytes, or text such as `64MB`."""
-
-    strategy: Literal["balanced", "openlookeng", "spark", "iceberg", "tez"] = "balanced"
-    max_split_size: ByteSize = 64 * 2**20
-    min_split_size: ByteSize | None = Field(
-        default=None,
-        description="`tez` and `iceberg` do not make groups smaller than this for the sake of "
-        "parallelism. Default: 50 MB for `tez`, 16 MiB for `iceberg`.",
-    )
-    max_initial_split_size: ByteSize | None = Field(
-        default=None,
-        description="Maximum size of the initial splits, into which large files are cut; 32 MiB by "
-        "default, or `max_split_size` if that is less.",
-    )
-    max_initial_splits: Annotated[int, Whole(0, 1_000_000)] = Field(
-        default=0, description="Number of initial splits."
-    )
-    max_small_splits_grouped: Annotated[int, Whole(1, 10_000_000)] | None = Field(
-        default=None,
-        description="Maximum number of splits in one group; unlimited by default, but 10 for "
-        "`openlookeng`.",
-    )
-    open_file_cost: Annotated[int, Size(0, 2**40)] | None = Field(
-        default=None,
-        description="Cost of opening a file, as the number of bytes that could be read in the same "
-        "time; calibrated by default, but 4 MiB for `spark` and `iceberg`.",
-    )
-    parallelism: Annotated[int, Whole(1, 1_000_000)] = Field(
-        default=1, description="Number of tasks that run at the same time."
-    )
-    cached_splits: Literal["separate", "by_worker"] = Field(
-        default="separate",
-        description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
-        "splits of one bucket that are cached on the same worker may share a group.",
-    )
-
-    @model_validator(mode="after")
-    def _in_order(self) -> PlanOptions:
-        for name in ("min_split_size", "max_initial_split_size"):
-            size = getattr(self, name)
-            if size is not None and size > self.max_split_size:
-                raise ValueError(
-                    f"{name} ({size}) is above max_split_size ({self.max_split_size}): it may be "
-                    f"1 to {self.max_split_size}"
-                )
-        return self
 
 
 class PlanRequest(Request):
@@ -87,6 +30,11 @@ class PlanRequest(Request):
         "that many, no further files are planned. The plan may still hold more rows.",
     )
     options: PlanOptions = PlanOptions()
+    session_options: PlanDefaults = Field(
+        default=PlanDefaults(),
+        description="Options that the caller's session sets for all its reads. They come before "
+        "the table's `plan_options`, and `options` come before them.",
+    )
     max_staleness: Annotated[int, Whole(0, 31_536_000)] | None = Field(
         default=None,
         description="Seconds. If the table's last refresh is older, it is refreshed before "
@@ -208,9 +156,13 @@ class Plan(Answer):
     limit: int | None = None
     requested_options: PlanOptions | None = Field(
         default=None,
-        description="The options of the request; null stands for the strategy's default.",
+        description="The options of the request, its session and the table; null stands for the "
+        "strategy's default.",
     )
     options: PlanOptions = Field(description="The options that the plan was made with.")
+    option_sources: dict[str, OptionSource] = Field(
+        default={}, description="Where the value of each option comes from."
+    )
     summary: PlanSummary
     groups: list[SplitGroup]
     next_page_token: str | None

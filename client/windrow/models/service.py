@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow.models.base import Answer
-from windrow.models.plans import PlanOptions
+from windrow.models.options import PlanOptions
 
 
 class Limits(Answer):

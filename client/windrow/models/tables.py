@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, StringConstraints
 
 from windrow.models.base import Answer, ColumnName, Request, Whole
+from windrow.models.options import PlanDefaults
 
 TableFormat: TypeAlias = Literal["parquet", "orc", "csv", "json", "text"]
 
@@ -59,6 +60,11 @@ class TableDefinition(Request):
         max_length=16,
         description="Columns for which a refresh builds a Bloom filter of each file. With them, "
         "`=` and `IN` prune files that minimum and maximum values cannot rule out.",
+    )
+    plan_options: PlanDefaults = Field(
+        default=PlanDefaults(),
+        description="Options of plans of this table, for what neither a request nor its session "
+        "sets.",
     )
 
 

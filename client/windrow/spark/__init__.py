@@ -9,6 +9,7 @@ from windrow.spark.errors import (
 from windrow.spark.failures import plain_errors, task_failure
 from windrow.spark.placement import default_parallelism
 from windrow.spark.reading.reader import read_plan
+from windrow.spark.session_options import session_options
 
 __all__ = [
     "ReadError",
@@ -18,5 +19,6 @@ __all__ = [
     "default_parallelism",
     "plain_errors",
     "read_plan",
+    "session_options",
     "task_failure",
 ]

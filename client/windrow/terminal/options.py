@@ -114,6 +114,24 @@ def sort_column(text: str) -> dict[str, Any]:
     return column
 
 
+def plan_options(texts: list[str]) -> dict[str, Any]:
+    """Return plan options from `name=value` texts.
+
+    Raises:
+        typer.BadParameter: A text has no name or no value.
+    """
+    # Imported here because only commands that set options need the wire models.
+    from windrow.calls.arguments import values_of_texts
+
+    options: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.strip() or not value.strip():
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as max_split_size=128MB")
+        options[name.strip().replace("-", "_")] = value
+    return values_of_texts(options)
+
+
 def names(text: str | None) -> list[str] | None:
     """Return the names in a text such as `a,b`; None stays None."""
     if text is None:
@@ -145,6 +163,14 @@ Limit = Annotated[
     int | None,
     typer.Option(
         "--limit", help="Plan only enough files for this many rows.", min=1, metavar="ROWS"
+    ),
+]
+PlanOptionTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        help="Default of a plan option for this table, such as max_split_size=128MB; repeatable.",
+        metavar="NAME=VALUE",
     ),
 ]
 Parallelism = Annotated[

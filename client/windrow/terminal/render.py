@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from windrow.models import (
         Column,
         Plan,
+        PlanDefaults,
         PlanSummary,
         PublishedSnapshot,
         RefreshStatus,
@@ -184,6 +185,8 @@ def table_details(info: TableInfo) -> RenderableType:
         table.add_row("buckets", Text(f"{spec.count:,} by {', '.join(spec.columns)}"))
     if definition.sort_columns:
         table.add_row("sorted by", Text(", ".join(map(_sort_text, definition.sort_columns))))
+    if kept := plan_options_text(definition.plan_options):
+        table.add_row("plan options", Text(kept))
     table.add_row("changed", f"{info.updated_at:%Y-%m-%d %H:%M:%S %Z}")
     if snapshot is None:
         table.add_row("snapshot", Text(f"none yet: `windrow table refresh {info.name}` makes one"))
@@ -192,6 +195,12 @@ def table_details(info: TableInfo) -> RenderableType:
     table.add_row("partitioned", _columns_text(snapshot.partition_columns) or Text("no"))
     table.add_row("columns", _columns_text(snapshot.columns))
     return table
+
+
+def plan_options_text(options: PlanDefaults) -> str:
+    """Return the plan options that a table sets, for people."""
+    given = options.model_dump(exclude_none=True)
+    return ", ".join(f"{name}={value}" for name, value in given.items())
 
 
 def refresh_outcome(status: RefreshStatus) -> RenderableType:

@@ -223,6 +223,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     write_planning.SchemeUnfitError: ProblemType(
         INVALID, "scheme-unfit", "Scheme cannot place these rows"
     ),
+    plans.InvalidOptionsError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
     RequestValidationError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
     BodyTooLargeError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"

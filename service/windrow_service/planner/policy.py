@@ -38,6 +38,11 @@ class Policy:
         max_initial_split_size: Where large files are cut for the initial splits of a plan.
         max_initial_splits: Number of initial splits.
         max_small_splits_grouped: Most splits in a group; None means no limit.
+        max_partition_num: `spark` makes larger partitions if there would be more; None means no
+            limit.
+        planning_lookback: Groups that `iceberg` fills at the same time.
+        rack_split_reduction: How long a group of a rack may be under `tez`, as a part of the
+            length of a host's group.
         open_file_cost: Cost of opening one file, in bytes of reading.
         cached_splits: `separate` leaves every cacheable split alone; `by_worker` groups those of
             one bucket that are cached on the same worker.
@@ -52,6 +57,9 @@ class Policy:
     max_initial_split_size: int = DEFAULT_MAX_INITIAL_SPLIT_SIZE
     max_initial_splits: int = 0
     max_small_splits_grouped: int | None = None
+    max_partition_num: int | None = None
+    planning_lookback: int = 10
+    rack_split_reduction: float = 0.75
     open_file_cost: int = DEFAULT_OPEN_FILE_COST
     cached_splits: Literal["separate", "by_worker"] = "separate"
     parallelism: int = 1

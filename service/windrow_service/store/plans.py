@@ -327,7 +327,8 @@ def _row_of(plan: PlanRecord) -> dict[str, Any]:
         "status": plan.state,
         "created_at": plan.created_at,
         "expires_at": plan.expires_at,
-        "request": plan.request.model_dump_json(),
+        # What the request left out is for its session and its table to say.
+        "request": plan.request.model_dump_json(exclude_unset=True),
         "request_key": plan.request_key,
         "info": None if plan.info is None else plan.info.model_dump_json(),
         "problem": None if plan.problem is None else json.dumps(plan.problem),

@@ -135,6 +135,41 @@ def test_refresh_names_an_unreadable_file(windrow: Command, tables_root: Path) -
     assert "Traceback" not in said.err
 
 
+def test_alter_changes_plan_options_and_show_and_explain_tell_them(
+    windrow: Command, sales: Path
+) -> None:
+    table = "optional.events"
+    windrow("table", "register", table, str(sales), "--option", "max-split-size=1MB")
+    windrow("table", "refresh", table)
+
+    said = windrow("table", "alter", table, "--option", "strategy=tez", "--drop", "max_split_size")
+
+    assert (said.code, said.out) == (0, f"{table}: plan options strategy=tez\n")
+    assert "strategy=tez" in windrow("table", "show", table).out
+    explained = windrow("explain", table, "--parallelism", "2").out
+    rows = [line.split() for line in explained.partition("\nOptions\n")[2].splitlines()]
+    assert ["strategy", "tez", "table"] in rows
+    assert ["parallelism", "2", "request"] in rows
+    assert ["max_split_size", "64", "MB", "default"] in rows
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--option", "max_splitsize=1MB"], "did you mean 'max_split_size'?"),
+        (["--option", "max_split_size"], "is not NAME=VALUE"),
+        ([], "nothing to change"),
+    ],
+)
+def test_alter_names_what_is_wrong(
+    windrow: Command, refreshed: str, given: list[str], said: str
+) -> None:
+    altered = windrow("table", "alter", refreshed, *given)
+
+    assert altered.code != 0
+    assert said in _one_line(altered)
+
+
 def test_delete_forgets_the_table_and_keeps_its_files(windrow: Command, sales: Path) -> None:
     windrow("table", "register", "gone.events", str(sales))
     windrow("table", "register", "gone.too", str(sales))

@@ -46,3 +46,12 @@ def test_a_cacheable_split_stays_alone_and_the_others_still_group() -> None:
     grouped = plan_groups(inventory([1] * 4), None, policy, cached)
 
     assert group_sizes(grouped) == [3, 1]
+
+
+def test_the_pieces_of_a_cut_file_stay_alone_the_small_last_one_as_well() -> None:
+    offsets = [[0, 90, 180, 250], [0], [0]]
+
+    grouped = plan([260, 10, 20], limit=100, row_group_offsets=offsets)
+
+    parts = np.split(grouped.splits.length, grouped.offsets[1:-1])
+    assert sorted(sorted(part.tolist()) for part in parts) == [[10, 20], [80], [90], [90]]

@@ -50,3 +50,18 @@ def test_no_group_holds_more_splits_than_allowed() -> None:
 
 def test_files_of_no_bytes_share_a_group() -> None:
     assert plan([0, 0, 0], open_file_cost=0) == [[0, 0, 0]]
+
+
+def test_too_many_partitions_become_as_many_as_allowed_within_the_largest_size() -> None:
+    assert plan([10] * 12, parallelism=12, open_file_cost=30, max_partition_num=4) == [[10] * 3] * 4
+    assert (
+        plan([10] * 12, parallelism=12, open_file_cost=30, max_partition_num=4, max_split_size=20)
+        == [[10, 10]] * 6
+    )
+    assert plan([10] * 12, parallelism=3, open_file_cost=0, max_partition_num=4) == [[10] * 4] * 3
+
+
+def test_buckets_do_not_count_among_the_partitions() -> None:
+    groups = plan([10] * 6, [0, 1, 2, None, None, None], open_file_cost=0, max_partition_num=1)
+
+    assert groups == [[10], [10], [10], [10, 10, 10]]

@@ -12,7 +12,7 @@ from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.predict import Prediction, predict
-from windrow_service.usecases.plans.drafts import policy_of, with_defaults
+from windrow_service.usecases.plans.options import policy_of, with_defaults
 
 # So few slots that parallelism asks for no more groups than the limits do.
 PARALLELISM = 4

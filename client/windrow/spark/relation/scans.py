@@ -18,6 +18,7 @@ from windrow.spark.errors import ClientClosedError
 from windrow.spark.failures import remembered
 from windrow.spark.reading.reader import read_plan
 from windrow.spark.relation.filters import Tree, weakened
+from windrow.spark.session_options import session_options
 
 _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
 
@@ -33,7 +34,7 @@ class Pinned:
         filter: Rows to keep, as the coordinator understood it.
         limit: How many rows are enough.
         types: All columns, with their types as Spark SQL writes them.
-        options: Of each plan.
+        options: Of each plan, before those that its session sets.
     """
 
     source: str
@@ -129,17 +130,17 @@ def scanned(
         ProblemError: The coordinator refuses.
     """
     source = SOURCES.find(pinned.source, pinned.table)
-    plan = planned(source.client, pinned, columns, weakened(filters, pinned.types))
+    plan = planned(source, pinned, columns, weakened(filters, pinned.types))
     return read_plan(source.spark, plan.info, plan.groups)
 
 
 def planned(
-    client: Coordinator, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
+    source: Source, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
 ) -> SplitPlan:
-    """Plan a scan.
+    """Plan a scan, with the options that its session sets now.
 
     Args:
-        client: Who plans.
+        source: Who plans, and who reads.
         pinned: What the relation reads.
         columns: The columns to return.
         conditions: What may be left out because of the query.
@@ -149,26 +150,27 @@ def planned(
     """
     given = [] if pinned.filter is None else [pinned.filter]
     try:
-        return _plan(client, pinned, columns, [*given, *conditions])
+        return _plan(source, pinned, columns, [*given, *conditions])
     except InvalidRequestError as error:
         # The query's filters may exceed the coordinator's limits: Spark applies them anyway.
         if not conditions or error.problem.type != _INVALID_FILTER:
             raise
-        return _plan(client, pinned, columns, given)
+        return _plan(source, pinned, columns, given)
 
 
 def _plan(
-    client: Coordinator, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
+    source: Source, pinned: Pinned, columns: Sequence[str], conditions: Sequence[Tree]
 ) -> SplitPlan:
     # Flat, as the depth of a tree is limited.
     args = [
         part for tree in conditions for part in (tree["args"] if tree["op"] == "and" else [tree])
     ]
-    return client.plan(
+    return source.client.plan(
         pinned.table,
         filter={"op": "and", "args": args} if len(args) > 1 else args[0] if args else None,
         columns=columns,
         snapshot_id=pinned.snapshot_id,
         limit=pinned.limit,
+        session_options=session_options(source.spark),
         **pinned.options,
     )

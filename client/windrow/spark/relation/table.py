@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.calls.coordinator import Coordinator
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import RelationUnavailableError
-from windrow.spark.placement import default_parallelism
 from windrow.spark.reading.reader import check_readable, read_plan
 from windrow.spark.relation import java
 from windrow.spark.relation.scans import SOURCES, Pinned, Source, answer
+from windrow.spark.session_options import session_options
 
 
 def open_table(
@@ -35,7 +35,6 @@ def open_table(
         ReadError: The session or a column's type does not allow it, or the files' format.
         ProblemError: The coordinator refuses.
     """
-    options = {"parallelism": default_parallelism(spark), **options}
     # One file is enough to learn what there is to read.
     first = client.plan(
         table,
@@ -44,6 +43,7 @@ def open_table(
         snapshot_id=snapshot_id,
         limit=1,
         max_staleness=max_staleness,
+        session_options=session_options(spark),
         **options,
     ).info
     check_readable(spark, first)
@@ -57,7 +57,7 @@ def open_table(
         filter=filter_tree,
         limit=limit,
         types={column.name: column.type for column in first.columns},
-        options=options,
+        options=dict(options),
     )
     try:
         rows = java.relation(
@@ -76,6 +76,7 @@ def open_table(
             columns=columns,
             snapshot_id=first.snapshot_id,
             limit=limit,
+            session_options=session_options(spark),
             **options,
         )
         rows = read_plan(spark, plan.info, plan.groups)

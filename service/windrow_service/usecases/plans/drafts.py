@@ -24,13 +24,12 @@ from windrow_service.filters.reading import read_filter
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.caching.workers import Caching
-from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups
-from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
 from windrow_service.planner.pruning.expressions import Expression, columns_of
 from windrow_service.planner.splits import Bools
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.plans.errors import InvalidColumnsError
+from windrow_service.usecases.plans.options import SettledOptions, policy_of, settle
 from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
 from windrow_service.usecases.ports import Checkpoint, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot
@@ -53,7 +52,7 @@ class Draft:
         hidden_columns: Further columns that residual filters and sort columns need.
         sort_columns: The table's sort columns, spelled as the columns are.
         filter: As a JSON tree; `Plan` makes nodes of it.
-        options: With which the plan was made.
+        options: As asked for, with which the plan was made.
     """
 
     summary: PlanSummary
@@ -62,7 +61,7 @@ class Draft:
     hidden_columns: list[Column]
     sort_columns: list[SortColumn]
     filter: Any
-    options: PlanOptions
+    options: SettledOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +157,8 @@ def draft_plan(
     # Rows without columns have no order.
     sort_columns = definition.sort_columns if columns else ()
     sort_names = _columns([column.name for column in sort_columns], types)
-    options = with_defaults(request.options)
+    settled = settle(request, definition)
+    options = settled.options
     policy = policy_of(options, max_files)
     groups = plan_groups(
         files,
@@ -183,26 +183,8 @@ def draft_plan(
             for column, name in zip(sort_columns, sort_names, strict=True)
         ],
         filter=to_tree(expression) if expression is not None else None,
-        options=options,
+        options=settled,
     )
-
-
-def with_defaults(options: PlanOptions) -> PlanOptions:
-    """Return options completed with the strategy's defaults."""
-    strategy = STRATEGIES[options.strategy]
-    chosen = {
-        "min_split_size": min(strategy.min_split_size, options.max_split_size),
-        "max_initial_split_size": min(DEFAULT_MAX_INITIAL_SPLIT_SIZE, options.max_split_size),
-        "max_small_splits_grouped": strategy.max_small_splits_grouped,
-        "open_file_cost": strategy.open_file_cost,
-    }
-    missing = {name: value for name, value in chosen.items() if getattr(options, name) is None}
-    return options.model_copy(update=missing)
-
-
-def policy_of(options: PlanOptions, max_files: int) -> Policy:
-    """Return the planner's policy for options that `with_defaults` has completed."""
-    return Policy(**options.model_dump(), max_files=max_files)
 
 
 def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:

@@ -8,6 +8,7 @@
   + PlanCancelledError
   + PlansFullError
   + InvalidColumnsError
+  + InvalidOptionsError
 """
 
 from __future__ import annotations
@@ -80,3 +81,13 @@ class PlansFullError(UseCaseError):
 
 class InvalidColumnsError(UseCaseError):
     """A plan asks for columns that the table does not have, or twice for one."""
+
+
+@dataclass(eq=False)
+class InvalidOptionsError(UseCaseError):
+    """Options of a request, its session and the table contradict each other."""
+
+    reason: str
+    source: str
+    message = "{reason}; max_split_size comes from the {source}: {remedy}"
+    remedy = "set max_split_size in the request as well"

@@ -25,8 +25,8 @@ from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.planner.predict import Prediction, predict
 from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.usecases.caches.table_caching import TableCaching
-from windrow_service.usecases.plans.drafts import policy_of, with_defaults
 from windrow_service.usecases.plans.errors import PlanSnapshotGoneError
+from windrow_service.usecases.plans.options import policy_of, with_defaults
 from windrow_service.usecases.plans.ports import PlanStore
 from windrow_service.usecases.plans.records import info_of
 from windrow_service.usecases.ports import Clock
@@ -108,6 +108,7 @@ class ExplainPlan:
             table=plan.table,
             snapshot_id=plan.snapshot_id,
             options=plan.options,
+            option_sources=plan.option_sources,
             open_file_cost=open_file_cost,
             files_total=plan.summary.files_total,
             files_planned=plan.summary.files_planned,

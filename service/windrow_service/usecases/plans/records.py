@@ -9,12 +9,15 @@ from dataclasses import replace
 from windrow.models import Plan, PlanRequest
 from windrow_service.usecases.plans.drafts import Draft
 from windrow_service.usecases.plans.errors import PlanNotCompletedError
+from windrow_service.usecases.plans.options import settle
 from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.tables.ports import StoredTable
 
 # These say how a plan is delivered, not what it is.
 _NOT_OF_THE_PLAN = {"page_size", "max_staleness", "reuse"}
+# What these come to is part of the plan.
+_OPTIONS = {"options", "session_options"}
 
 
 def info_of(plan: PlanRecord) -> Plan:
@@ -35,17 +38,24 @@ def may_refresh(request: PlanRequest) -> bool:
 
 
 def pinned(plan: PlanRecord, table: StoredTable, snapshot: Snapshot) -> PlanRecord:
-    """Return a plan with the snapshot that it is made from."""
+    """Return a plan with the snapshot that it is made from.
+
+    Raises:
+        InvalidOptionsError: Its options contradict each other.
+    """
     key = _key_of(table, snapshot, plan.request)
     return replace(plan, snapshot_id=snapshot.info.snapshot_id, request_key=key)
 
 
 def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str:
+    settled = settle(request, table.info.definition)
     parts = [
         table.table_id,
-        table.info.definition.model_dump(mode="json"),
+        table.info.definition.model_dump(mode="json", exclude={"plan_options"}),
         snapshot.info.snapshot_id,
-        request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN),
+        request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN | _OPTIONS),
+        settled.asked.model_dump(mode="json"),
+        dict(settled.sources),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -77,8 +87,9 @@ def described(
         hidden_columns=draft.hidden_columns,
         filter=draft.filter,
         limit=plan.request.limit,
-        requested_options=plan.request.options,
-        options=draft.options,
+        requested_options=draft.options.asked,
+        options=draft.options.options,
+        option_sources=dict(draft.options.sources),
         summary=draft.summary.model_copy(update={"planning_seconds": round(seconds, 6)}),
         groups=[],
         next_page_token=None,

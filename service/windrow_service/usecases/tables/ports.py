@@ -43,8 +43,9 @@ class TableStore(Protocol):
     ) -> tuple[StoredTable, bool]:
         """Register a table or change its definition; tell whether it is new.
 
-        The same definition again changes nothing. A change of anything but the sort columns
-        and the Bloom columns drops the table's snapshots, which depend on the old definition.
+        The same definition again changes nothing. A change of anything but the sort columns,
+        the Bloom columns and the plan options drops the table's snapshots, which depend on the old
+        definition.
 
         Raises:
             TableChangedError: The table is not at version `if_match`; `*` is any version.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from windrow.models import TableDefinition
+from windrow.models import PlanOptions, TableDefinition
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.usecases.ports import Once, Runner
 from windrow_service.usecases.tables.errors import InvalidTableError
@@ -45,8 +45,13 @@ def check_definition(definition: TableDefinition) -> None:
 
     Raises:
         windrow_service.inventory.errors.UnknownTypeError: A type is not one of Spark SQL's.
-        InvalidTableError: A name appears twice, or a bucket or sort column is not a column.
+        InvalidTableError: A name appears twice, a bucket or sort column is not a column, or the
+            plan options contradict each other.
     """
+    try:
+        PlanOptions.completed(definition.plan_options.model_dump(exclude_none=True))
+    except ValueError as error:
+        raise InvalidTableError(f"plan_options: {error}") from None
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)
     data = [column.name for column in definition.columns or []]

@@ -22,7 +22,6 @@ from windrow_service.planner.packing.strategies.strategy import Strategy
 from windrow_service.planner.policy import MIB, Policy
 from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, stable_order
 
-LOOKBACK = 10
 # Less than the room of any bin.
 _CLOSED = -(2**63)
 
@@ -38,7 +37,7 @@ def cut_size(size_bytes: Ints, policy: Policy) -> int:
 def pack(splits: Splits, policy: Policy) -> Groups:
     """Put each split into the oldest open bin of its bucket that has room.
 
-    Complexity: O(n) steps in Python, each over at most `LOOKBACK` bins.
+    Complexity: O(n) steps in Python, each over at most `planning_lookback` bins.
     """
     target = cut_size(splits.length, policy)
     weight = splits.length
@@ -54,7 +53,12 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     for begin, end in zip(buckets[:-1].tolist(), buckets[1:].tolist(), strict=True):
         members = order[begin:end]
         bins = np.array(
-            first_fit(weight[members].tolist(), target, policy.max_small_splits_grouped)
+            first_fit(
+                weight[members].tolist(),
+                target,
+                policy.max_small_splits_grouped,
+                policy.planning_lookback,
+            )
         )
         number[members] = used + bins
         used += int(bins.max()) + 1
@@ -62,7 +66,7 @@ def pack(splits: Splits, policy: Policy) -> Groups:
 
 
 def first_fit(
-    weights: Iterable[int], target: int, max_items: int | None = None, lookback: int = LOOKBACK
+    weights: Iterable[int], target: int, max_items: int | None = None, lookback: int = 10
 ) -> list[int]:
     """Return the bin number of each weight.
 

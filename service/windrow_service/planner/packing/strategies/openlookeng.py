@@ -10,7 +10,7 @@ import numpy as np
 
 from windrow_service.planner.packing.strategies.strategy import Strategy
 from windrow_service.planner.policy import Policy
-from windrow_service.planner.splits import Groups, Hosts, Ints, Splits, run_offsets
+from windrow_service.planner.splits import Groups, Hosts, Ints, Splits, run_numbers, run_offsets
 
 HOSTS_IN_LOCATION = 3
 
@@ -21,14 +21,16 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     A location is the set of the first three hosts of a file. A group takes the largest remaining
     split, then the smallest, then the next largest, and so on. It closes before the first split
     that would exceed `max_split_size` or the count limit, which is the lesser of
-    `max_small_splits_grouped` and the location's splits per host, rounded down. A split of at
-    least `max_split_size` stays alone.
+    `max_small_splits_grouped` and the location's splits per host, rounded down. The pieces of a
+    file of at least `max_split_size` stay alone, the small last one as well.
 
     Complexity: O(n log n) for sorting, then one step per group.
     """
     limit = policy.max_split_size
     location, host_count = _locations(splits.hosts)
-    rows = np.flatnonzero(splits.length < limit)
+    file = run_numbers(run_offsets(splits.file))
+    file_size = np.bincount(file, splits.length)[file] if len(file) else splits.length
+    rows = np.flatnonzero(file_size < limit)
     rows = rows[np.lexsort((rows, -splits.length[rows], location[rows], splits.bucket[rows]))]
     keys = run_offsets(splits.bucket[rows], location[rows])
 

@@ -4,8 +4,9 @@ Source: Spark's `FilePartition` and `PartitionedFileUtil`, as described by their
 cut, and partitions closed, at the lesser of `max_split_size` and a core's share: the sum of all
 bytes and open costs over `parallelism`, but at least one open cost. A partition takes the largest
 remaining split until the next would exceed that size (next fit); an open cost is added after each
-split. Locality plays no part, and delete files weigh nothing; a group's hosts are the three that
-hold most of its bytes.
+split. If there are more than `max_partition_num` partitions, they are made as large as that number
+asks for, but not larger than `max_split_size`. Locality plays no part, and delete files weigh
+nothing; a group's hosts are the three that hold most of its bytes.
 
 Spark reads each bucket of a bucketed table as one partition, however large. Here the limits
 of a plan take precedence: the splits of a bucket share a group until `max_split_size` or the count
@@ -21,6 +22,7 @@ from windrow_service.planner.packing.strategies.strategy import Strategy
 from windrow_service.planner.policy import MIB, Policy
 from windrow_service.planner.splits import (
     NO_BUCKET,
+    Bools,
     Groups,
     Ints,
     Splits,
@@ -43,26 +45,52 @@ def pack(splits: Splits, policy: Policy) -> Groups:
     if not len(splits):
         return Groups.by_number(np.empty(0, np.int64))
     files = int(np.count_nonzero(np.diff(splits.file))) + 1
-    size = _partition_size(int(splits.length.sum()), files, policy)
     order = np.lexsort((-splits.length, splits.bucket))
-    free = splits.bucket[order] == NO_BUCKET
-    length = splits.length[order]
-    open_cost = np.where(free, policy.open_file_cost, 0)
-    limit = np.where(free, size, policy.max_split_size)
-
-    # The size of a partition does not include the open cost after its last split.
-    before = np.concatenate(([0], np.cumsum(length + open_cost)))
-    nth = np.arange(len(order))
-    end = np.searchsorted(before, before[:-1] + limit + open_cost, side="right") - 1
-    if policy.max_small_splits_grouped is not None:
-        end = np.minimum(end, nth + policy.max_small_splits_grouped)
-    buckets = run_offsets(splits.bucket[order])
-    end = np.clip(end, nth + 1, buckets[1:][run_numbers(buckets)])
+    filling = _Filling(splits.take(order), policy)
+    first = filling.starts(_partition_size(int(splits.length.sum()), files, policy))
+    most = policy.max_partition_num
+    if most is not None and np.count_nonzero(first & filling.free) > most:
+        first = filling.starts(-(-int(filling.weight[filling.free].sum()) // most))
     number = np.empty(len(order), np.int64)
-    first = np.zeros(len(order), np.int64)
-    first[walk(end)] = 1
     number[order] = np.cumsum(first)
     return Groups.by_number(number)
+
+
+class _Filling:
+    """Splits that partitions are filled with, largest first in each bucket.
+
+    Attributes:
+        free: Which splits have no bucket, so that Spark's partition size holds for them.
+        weight: Bytes of each split, and its open cost if it is free.
+    """
+
+    def __init__(self, splits: Splits, policy: Policy) -> None:
+        self.free = splits.bucket == NO_BUCKET
+        self.weight = splits.length + np.where(self.free, policy.open_file_cost, 0)
+        self._length = splits.length
+        self._policy = policy
+        buckets = run_offsets(splits.bucket)
+        self._end = buckets[1:][run_numbers(buckets)]
+
+    def starts(self, size: int) -> Bools:
+        """Tell which splits begin a partition, if those of free splits weigh at most `size`."""
+        policy, nth = self._policy, np.arange(len(self._length))
+        limit = np.where(self.free, size, policy.max_split_size)
+        # The size of a partition does not include the open cost after its last split.
+        end = _fitting(self.weight, limit + self.weight - self._length)
+        end = np.minimum(end, _fitting(self._length, np.int64(policy.max_split_size)))
+        if policy.max_small_splits_grouped is not None:
+            end = np.minimum(end, nth + policy.max_small_splits_grouped)
+        first = np.zeros(len(nth), np.bool_)
+        first[walk(np.clip(end, nth + 1, self._end))] = True
+        return first
+
+
+def _fitting(weight: Ints, limit: Ints | np.int64) -> Ints:
+    """Return, for each split, the end of the run from it whose weights add up to the limit."""
+    before = np.concatenate(([0], np.cumsum(weight)))
+    end: Ints = np.searchsorted(before, before[:-1] + limit, side="right") - 1
+    return end
 
 
 STRATEGY = Strategy(

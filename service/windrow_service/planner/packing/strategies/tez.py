@@ -7,7 +7,7 @@ between `min_split_size` and `max_split_size`.
 
 In a round each node, by name, takes its next splits in path order until the next one would exceed
 that length. A remainder of less than half the length is given up. Once no node fills a group, racks
-do the same at three quarters of the length. After a round in which at most one in ten nodes filled
+do the same at a part of the length, `rack_split_reduction`. After a round in which at most one in ten nodes filled
 a group, small groups are allowed, so that the remaining splits are grouped too.
 
 Differences: hosts without a rack share one; splits without hosts form a node, and a rack, of
@@ -35,7 +35,6 @@ from windrow_service.planner.splits import (
     stable_order,
 )
 
-RACK_REDUCTION = 0.75
 LOCALHOST = "localhost"
 
 
@@ -59,7 +58,11 @@ def pack(splits: Splits, policy: Policy) -> Groups:
             numbers = np.arange(len(rows))
         else:
             numbers = by_rounds(
-                some.length, some.hosts, size // desired, policy.max_small_splits_grouped
+                some.length,
+                some.hosts,
+                size // desired,
+                policy.max_small_splits_grouped,
+                policy.rack_split_reduction,
             )
         number[rows] = used + numbers
         used += int(numbers.max()) + 1
@@ -88,7 +91,7 @@ def by_rounds(
     hosts: Hosts,
     group_length: int,
     max_count: int | None = None,
-    rack_reduction: float = RACK_REDUCTION,
+    rack_reduction: float = 0.75,
 ) -> Ints:
     """Return the group number of each split.
 

@@ -1,0 +1,37 @@
+"""Plan options that a Spark session sets: `SET spark.windrow.max_split_size=128MB`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from windrow.calls.arguments import checked, values_of_texts
+from windrow.models import PlanDefaults
+from windrow.spark.placement import default_parallelism, require_classic
+
+PREFIX = "spark.windrow."
+# Between two settings; none holds this character.
+_BETWEEN = "\x1e"
+
+
+def session_options(spark: SparkSession) -> dict[str, Any]:
+    """Return the plan options that a session sets now.
+
+    `parallelism` is the number of tasks that the session runs at the same time, unless it is set.
+
+    Raises:
+        InvalidArgumentError: A setting under `spark.windrow.` is no option, or its value is not
+            valid.
+        SparkConnectError: The session is one of Spark Connect.
+    """
+    require_classic(spark)
+    # As one text: asking the JVM for the settings one by one takes a call for each.
+    settings: str = spark._jsparkSession.sessionState().conf().getAllConfs().mkString(_BETWEEN)
+    pairs = (setting.partition(" -> ") for setting in settings.split(_BETWEEN))
+    texts = {
+        name.removeprefix(PREFIX): value for name, _, value in pairs if name.startswith(PREFIX)
+    }
+    options = checked(PlanDefaults, values_of_texts(texts), prefix=PREFIX)
+    given = options.model_dump(exclude_none=True)
+    return {"parallelism": given.get("parallelism") or default_parallelism(spark)} | given

@@ -1,0 +1,85 @@
+"""Which options a plan is made with: those of the request, its session, the table, the strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from windrow.models import OptionSource, PlanDefaults, PlanOptions, PlanRequest, TableDefinition
+from windrow_service.planner.packing.strategies import STRATEGIES
+from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
+from windrow_service.usecases.plans.errors import InvalidOptionsError
+
+# The later one wins.
+_ORDER: tuple[OptionSource, ...] = ("default", "table", "session", "request")
+# No larger than a group may be.
+_BELOW_MAXIMUM = ("min_split_size", "max_initial_split_size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledOptions:
+    """The options of a plan.
+
+    Attributes:
+        asked: As set by request, session and table; None where the strategy decides.
+        sources: For each option, where its value comes from.
+    """
+
+    asked: PlanOptions
+    sources: Mapping[str, OptionSource]
+
+    @property
+    def options(self) -> PlanOptions:
+        """The options, completed with the strategy's defaults."""
+        return with_defaults(self.asked)
+
+
+def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
+    """Return the options that a request for a table comes to.
+
+    Raises:
+        InvalidOptionsError: A size is above a `max_split_size` that was set elsewhere.
+    """
+    values = PlanOptions().model_dump()
+    sources: dict[str, OptionSource] = dict.fromkeys(values, "default")
+    layers: tuple[tuple[OptionSource, PlanDefaults], ...] = (
+        ("table", definition.plan_options),
+        ("session", request.session_options),
+        ("request", request.options),
+    )
+    for source, layer in layers:
+        given = layer.model_dump(exclude_unset=True, exclude_none=True)
+        values |= given
+        sources |= dict.fromkeys(given, source)
+    _fit(values, sources)
+    try:
+        return SettledOptions(asked=PlanOptions.completed(values), sources=sources)
+    except ValueError as error:
+        raise InvalidOptionsError(str(error), sources["max_split_size"]) from None
+
+
+def _fit(values: dict[str, Any], sources: Mapping[str, OptionSource]) -> None:
+    """Let a maximum bound the sizes that were set where less counts than where it was set."""
+    most, rank = values["max_split_size"], _ORDER.index(sources["max_split_size"])
+    for name in _BELOW_MAXIMUM:
+        if values[name] is not None and _ORDER.index(sources[name]) < rank:
+            values[name] = min(values[name], most)
+
+
+def with_defaults(options: PlanOptions) -> PlanOptions:
+    """Return options completed with the strategy's defaults."""
+    strategy = STRATEGIES[options.strategy]
+    chosen = {
+        "min_split_size": min(strategy.min_split_size, options.max_split_size),
+        "max_initial_split_size": min(DEFAULT_MAX_INITIAL_SPLIT_SIZE, options.max_split_size),
+        "max_small_splits_grouped": strategy.max_small_splits_grouped,
+        "open_file_cost": strategy.open_file_cost,
+    }
+    missing = {name: value for name, value in chosen.items() if getattr(options, name) is None}
+    return options.model_copy(update=missing)
+
+
+def policy_of(options: PlanOptions, max_files: int) -> Policy:
+    """Return the planner's policy for options that `with_defaults` has completed."""
+    return Policy(**options.model_dump(), max_files=max_files)
