@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from itertools import pairwise
 from typing import Any
@@ -12,15 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.inventories import inventory, marked
+from tests.support.inventories import MIB, inventory, marked
 from tests.support.laws import examples
 from windrow_service.planner.packing.strategies import STRATEGIES
-from windrow_service.planner.plan import plan_groups
+from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire import groups
 from windrow_service.wire.groups import ArrowGroups
 
 SETTINGS = examples(40)
+KIB = 1024
 HOSTS = ["a", "b", "ab", "/r/c", "/q/d", "localhost"]
 SUFFIXES = ["", ".csv", ".gz", ".parquet"]
 
@@ -140,6 +142,56 @@ def test_balanced_keeps_every_slot_busy_if_there_are_enough_splits(
     grouped = plan_groups(table, None, policy)
 
     assert len(grouped) >= min(policy.parallelism, len(grouped.splits))
+
+
+@st.composite
+def tables_on_hosts(draw: st.DrawFn) -> pa.Table:
+    """Draw a table of few files on many or few hosts, some of which may hold most of them."""
+    count, hosts = draw(st.integers(1, 120)), draw(st.integers(1, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    typical = draw(st.sampled_from([16 * KIB, MIB, 8 * MIB, 40 * MIB]))
+    sizes = rng.lognormal(0, draw(st.sampled_from([0.01, 1, 2])), count) * typical
+    share = np.arange(1, hosts + 1) ** -draw(st.sampled_from([0.0, 1.0, 2.0]))
+    replicas = min(draw(st.integers(1, 3)), hosts)
+    chosen = [rng.choice(hosts, replicas, False, share / share.sum()) for _ in range(count)]
+    return inventory(
+        np.minimum(sizes, 63 * MIB).astype(np.int64).tolist(),
+        hosts=[[f"h{host:02d}" for host in some] for some in chosen],
+    )
+
+
+def slowest(grouped: GroupedSplits, parallelism: int) -> float:
+    """Return when the last slot finishes if what is not on a task's own host costs a quarter more.
+
+    A task runs on the host that holds most of its group, of those that the group prefers.
+    """
+    splits, free_at = grouped.splits, [0.0] * parallelism
+    for number, (begin, end) in enumerate(pairwise(grouped.offsets.tolist())):
+        preferred = grouped.host_codes[slice(*grouped.host_offsets[number : number + 2])]
+        held = dict.fromkeys(preferred.tolist(), 0)
+        work = 0
+        for split in range(begin, end):
+            cost = int(splits.length[split]) + 32 * KIB
+            work += cost
+            for host in splits.hosts.codes[slice(*splits.hosts.offsets[split : split + 2])]:
+                if host in held:
+                    held[host] += cost
+        remote = work - max(held.values(), default=0)
+        heapq.heapreplace(free_at, free_at[0] + 16 * MIB + work + remote / 4)
+    return max(free_at)
+
+
+@SETTINGS
+@given(tables_on_hosts(), st.integers(1, 13))
+def test_balanced_is_no_slower_than_spark_by_more_than_what_its_local_reads_gain(
+    table: pa.Table, parallelism: int
+) -> None:
+    ours = plan_groups(table, None, Policy(parallelism=parallelism))
+    theirs = plan_groups(
+        table, None, Policy(strategy="spark", parallelism=parallelism, open_file_cost=4 * MIB)
+    )
+
+    assert slowest(ours, parallelism) <= 1.1 * slowest(theirs, parallelism)
 
 
 @SETTINGS

@@ -284,7 +284,7 @@ TEZ = [
         hosts=[[f"node{n % 3}"] for n in range(12)],
         options={"rack_split_reduction": 1.0},
         counts=[3, 3, 3, 3],
-        preferred=[["node0"], ["node1"], ["node2"], []],
+        preferred=[["node0"], ["node1"], ["node2"], ["node0", "node1", "node2"]],
     ),
     _tez(
         "a local file system has no minimum length",

@@ -19,6 +19,9 @@ DEFAULT_OPEN_FILE_COST = 32 * KIB
 # Fixed cost of a task, in bytes of reading, and read speed of one core; measured by the same.
 TASK_COST = 16 * MIB
 READ_BYTES_PER_SECOND = 320 * MIB
+# What work costs more on a host that does not hold the file, as a part of it: an estimate, since it
+# depends on the network; hosts are left out where they gain less than this.
+REMOTE_COST = 0.25
 DEFAULT_MAX_INITIAL_SPLIT_SIZE = 32 * MIB
 
 

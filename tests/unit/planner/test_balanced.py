@@ -118,6 +118,25 @@ def test_hosts_with_too_little_share_groups_instead_of_making_tiny_ones() -> Non
     assert hosts_of(grouped) == [[], [], [], []]
 
 
+def test_hosts_that_would_double_the_slowest_slot_share_groups_with_their_neighbours() -> None:
+    hosts = [[f"h{n % 8}"] for n in range(40)]
+
+    grouped = plan_groups(inventory([16 * 1024] * 40, hosts=hosts), None, Policy(parallelism=4))
+
+    assert counts(grouped) == [10] * 4
+    # Two whole hosts in each group, half a group each.
+    assert sorted(hosts_of(grouped)) == [[f"h{n}", f"h{n + 1}"] for n in range(0, 8, 2)]
+
+
+def test_hosts_that_hold_half_a_group_together_are_preferred() -> None:
+    hosts = [[f"h{n:02d}"] for n in range(20)]
+
+    grouped = plan_groups(inventory([16 * 1024] * 20, hosts=hosts), None, Policy(parallelism=4))
+
+    assert counts(grouped) == [5] * 4
+    assert [len(names) for names in hosts_of(grouped)] == [3] * 4
+
+
 def test_a_group_prefers_the_hosts_that_hold_most_of_it() -> None:
     files = inventory([10, 30], hosts=[["b", "a"], ["c", "b"]])
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from windrow_service.planner.splits import Hosts, Ints, Splits, run_offsets
+from windrow_service.planner.splits import Bools, Hosts, Ints, Splits, run_offsets
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -23,7 +24,8 @@ _LOCALHOST = "localhost"
 def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tuple[Ints, Ints]:
     """Return the preferred hosts of each group: those with most of its bytes, best first.
 
-    If no host holds enough but a rack does, hosts of that rack are returned.
+    If no host holds enough but a rack does, hosts of that rack are returned; if none does, but the
+    first MAX_PREFERRED_HOSTS hosts do together, these.
 
     Args:
         splits: In the order of their groups.
@@ -43,10 +45,8 @@ def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tu
     size = np.maximum(splits.length, 1)
     by_rack = hosts.by_rack() if any(hosts.racks) else None
     named = np.array([name != _LOCALHOST for name in hosts.names])
-    step = max(_MAX_COUNTERS // len(hosts.names), 1)
     counts, codes = [], []
-    for first in range(0, group_count, step):
-        some = offsets[first : first + step + 1]
+    for some in _in_steps(offsets, hosts):
         local = local_bytes(hosts, size, some)
         wanted = min_local_share * np.add.reduceat(size[some[0] : some[-1]], some[:-1] - some[0])
         enough = named & (local > 0) & (local >= wanted[:, None])
@@ -57,6 +57,7 @@ def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tu
             of_rack = np.array([by_rack.names.index(rack) if rack else -1 for rack in hosts.racks])
             lonely = near & ~enough.any(axis=1)
             enough |= lonely[:, None] & (of_rack == best[:, None]) & (local > 0)
+        enough |= ~enough.any(axis=1, keepdims=True) & _enough_together(local * named, wanted)
         group, host = np.nonzero(enough)
         order = np.lexsort((host, -local[group, host], group))
         runs = run_offsets(group[order])
@@ -65,6 +66,41 @@ def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tu
         counts.append(np.bincount(group[kept], minlength=len(local)))
         codes.append(host[kept])
     return np.concatenate(([0], np.cumsum(np.concatenate(counts)))), np.concatenate(codes)
+
+
+def _enough_together(local: Floats, wanted: Floats) -> Bools:
+    """Tell which hosts are the first of a group if these hold enough together.
+
+    Args:
+        local: Bytes of each group that each host holds.
+        wanted: Enough for each group.
+    """
+    count = min(MAX_PREFERRED_HOSTS, local.shape[1])
+    first = np.argsort(-local, axis=1, kind="stable")[:, :count]
+    held = np.take_along_axis(local, first, axis=1)
+    chosen = np.zeros(local.shape, np.bool_)
+    np.put_along_axis(chosen, first, (held.sum(axis=1) >= wanted)[:, None] & (held > 0), axis=1)
+    return chosen
+
+
+def most_local(hosts: Hosts, work: Ints, offsets: Ints) -> Ints:
+    """Return how much of each group's work is at the host that holds most of it.
+
+    Args:
+        hosts: Hosts of m splits; at least one has a name.
+        work: Work of the m splits.
+        offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`.
+    """
+    steps = _in_steps(offsets, hosts)
+    most = [local_bytes(hosts, work, some).max(axis=1).astype(np.int64) for some in steps]
+    return np.concatenate(most)
+
+
+def _in_steps(offsets: Ints, hosts: Hosts) -> Iterator[Ints]:
+    """Yield the offsets of some groups at a time, few enough to count by host."""
+    step = max(_MAX_COUNTERS // len(hosts.names), 1)
+    for first in range(0, len(offsets) - 1, step):
+        yield offsets[first : first + step + 1]
 
 
 def local_bytes(hosts: Hosts, size: Ints, offsets: Ints) -> Floats:

@@ -11,8 +11,11 @@ them. Packing first minimises the time of the slowest slot, then the cost of all
    (`locality`). A large table is also divided into cells: runs of paths that end at files chosen
    by their fingerprint. Packing stops at the end of a cell, so that new files only change the
    groups of their cell. There are no cells where they would cost extra groups.
-3. *Fill.* The groups of a key are filled one after another (`fill`).
-4. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
+3. *Hosts.* Where groups at hosts or racks make the slowest slot finish later than groups without,
+   even though all work on other hosts costs more (`REMOTE_COST`), there are no places: a group
+   then holds splits of neighbouring hosts. This happens in small tables on many hosts.
+4. *Fill.* The groups of a key are filled one after another (`fill`).
+5. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
    as a full one. If it helps the slowest slot, the groups of an incomplete last wave are divided
    into `parallelism` groups of equal work (`waves`, `spread`). A table of fewer groups than
    `parallelism` consists of a last wave only.
@@ -20,6 +23,7 @@ them. Packing first minimises the time of the slowest slot, then the cost of all
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -27,10 +31,12 @@ import numpy.typing as npt
 
 from windrow_service.planner.packing.fill import LARGE_PART
 from windrow_service.planner.packing.locality import places
+from windrow_service.planner.packing.preferred_hosts import most_local
 from windrow_service.planner.packing.strategies.strategy import Strategy
 from windrow_service.planner.packing.waves import group_by_key
-from windrow_service.planner.policy import TASK_COST, Policy
-from windrow_service.planner.splits import Groups, Ints, Splits, run_offsets, stable_order
+from windrow_service.planner.policy import REMOTE_COST, TASK_COST, Policy
+from windrow_service.planner.slots import slowest_slot, task_costs
+from windrow_service.planner.splits import Groups, Hosts, Ints, Splits, run_offsets, stable_order
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -41,6 +47,8 @@ SHARE_STEPS = 8
 # Groups that a key should have in each cell, and the part of groups that cells may add.
 CELL_GROUPS = 48
 CELL_COST = 0.02
+# The part by which places may delay the slowest slot before groups without them are tried.
+PLACE_COST = 0.02
 
 
 def pack(splits: Splits, policy: Policy) -> Groups:
@@ -75,20 +83,51 @@ def _number(splits: Splits, work: Ints, alone: Ints, policy: Policy) -> Ints:
     else:
         share = _share(splits.length, work, policy)
         region = _with_cells(splits, work, region, share, policy)
-    place, is_guest = places(splits, region, _parts(splits.length, work, share, policy))
+
+    def grouped(key: Ints, order: Ints) -> Ints:
+        group = np.empty(len(order), np.int64)
+        group[order] = group_by_key(
+            splits.length[order],
+            work[order],
+            run_offsets(key[order]),
+            None if is_short else share,
+            alone,
+            policy,
+        )
+        return group
+
+    parts = _parts(splits.length, work, share, policy)
+    place, is_guest = places(splits, region, parts)
     key = _dense(region * (int(place.max(initial=0)) + 1) + place)
     # Guests come last, so that they do not change the groups of the splits at home.
-    order = stable_order(2 * key + is_guest)
-    group = np.empty(len(order), np.int64)
-    group[order] = group_by_key(
-        splits.length[order],
-        work[order],
-        run_offsets(key[order]),
-        None if is_short else share,
-        alone,
-        policy,
-    )
-    return group
+    group = grouped(key, stable_order(2 * key + is_guest))
+    if not splits.hosts.names:
+        return group
+    slot = _slot(splits.hosts, work, group, alone, policy)
+    # No groups without places can end before this, even if all their work were local.
+    total = int(work.sum()) + int(alone.sum()) + TASK_COST * (math.ceil(parts.sum()) + len(alone))
+    if slot <= total / policy.parallelism * (1 + PLACE_COST):
+        return group
+    near = stable_order(region * (len(splits.hosts.names) + 1) + _homes(splits) + 1)
+    without = grouped(region, near)
+    better = (_slot(splits.hosts, work, without, alone, policy), int(without.max()))
+    return without if better < (slot, int(group.max())) else group
+
+
+def _homes(splits: Splits) -> Ints:
+    """Return the host that the fingerprint of each split chooses among its own, or NO_HOST."""
+    replicas = np.maximum(splits.hosts.counts, 1).astype(np.uint64)
+    return splits.hosts.nth((splits.fingerprint % replicas).astype(np.int64))
+
+
+def _slot(hosts: Hosts, work: Ints, group: Ints, alone: Ints, policy: Policy) -> int:
+    """Return when the slowest slot finishes if each task runs on the host with most of its work."""
+    order = stable_order(group)
+    offsets = run_offsets(group[order])
+    held = np.add.reduceat(work[order], offsets[:-1])
+    local = most_local(hosts.take(order), work[order], offsets)
+    cost = np.concatenate((held + ((held - local) * REMOTE_COST).astype(np.int64), alone))
+    return slowest_slot(task_costs(np.sort(cost)[::-1]), policy.parallelism)
 
 
 def _share(length: Ints, work: Ints, policy: Policy) -> int:
