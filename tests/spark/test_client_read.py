@@ -80,6 +80,9 @@ def test_options_set_in_sql_hold_for_the_reads_of_that_session_and_a_read_may_ov
     assert session_options(spark).keys() == {"parallelism"}
     assert (alone.rdd.getNumPartitions(), together.rdd.getNumPartitions()) == (6, 1)
     assert alone.count() == together.count() == 60
+    # Options are asked for again at each query.
+    session.sql("RESET spark.windrow.max_split_size")
+    assert alone.where("id >= 0").rdd.getNumPartitions() < 6
 
 
 def test_a_session_setting_that_is_no_option_or_has_no_valid_value_is_named(
