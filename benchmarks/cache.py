@@ -33,7 +33,7 @@ from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.render import seconds_text
 
 sys.path.insert(0, str(ROOT))
-from tests.support.clusters import Caching, counters, spark_cluster
+from tests.support.clusters import HOSTS, Caching, counters, spark_cluster
 from tests.support.redis import redis_process
 from tests.support.servers import coordinator_process
 from tests.support.stores import SlowStore, slow_store
@@ -81,12 +81,12 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.02, help="seconds a request waits")
     given = parser.parse_args()
     require_java()
-    spec = table_of(100 * UNCACHED_DAYS + (300 if given.quick else 3_000), 16 * KIB)
-    runs = 1 if given.quick else given.runs
+    spec = table_of(100 * UNCACHED_DAYS + (100 if given.quick else 3_000), 16 * KIB)
+    runs, untimed, hosts = (1, 0, 2) if given.quick else (given.runs, UNTIMED_READS, len(HOSTS))
     data = given.data.resolve()
     generate(data, spec)
-    with place(data, spec, given.latency) as bench:
-        reads = bench.reads(runs, 1 if given.quick else UNTIMED_READS)
+    with place(data, spec, given.latency, hosts) as bench:
+        reads = bench.reads(runs, untimed)
         packing = bench.packing()
     show(_table(reads))
     show(_packing_table(packing))
@@ -167,7 +167,7 @@ class Bench:
 
 
 @contextmanager
-def place(data: Path, spec: TableSpec, latency_s: float) -> Iterator[Bench]:
+def place(data: Path, spec: TableSpec, latency_s: float, hosts: int) -> Iterator[Bench]:
     """Run everything until the end of the block."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -193,7 +193,9 @@ def place(data: Path, spec: TableSpec, latency_s: float) -> Iterator[Bench]:
         console.print("starting the cluster", style="dim")
         (folder / "cluster").mkdir()
         cluster = stack.enter_context(
-            spark_cluster(folder / "cluster", caching=Caching(coordinator=coordinator.url))
+            spark_cluster(
+                folder / "cluster", HOSTS[:hosts], caching=Caching(coordinator=coordinator.url)
+            )
         )
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         spark = stack.enter_context(

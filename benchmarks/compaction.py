@@ -37,7 +37,7 @@ from windrow_jobs.compact import Compaction, compact
 NAME = "compaction"
 TABLE = "bench.flights"
 TARGET = 256 * 2**10
-QUICK_DAYS = 6
+QUICK_DAYS = 2
 BEFORE = "before compaction"
 
 
@@ -50,7 +50,7 @@ def main() -> None:
     given = arguments("Compact a table of small files, and read it before and after.").parse_args()
     require_java()
     days = QUICK_DAYS if given.quick else DAYS_IN_THE_YEAR
-    runs = 1 if given.quick else given.runs
+    runs, warm = (1, False) if given.quick else (given.runs, True)
     data = given.data.resolve()
     location, work = data / "compaction", data / "work-compaction"
     for folder in (location, work):
@@ -64,12 +64,12 @@ def main() -> None:
     ):
         client.register_table(TABLE, str(location))
         _, refresh_s = timed(partial(client.refresh, TABLE))
-        before = _Reads(spark, client, location, runs)
+        before = _Reads(spark, client, location, runs, warm)
         console.print("compacting", style="dim")
         work_on = partial(compact, lambda: spark, client, TABLE, target_file_size=TARGET)
         first, first_s = timed(work_on)
         again, again_s = timed(work_on)
-        after = _Reads(spark, client, location, runs)
+        after = _Reads(spark, client, location, runs, warm)
     _require_the_same(before, first, again, after)
     results = [
         Result(
@@ -112,7 +112,9 @@ def write_flights(location: Path, days: int) -> None:
 class _Reads:
     """The contents of a table at one time, and the times to read it."""
 
-    def __init__(self, spark: SparkSession, client: Client, location: Path, runs: int) -> None:
+    def __init__(
+        self, spark: SparkSession, client: Client, location: Path, runs: int, warm: bool
+    ) -> None:
         paths = sorted(location.rglob("*.parquet"))
         self.sizes = [path.stat().st_size for path in paths]
         self.rows = sum(pq.read_metadata(path).num_rows for path in paths)
@@ -126,7 +128,7 @@ class _Reads:
             fingerprint(spark, side, columns) for side in contestants
         ]
         self.timings = time_in_turns(
-            spark, contestants, flight_queries(), runs=runs, on_run=lambda *_: None
+            spark, contestants, flight_queries(), runs=runs, on_run=lambda *_: None, warm=warm
         )
 
     @property

@@ -46,7 +46,7 @@ TABLES = (
     table_of(1_000, 512 * KIB),
     table_of(40, 8 * MIB),
 )
-QUICK_TABLES = (table_of(300, 16 * KIB), table_of(5, 8 * MIB))
+QUICK_TABLES = (table_of(40, 16 * KIB), table_of(4, MIB))
 GROUPS = (2, 8, 32)
 QUICK_GROUPS = (2, 4)
 

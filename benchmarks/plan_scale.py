@@ -50,6 +50,7 @@ HOSTS = (0, 3, 200)
 PARALLELISM = 64
 ICEBERG_FILES = (10_000, 100_000)
 SPARK_FILES = (10_000, 50_000)
+QUICK_FILES = (500,)
 MAX_FILES = 100_000_000
 
 
@@ -86,7 +87,7 @@ def main() -> None:
         files, buckets, hosts = map(int, given.one.split(","))
         _plan_alone(files, buckets, hosts, strategies, given.runs)
         return
-    sizes = SIZES[:1] if given.quick else SIZES
+    sizes = QUICK_FILES if given.quick else SIZES
     if given.sizes:
         sizes = tuple(map(int, given.sizes.split(",")))
     measured = [
@@ -187,14 +188,14 @@ def _beside_peers(data: Path, runs: int, *, quick: bool) -> list[Result]:
     results = []
     data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=data) as folder:
-        for number, files in enumerate(ICEBERG_FILES[:1] if quick else ICEBERG_FILES):
+        for number, files in enumerate(QUICK_FILES if quick else ICEBERG_FILES):
             console.print(f"PyIceberg: {files:,} files", style="dim")
             table = _small(files, buckets=64)
             write_files(table, Path(folder) / f"iceberg-{number}")
             peer = pyiceberg_plan(table, Path(folder) / f"iceberg-{number}", runs=runs)
             results += _compare(table, peer, runs)
         with local_session("windrow plan scale", Path(folder, "spark.log")) as spark:
-            for number, files in enumerate(SPARK_FILES[:1] if quick else SPARK_FILES):
+            for number, files in enumerate(QUICK_FILES if quick else SPARK_FILES):
                 console.print(f"Spark: {files:,} files", style="dim")
                 table = _small(files, buckets=1)
                 write_files(table, Path(folder) / f"spark-{number}")

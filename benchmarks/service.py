@@ -71,7 +71,7 @@ def main() -> None:
     given = parser.parse_args()
     sizes = _numbers(given.sizes) or ((100, 1_000) if given.quick else SIZES)
     callers = _numbers(given.callers) or ((1,) if given.quick else CALLERS)
-    seconds = given.seconds or (0.5 if given.quick else 10.0)
+    seconds = given.seconds or (0.2 if given.quick else 10.0)
     figures: list[Figure] = []
     results: list[Result] = []
     with deployment() as deployed:
@@ -85,7 +85,8 @@ def main() -> None:
                     _warm(urls, load.table)
                     figures.append(_figure(load, run(load), replicas, running))
                 if replicas == 1:
-                    results += _health(running[0].url, f"t{sizes[-1]}", sizes[-1], seconds)
+                    busy_s = 1.0 if given.quick else max(seconds, 3.0)
+                    results += _health(running[0].url, sizes[-1], seconds, busy_s)
     show(_figure_table(figures))
     results += _beside_peer(figures, given.runs, quick=given.quick)
     show(_result_table(results))
@@ -247,11 +248,11 @@ def _figure(
     return figure
 
 
-def _health(url: str, table: str, files: int, seconds: float) -> list[Result]:
+def _health(url: str, files: int, idle_s: float, busy_s: float) -> list[Result]:
     """Return how long health checks wait with and without plans being made back to back."""
-    idle = _waits(url, seconds)
-    with _planning(url, table):
-        busy = _waits(url, max(seconds, 3.0))
+    idle = _waits(url, idle_s)
+    with _planning(url, f"t{files}"):
+        busy = _waits(url, busy_s)
     return [
         Result(
             case=f"plans of {files:,} files back to back",

@@ -30,22 +30,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAME = "write_cost"
-PARTITIONS = 99
+PARTITIONS, QUICK_PARTITIONS = 99, 5
 PEER = "Spark: repartition(key), partitionBy(key)"
 COUNTED, HISTORY = "client.write", 'client.write, counts="history"'
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = arguments("Write 99 partitions, checked and unchecked.")
-    given = parser.parse_args()
+    given = arguments("Write 99 partitions, checked and unchecked.").parse_args()
     require_java()
-    row_count = 100_000 if given.quick else 1_000_000
-    runs = 2 if given.quick else given.runs
+    row_count, partitions = (1_000, QUICK_PARTITIONS) if given.quick else (1_000_000, PARTITIONS)
     seconds: dict[str, list[float]] = {}
     steps: dict[str, list[str]] = {}
     with place_of_work(given.data) as (spark, client, folder):
-        rows = _rows(spark, folder / "rows", row_count)
+        rows = _rows(spark, folder / "rows", row_count, partitions)
         client.register_table("bench.cost", str(folder / "table"), partition_columns={"k": "int"})
 
         def spark_alone() -> str:
@@ -66,8 +64,8 @@ def main() -> None:
             return write
 
         ways = {PEER: spark_alone, COUNTED: checked(None), HISTORY: checked("history")}
-        with counting(console, "Writing in turns", (runs + 1) * len(ways)) as progress:
-            for turn in range(runs + 1):
+        with counting(console, "Writing in turns", (given.runs + 1) * len(ways)) as progress:
+            for turn in range(given.runs + 1):
                 for way, write in ways.items():
                     began = time.perf_counter()
                     said = write()
@@ -76,13 +74,14 @@ def main() -> None:
                         seconds.setdefault(way, []).append(time.perf_counter() - began)
                         steps.setdefault(way, []).append(said)
                     progress.advance()
-    show(_table(row_count, seconds))
+    what = f"{row_count:,} rows, {partitions} partitions"
+    show(_table(what, seconds))
     for way in (COUNTED, HISTORY):
         console.print(f"{way}, last turn: {steps[way][-1]}", style="dim")
     if given.json is not None:
         results = [
             Result(
-                case=f"{row_count:,} rows, {PARTITIONS} partitions: {way}",
+                case=f"{what}: {way}",
                 metric="time",
                 unit="s",
                 windrow=median(seconds[way]),
@@ -94,23 +93,21 @@ def main() -> None:
         write_json(given.json, NAME, results, quick=given.quick, seconds=seconds, steps=steps)
 
 
-def _rows(spark: SparkSession, folder: Path, count: int) -> DataFrame:
+def _rows(spark: SparkSession, folder: Path, count: int, partitions: int) -> DataFrame:
     made = spark.range(count).select(
         "id",
         F.sha2(F.col("id").cast("string"), 256).alias("name"),
         (F.col("id") * 0.37 % 1000).alias("amount"),
         F.timestamp_seconds(F.lit(1_700_000_000) + F.col("id")).alias("at"),
         (F.xxhash64("id") % 50_000).alias("user"),
-        F.pmod(F.xxhash64(F.col("id") + 1), F.lit(PARTITIONS)).cast("int").alias("k"),
+        F.pmod(F.xxhash64(F.col("id") + 1), F.lit(partitions)).cast("int").alias("k"),
     )
     made.repartition(8).write.parquet(str(folder))
     return spark.read.parquet(str(folder))
 
 
-def _table(row_count: int, seconds: dict[str, list[float]]) -> RichTable:
-    table = RichTable(
-        title=f"{row_count:,} rows in {PARTITIONS} partitions", box=box.SIMPLE_HEAD, title_style=""
-    )
+def _table(what: str, seconds: dict[str, list[float]]) -> RichTable:
+    table = RichTable(title=what, box=box.SIMPLE_HEAD, title_style="")
     table.add_column("")
     for head in ("median", "least", "beside Spark"):
         table.add_column(head, justify="right")

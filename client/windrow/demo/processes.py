@@ -19,6 +19,10 @@ def run_in_processes(
         arguments: Arguments of each call.
         on_done: Called in this process with the result of each call as it ends.
     """
+    if len(arguments) == 1:
+        # To start a process takes longer than most single calls.
+        on_done(work(*arguments[0]))
+        return
     # spawn instead of fork, since the parent may run threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(core_count(), mp_context=context) as pool:
