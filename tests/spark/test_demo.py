@@ -32,6 +32,9 @@ def test_the_three_ways_of_reading_agree_and_are_measured(tmp_path: Path) -> Non
     assert fingerprints[0]["row_count"] == 2_699
     assert all(found == fingerprints[0] for found in fingerprints)
     assert said["plan"]["files_planned"] == len(list((tmp_path / "data").rglob("*.parquet")))
+    assert [set(row) for row in said["sql"]["answer"]] == [{"carrier", "late", "longest"}] * 3
+    assert set(said["sql"]["columns"]) == {"carrier", "dep_delay", "day"}
+    assert 0 < said["sql"]["plan"]["files_planned"] < said["plan"]["files_planned"] / 2
     sides = {(result["side"], result["query"]) for result in said["results"]}
     assert len(sides) == 6
     assert all(result["seconds"][0] > 0 for result in said["results"])

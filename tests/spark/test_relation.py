@@ -5,10 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +24,7 @@ from windrow.errors import NotFoundError
 from windrow.spark.errors import ClientClosedError, TaskFailedError
 from windrow.spark.failures import plain_errors
 from windrow.spark.relation import java
+from windrow.spark.relation.recent import recent_scans
 
 pytestmark = pytest.mark.spark
 
@@ -95,6 +101,20 @@ def test_all_queries_see_one_snapshot(
     assert rows.count() == 60
     both = "SELECT (SELECT count(*) FROM then) AS old, (SELECT count(*) FROM now) AS new"
     assert [tuple(row) for row in spark.sql(both).collect()] == [(60, 70)]
+
+
+def test_the_latest_scans_say_what_was_planned(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    rows = client.read(spark, "sales.events", filter="id < 50")
+
+    rows.where("ds = '2026-11-03' AND upper(name) <> 'X'").select("name").collect()
+
+    scan = recent_scans("sales.events")[0]
+    assert set(scan.columns) == {"name", "ds"}
+    assert {"op": "eq", "column": "ds", "value": "2026-11-03"} in scan.conditions
+    assert (scan.plan.summary.files_planned, scan.plan.summary.files_total) == (1, 6)
+    assert client.explain(scan.plan.plan_id).plan_id == scan.plan.plan_id
 
 
 def test_a_view_may_have_any_name(
@@ -223,3 +243,58 @@ def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_and_a_warning_
 
     assert rows.count() == 20
     assert "MapInArrow" in planned(rows)
+
+
+def read_bytes() -> int:
+    """Return how much the Python workers below this process have read of files so far."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                status = (entry / "stat").read_text()
+                parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
+
+    def is_below(process: int) -> bool:
+        while process not in (0, os.getpid()):
+            process = parents.get(process, 0)
+        return process != 0
+
+    total = 0
+    for process in parents:
+        with suppress(OSError):
+            if b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes() and is_below(
+                process
+            ):
+                counters = Path(f"/proc/{process}/io").read_text().split()
+                total += int(counters[counters.index("rchar:") + 1])
+    return total
+
+
+def test_one_column_of_fifty_costs_no_more_in_sql_than_asked_for_by_name(
+    spark: SparkSession, client: windrow.Client, tmp_path: Path
+) -> None:
+    location = tmp_path / "wide"
+    location.mkdir()
+    table = pa.table(
+        {f"c{n}": pa.array(np.random.default_rng(n).random(25_000)) for n in range(50)}
+    )
+    # Smaller files are read whole.
+    for number in range(2):
+        pq.write_table(table, location / f"part-{number}.parquet", compression="none")
+    size = sum(path.stat().st_size for path in location.iterdir())
+    client.register_table("wide", str(location))
+    client.refresh("wide")
+    client.create_view(spark, "wide")
+
+    def taken(ask: Callable[[], DataFrame]) -> int:
+        before = read_bytes()
+        ask().collect()
+        return read_bytes() - before
+
+    by_name = partial(client.read, spark, "wide", columns=["c7"])
+    in_sql = partial(spark.sql, "SELECT c7 FROM wide")
+    # Workers load their modules once.
+    taken(in_sql)
+    named, queried = taken(by_name), taken(in_sql)
+
+    assert size / 50 < queried < 1.1 * named < size / 10

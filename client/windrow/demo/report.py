@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow.demo.run import SPARK_DEFAULT, WINDROW, DemoOutcome
+from windrow.demo.run import SPARK_DEFAULT, WINDROW, DemoOutcome, SqlOutcome
 from windrow.terminal.render import DASH, plan_picture, seconds_text, size_text
 
 
@@ -28,6 +28,8 @@ def comparison_report(outcome: DemoOutcome) -> list[RenderableType]:
         Text(),
         plan_picture(outcome.plan),
         Text(),
+        *_sql(outcome.sql),
+        Text(),
         _verdict(outcome),
     ]
 
@@ -45,6 +47,12 @@ def comparison_as_json(outcome: DemoOutcome) -> dict[str, Any]:
         "windrow_refresh_s": outcome.refresh_s,
         "windrow_plan_s": outcome.plan_s,
         "plan": outcome.plan.summary.model_dump(mode="json"),
+        "sql": {
+            "text": outcome.sql.text,
+            "answer": list(outcome.sql.answer),
+            "columns": list(outcome.sql.columns),
+            "plan": outcome.sql.plan.summary.model_dump(mode="json"),
+        },
         "results": [
             {
                 "side": timing.side,
@@ -88,6 +96,30 @@ def _table(outcome: DemoOutcome) -> Table:
         "",
     )
     return table
+
+
+def _sql(sql: SqlOutcome) -> list[RenderableType]:
+    """Show a query in SQL, its answer, and how little was planned for it."""
+    answer = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in sql.answer[0] if sql.answer else ():
+        answer.add_column(name)
+    for row in sql.answer:
+        answer.add_row(*map(str, row.values()))
+    summary = sql.plan.summary
+    return [
+        Text("SQL on a view: Windrow plans what the query needs", "bold"),
+        Text(),
+        Text(sql.text, "cyan"),
+        answer,
+        Text(
+            f"Its plan: {len(sql.columns)} of {sql.all_columns} columns "
+            f"({', '.join(sorted(sql.columns))}) of {summary.files_planned:,} of "
+            f"{summary.files_total:,} files, {size_text(summary.size_bytes)} in "
+            f"{summary.group_count:,} groups. Partition values leave out "
+            f"{summary.files_pruned_by_partition:,} files, and statistics "
+            f"{summary.files_pruned_by_statistics:,}."
+        ),
+    ]
 
 
 def ratio_text(ratio: float) -> str:

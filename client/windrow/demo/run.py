@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -25,7 +25,7 @@ from windrow.demo.measuring import (
     time_in_turns,
     timed,
 )
-from windrow.models import RefreshStatus
+from windrow.models import Plan, RefreshStatus
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.progress import counting, refreshing
 from windrow.terminal.render import seconds_text
@@ -36,6 +36,29 @@ if TYPE_CHECKING:
 
 TABLE = "demo.flights"
 SPARK_DEFAULT, SPARK_TUNED, WINDROW = "spark-default", "spark-tuned", "windrow"
+
+
+SQL = """SELECT carrier, count(*) AS late, max(dep_delay) AS longest FROM flights
+WHERE day = 1 AND dep_delay > 60 GROUP BY carrier ORDER BY late DESC LIMIT 3"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlOutcome:
+    """What a query in SQL returned, and what Windrow planned for it.
+
+    Attributes:
+        text: The query.
+        answer: Its rows, as mappings.
+        columns: The columns that it read.
+        all_columns: How many the table has.
+        plan: The plan, without groups.
+    """
+
+    text: str
+    answer: tuple[dict[str, Any], ...]
+    columns: tuple[str, ...]
+    all_columns: int
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +75,7 @@ class DemoOutcome:
         refresh_s: Seconds that the caller waited for the refresh.
         plan: Windrow's plan for the columns of the first query.
         plan_s: Seconds to request and receive that plan.
+        sql: A query in SQL on a view, which names no columns or files by itself.
         environment: Relevant versions and settings, for people.
     """
 
@@ -64,6 +88,7 @@ class DemoOutcome:
     refresh_s: float
     plan: SplitPlan
     plan_s: float
+    sql: SqlOutcome
     environment: dict[str, str]
 
     def timing(self, side: str, query: str) -> Timing:
@@ -250,7 +275,23 @@ def _compare(
         refresh_s=refresh_s,
         plan=plan,
         plan_s=plan_s,
+        sql=_sql(spark, client),
         environment=_environment(spark),
+    )
+
+
+def _sql(spark: SparkSession, client: Client) -> SqlOutcome:
+    from windrow.spark import recent_scans
+
+    view = client.create_view(spark, TABLE)
+    answer = spark.sql(SQL).collect()
+    scan = recent_scans(TABLE)[0]
+    return SqlOutcome(
+        text=SQL,
+        answer=tuple(row.asDict() for row in answer),
+        columns=scan.columns,
+        all_columns=len(view.columns),
+        plan=scan.plan,
     )
 
 

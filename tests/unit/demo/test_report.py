@@ -15,7 +15,7 @@ from rich.console import Console
 from windrow.calls.plans import SplitPlan
 from windrow.demo.measuring import Fingerprint, Query, Side, Timing
 from windrow.demo.report import comparison_as_json, comparison_report, ratio_text
-from windrow.demo.run import DemoOutcome
+from windrow.demo.run import DemoOutcome, SqlOutcome
 from windrow.models import Plan, PlanOptions, PlanSummary, RefreshProgress, RefreshStatus
 
 NOW = datetime(2026, 11, 20, tzinfo=timezone.utc)
@@ -115,6 +115,13 @@ def _outcome(hash_sums: Mapping[str, int]) -> DemoOutcome:
         refresh_s=6.5,
         plan=_plan(),
         plan_s=0.08,
+        sql=SqlOutcome(
+            text="SELECT count(*) FROM flights WHERE month = 3",
+            answer=({"carrier": "UA", "late": 12},),
+            columns=("month", "carrier"),
+            all_columns=19,
+            plan=_plan().info,
+        ),
         environment={
             "Spark": "4.3.0",
             "PyArrow": "26",
@@ -151,6 +158,8 @@ def _text(outcome: DemoOutcome) -> str:
         "adaptive execution on, 200 shuffle partitions",
         "Files before: 3 files",
         "Groups after: 1 group, ",
+        "SELECT count(*) FROM flights WHERE month = 3",
+        "Its plan: 2 of 19 columns (carrier, month) of 3 of",
         "All sides agree: 336,776 rows, sum of row hashes 7, equal answers.",
     ],
 )

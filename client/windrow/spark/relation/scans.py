@@ -18,6 +18,7 @@ from windrow.spark.errors import ClientClosedError
 from windrow.spark.failures import remembered
 from windrow.spark.reading.reader import read_plan
 from windrow.spark.relation.filters import Tree, weakened
+from windrow.spark.relation.recent import Scan, note
 from windrow.spark.session_options import session_options
 
 _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
@@ -150,12 +151,22 @@ def planned(
     """
     given = [] if pinned.filter is None else [pinned.filter]
     try:
-        return _plan(source, pinned, columns, [*given, *conditions])
+        plan = _plan(source, pinned, columns, [*given, *conditions])
     except InvalidRequestError as error:
         # The query's filters may exceed the coordinator's limits: Spark applies them anyway.
         if not conditions or error.problem.type != _INVALID_FILTER:
             raise
-        return _plan(source, pinned, columns, given)
+        conditions = ()
+        plan = _plan(source, pinned, columns, given)
+    note(
+        Scan(
+            table=pinned.table,
+            columns=tuple(columns),
+            conditions=tuple(conditions),
+            plan=plan.info,
+        )
+    )
+    return plan
 
 
 def _plan(
