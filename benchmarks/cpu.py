@@ -15,14 +15,33 @@ _PARENT, _USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM = 1, 11, 12, 13, 14
 
 def tree_cpu_seconds() -> float:
     """Return the seconds that this process and its descendants have used so far."""
+    return sum(cpu_seconds_by_program().values())
+
+
+def cpu_seconds_by_program() -> dict[str, float]:
+    """Return the same by program: `driver`, which is this process, `jvm`, `coordinator`, `workers`."""
     fields = {int(path.name): stat for path in _processes() if (stat := _stat(path))}
     tree, found = {os.getpid()}, {os.getpid()}
     while found:
         found = {pid for pid, stat in fields.items() if int(stat[_PARENT]) in found} - tree
         tree |= found
+    seconds = dict.fromkeys(("driver", "jvm", "coordinator", "workers"), 0.0)
     used = (_USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM)
-    ticks = sum(int(fields[pid][at]) for pid in tree if pid in fields for at in used)
-    return ticks / _TICKS_PER_S
+    for pid in tree & fields.keys():
+        seconds[_program(pid)] += sum(int(fields[pid][at]) for at in used) / _TICKS_PER_S
+    return seconds
+
+
+def _program(pid: int) -> str:
+    if pid == os.getpid():
+        return "driver"
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        command = [b""]
+    if command[0].endswith(b"java"):
+        return "jvm"
+    return "coordinator" if b"windrow.cli" in command else "workers"
 
 
 def _processes() -> list[Path]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.clientserver import JavaClient
+from py4j.protocol import CALL_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.support.plans import plan_of
 from windrow.models import SortColumn
 from windrow.spark import read_plan
+from windrow.spark.placement import Descriptor, placed
 
 pytestmark = pytest.mark.spark
 
@@ -103,6 +107,40 @@ def test_each_group_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
 
     assert grouped.rdd.getNumPartitions() == len(groups) == 40
     assert grouped.count() == expected.count()
+
+
+def test_each_descriptor_is_a_partition_on_its_hosts_and_their_number_costs_no_calls(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = [("b", "a"), (), ("é",)]
+    descriptors = [Descriptor(content=bytes([n]), hosts=hosts[n % 3]) for n in range(200)]
+    calls = []
+    send = JavaClient.send_command
+
+    def counted(self: JavaClient, command: str, *arguments: Any, **options: Any) -> Any:
+        # Others let go of objects, whenever Python finds that nobody uses them.
+        if command.startswith(CALL_COMMAND_NAME):
+            calls.append(command)
+        return send(self, command, *arguments, **options)
+
+    monkeypatch.setattr(JavaClient, "send_command", counted)
+    placed(spark, descriptors[:3])
+    few = len(calls)
+    rows = placed(spark, descriptors)
+    many = len(calls) - few
+    monkeypatch.undo()
+
+    assert many <= few
+    assert [
+        (bytes(row.value), row.at)
+        for row in rows.select("value", F.spark_partition_id().alias("at")).collect()
+    ] == [(descriptor.content, at) for at, descriptor in enumerate(descriptors)]
+    rdd = rows._jdf.queryExecution().toRdd()
+    while rdd.dependencies().size():
+        rdd = rdd.dependencies().apply(0).rdd()
+    for partition, descriptor in zip(rdd.partitions(), descriptors, strict=True):
+        preferred = rdd.preferredLocations(partition)
+        assert tuple(preferred.apply(at) for at in range(preferred.size())) == descriptor.hosts
 
 
 @pytest.mark.parametrize(

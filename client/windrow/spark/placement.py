@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -54,18 +56,40 @@ def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
         spark: A classic session.
         descriptors: At least one.
     """
-    jvm: Any = spark.sparkContext._jvm
-    pairs = jvm.java.util.ArrayList()
-    sequences: dict[tuple[str, ...], Any] = {}
-    for descriptor in descriptors:
-        if descriptor.hosts not in sequences:
-            names = jvm.java.util.ArrayList()
-            for host in descriptor.hosts:
-                names.add(host)
-            sequences[descriptor.hosts] = jvm.PythonUtils.toSeq(names)
-        pairs.add(jvm.scala.Tuple2(descriptor.content, sequences[descriptor.hosts]))
-    rdd = spark.sparkContext._jsc.sc().makeRDD(
-        jvm.PythonUtils.toSeq(pairs), jvm.scala.reflect.ClassTag.Any()
+    jvm = _used_of(spark.sparkContext._jvm)
+
+    # As a whole: a call of the JVM for each descriptor would take longer than its task's start.
+    def sent(values: Sequence[Any]) -> Any:
+        return jvm.to_seq(jvm.unpickler().loads(pickle.dumps(values, protocol=4)))
+
+    number_of = {hosts: number for number, hosts in enumerate({d.hosts: None for d in descriptors})}
+    distinct = jvm.array_list()
+    for hosts in number_of:
+        distinct.add(sent(list(hosts)))
+    # A sequence is a function from positions to elements.
+    hosts_of_each = sent([number_of[d.hosts] for d in descriptors]).map(jvm.to_seq(distinct))
+    pairs = sent([d.content for d in descriptors]).zip(hosts_of_each)
+    rdd = spark.sparkContext._jsc.sc().makeRDD(pairs, jvm.any_tag)
+    return DataFrame(spark._jsparkSession.createDataset(rdd, jvm.binary_encoder).toDF(), spark)
+
+
+class _Used(NamedTuple):
+    """What `placed` uses of the JVM."""
+
+    to_seq: Any
+    unpickler: Any
+    array_list: Any
+    any_tag: Any
+    binary_encoder: Any
+
+
+@lru_cache(maxsize=1)
+def _used_of(jvm: Any) -> _Used:
+    # Each part of a name is a call.
+    return _Used(
+        to_seq=jvm.PythonUtils.toSeq,
+        unpickler=jvm.net.razorvine.pickle.Unpickler,
+        array_list=jvm.java.util.ArrayList,
+        any_tag=jvm.scala.reflect.ClassTag.Any(),
+        binary_encoder=jvm.org.apache.spark.sql.Encoders.BINARY(),
     )
-    encoder = jvm.org.apache.spark.sql.Encoders.BINARY()
-    return DataFrame(spark._jsparkSession.createDataset(rdd, encoder).toDF(), spark)

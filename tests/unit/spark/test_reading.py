@@ -25,6 +25,7 @@ from windrow.spark.executor.errors import (
     VanishedFileError,
 )
 from windrow.spark.executor.reading import read_group
+from windrow.spark.executor.rebasing import Calendars
 from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
 from windrow.spark.reading.reader import descriptors_of, shipped_reader
 
@@ -201,6 +202,17 @@ for attempt in range(2):
 """
 
 
+KEEP_SHIPPED = (
+    RUN_SHIPPED.partition("run, descriptor")[0]
+    + """
+import gc
+first, second, descriptor = pickle.loads(sys.stdin.buffer.read())
+for run in (first, second, first):
+    frozen = gc.get_freeze_count()
+    columns = [batch.schema.names for batch in run(iter([pa.record_batch({"value": [descriptor]})]))]
+    print(columns, frozen > 0, len(sys.modules["_windrow_readers"].readers))
+"""
+)
 FAIL_SHIPPED = (
     RUN_SHIPPED.partition("for attempt")[0]
     + """
@@ -225,6 +237,47 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
 
     assert done.stderr.decode() == ""
     assert done.stdout.split() == [b"2", b"2"]
+
+
+def test_a_worker_unpacks_the_reader_once_for_all_reads_and_never_collects_it(
+    tmp_path: Path,
+) -> None:
+    pq.write_table(pa.table({"a": [1], "b": ["x"]}), tmp_path / "a.parquet")
+    _, groups = plan_of(tmp_path, {"a": "bigint", "b": "string"})
+    runs = [
+        shipped_reader(spec(tmp_path, [column]))
+        for column in (("a", pa.int64()), ("b", pa.string()))
+    ]
+    sent = cloudpickle.dumps((*runs, descriptors_of(groups)[0].content))
+
+    done = subprocess.run(
+        [sys.executable, "-c", KEEP_SHIPPED], input=sent, capture_output=True, check=False
+    )
+
+    assert done.stderr.decode() == ""
+    assert done.stdout.decode().splitlines() == [
+        "[['a']] False 1",
+        "[['b']] True 1",
+        "[['a']] True 1",
+    ]
+
+
+def test_a_spec_is_the_same_after_it_travelled(tmp_path: Path) -> None:
+    made = ReadSpec(
+        table="t",
+        location=str(tmp_path),
+        data=pa.schema(
+            [("a", pa.list_(pa.field("element", pa.decimal128(38, 3)))), ("t", pa.date32())]
+        ),
+        hidden=pa.schema([("h", pa.timestamp("us", "UTC"))]),
+        partition=pa.schema([("p", pa.int32())]),
+        output=("p", "a"),
+        sort=(SortKey(name="h", descending=True, nulls_first=False),),
+        limits=ReadLimits(max_batch_rows=7),
+        calendars=Calendars(dates="LEGACY", int96="EXCEPTION", zone="Europe/Zurich", zones="{}"),
+    )
+
+    assert ReadSpec.unpacked(made.packed()) == made
 
 
 def test_executors_without_windrow_name_a_file_that_is_gone(tmp_path: Path) -> None:

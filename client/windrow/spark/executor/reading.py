@@ -66,8 +66,13 @@ def read_group(
         )
 
 
-def task_of(spec: ReadSpec) -> Task:
-    """Return what `mapInArrow` runs on the descriptors of a task's groups."""
+def task_of(packed_spec: bytes) -> Task:
+    """Return what `mapInArrow` runs on the descriptors of a task's groups.
+
+    Args:
+        packed_spec: What to read of the table, as `ReadSpec.packed` gives it.
+    """
+    spec = ReadSpec.unpacked(packed_spec)
 
     def read(descriptors: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in descriptors:

@@ -1,13 +1,15 @@
 """What the tasks of one read have in common.
 
-These classes travel by value, with their instances, and therefore have no slots: a dataclass with
-slots asks `dataclasses.fields` for its state, which finds none in a class that Spark 3.5 has pickled.
+These classes travel by value, with the instances that are defaults, and therefore have no slots: a
+dataclass with slots asks `dataclasses.fields` for its state, which finds none in a class that
+Spark 3.5 has pickled.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+import pickle
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -82,6 +84,19 @@ class ReadSpec:
     sort: tuple[SortKey, ...] = ()
     limits: ReadLimits = ReadLimits()
     calendars: Calendars = field(default_factory=Calendars)
+
+    def packed(self) -> bytes:
+        """Return the spec in a form that does not contain its class."""
+        return pickle.dumps(asdict(self))
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> ReadSpec:
+        """Return the spec that was packed."""
+        fields = pickle.loads(packed)
+        fields["sort"] = tuple(SortKey(**key) for key in fields["sort"])
+        fields["limits"] = ReadLimits(**fields["limits"])
+        fields["calendars"] = Calendars(**fields["calendars"])
+        return cls(**fields)
 
     @property
     def prefix(self) -> str:

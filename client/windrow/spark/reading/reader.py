@@ -6,7 +6,9 @@ import hashlib
 import json
 import zlib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
+from itertools import islice
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,20 +65,19 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     check_readable(spark, plan)
-    schema = spark_schema(plan.columns)
+    schemas = _schemas_of(plan)
     if not len(groups):
-        return spark.createDataFrame([], schema)
+        return spark.createDataFrame([], schemas.asked)
     tasks = placed(spark, descriptors_of(groups))
-    rows = (
-        tasks.mapInArrow(shipped_reader(read_spec(spark, plan)), schema) if plan.columns else None
-    )
 
     def bare_rows() -> DataFrame:
-        spec = read_spec(spark, _without_columns(plan, groups))
+        bare = _without_columns(plan, groups)
+        spec = _read_spec(spark, bare, _schemas_of(bare))
         return tasks.mapInArrow(shipped_reader(spec), _BARE_ROWS).select()
 
-    if rows is None:
+    if not plan.columns:
         return bare_rows()
+    rows = tasks.mapInArrow(shipped_reader(_read_spec(spark, plan, schemas)), schemas.asked)
 
     def count() -> int:
         # Counting cached rows is how they get into the cache, with all their columns.
@@ -150,26 +151,44 @@ def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
     return plan.model_copy(update={"columns": [], "hidden_columns": hidden, "sort_columns": []})
 
 
-@lru_cache(maxsize=64)
 def shipped_reader(spec: ReadSpec) -> Task:
     """Return what `mapInArrow` runs on descriptors; executors need not have Windrow to run it."""
-    packed = zlib.compress(cloudpickle.dumps(task_of(spec)))
-    return shipped(packed, hashlib.sha256(packed).hexdigest())
+    return shipped(*_packed_code(), spec.packed())
 
 
-def read_spec(spark: SparkSession, plan: Plan) -> ReadSpec:
+@cache
+def _packed_code() -> tuple[bytes, str]:
+    """Return the reader's code, which is the same for every read, and its digest."""
+    packed = zlib.compress(cloudpickle.dumps(task_of))
+    return packed, hashlib.sha256(packed).hexdigest()
+
+
+class _Schemas(NamedTuple):
+    asked: StructType
+    hidden: StructType
+    partition: StructType
+
+
+def _schemas_of(plan: Plan) -> _Schemas:
+    """Return the columns of a plan as Spark's: those asked for, hidden ones, partition columns."""
+    kinds = (plan.columns, plan.hidden_columns, plan.partition_columns)
+    # One call of Spark's parser for all of them.
+    fields = iter(spark_schema([column for kind in kinds for column in kind]).fields)
+    return _Schemas(*(StructType(list(islice(fields, len(kind)))) for kind in kinds))
+
+
+def _read_spec(spark: SparkSession, plan: Plan, schemas: _Schemas) -> ReadSpec:
     """Return what the tasks of a plan have in common.
 
     Args:
         spark: A classic session, whose settings say how old dates and times are read.
         plan: What the coordinator answered.
+        schemas: Its columns.
 
     Raises:
         UnsupportedTypeError: A column has a type that cannot be read.
     """
-    partition = arrow_schema(spark_schema(plan.partition_columns))
-    asked = arrow_schema(spark_schema(plan.columns))
-    hidden = arrow_schema(spark_schema(plan.hidden_columns))
+    asked, hidden, partition = map(arrow_schema, schemas)
     data = pa.schema([field for field in asked if field.name not in partition.names])
     stored = {*partition.names, *data.names}
     hidden = pa.schema([field for field in hidden if field.name not in stored])

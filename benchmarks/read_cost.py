@@ -1,0 +1,152 @@
+"""Show where the CPU time of a read goes: driver, JVM, Python workers, coordinator.
+
+    python benchmarks/read_cost.py [--quick] [--json FILE] [--cases NAME,…]
+
+Windrow and Spark with `openCostInBytes=0` take turns in one session. Core seconds hardly depend on
+the machine's other load (`cpu.py`, Linux), but those of the coordinator, which both sides share, are
+also those of its upkeep.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from common import Result, arguments, console, write_json
+from cpu import cpu_seconds_by_program
+from peers import queries
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, TableSpec, generate, table_of
+
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.demo.measuring import Query, Side
+from windrow.demo.run import SPARK_TUNED, WINDROW, sides
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "read_cost"
+CASES = (
+    table_of(1, 16 * KIB),
+    table_of(300, 16 * KIB),
+    table_of(2_000, 64 * KIB),
+    table_of(10_000, 16 * KIB),
+)
+QUICK_CASES = (table_of(20, 16 * KIB),)
+PROGRAMS = ("driver", "jvm", "workers", "coordinator")
+
+Cost = Mapping[str, float]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Show where the CPU time of a read goes.")
+    parser.add_argument("--cases", help="names of the cases to run, separated by ','")
+    given = parser.parse_args()
+    require_java()
+    cases: tuple[TableSpec, ...] = QUICK_CASES if given.quick else CASES
+    if given.cases:
+        cases = tuple(case for case in cases if case.name in given.cases.split(","))
+    data = given.data.resolve()
+    work = data / "work"
+    shutil.rmtree(work / "state", ignore_errors=True)
+    results: list[Result] = []
+    for case in cases:
+        generate(data, case)
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+        local_session("windrow benchmark", work / "spark.log") as spark,
+    ):
+        for case in cases:
+            console.print(case.title, style="dim")
+            results += _measure(spark, client, data / case.name, case, given.runs)
+    show(_table(results))
+    if given.json is not None:
+        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
+
+
+def _asked() -> tuple[Query, ...]:
+    from pyspark.sql import functions as F
+
+    def four(table: DataFrame) -> DataFrame:
+        return table.groupBy("region").agg(
+            F.countDistinct("customer"), F.sum("amount"), F.max("score")
+        )
+
+    columns = ("region", "customer", "amount", "score")
+    return (
+        *queries(),
+        Query(name="four", title="four columns, shuffle", columns=columns, ask=four),
+    )
+
+
+def _measure(
+    spark: SparkSession, client: Client, folder: Path, case: TableSpec, runs: int
+) -> list[Result]:
+    table = f"bench.{case.name}"
+    client.register_table(table, str(folder))
+    client.refresh(table)
+    contestants = sides(spark.read.parquet(str(folder)), client, table)[1:]
+    results = []
+    for query in _asked():
+        costs: dict[str, list[Cost]] = {side.name: [] for side in contestants}
+        for _ in range(runs + 1):
+            for side in contestants:
+                costs[side.name].append(_cost(spark, side, query))
+        middle = {
+            name: {part: median(cost[part] for cost in found[1:]) for part in found[0]}
+            for name, found in costs.items()
+        }
+        results += [
+            Result(
+                case=f"{case.title}, {query.title}",
+                metric=part,
+                unit="s" if part == "time" else "core s",
+                windrow=middle[WINDROW][part],
+                peer=SPARK_TUNED,
+                peer_value=middle[SPARK_TUNED][part],
+            )
+            for part in ("time", "all", *PROGRAMS)
+        ]
+    return results
+
+
+def _cost(spark: SparkSession, side: Side, query: Query) -> Cost:
+    before, began = cpu_seconds_by_program(), time.perf_counter()
+    for key, value in side.conf.items():
+        spark.conf.set(key, value)
+    query.ask(side.open(query.columns)).collect()
+    for key in side.conf:
+        spark.conf.unset(key)
+    taken_s, after = time.perf_counter() - began, cpu_seconds_by_program()
+    parts = {name: after[name] - before[name] for name in PROGRAMS}
+    return {"time": taken_s, "all": sum(parts.values()), **parts}
+
+
+def _table(results: list[Result]) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("case", overflow="fold")
+    table.add_column("side", no_wrap=True)
+    parts = list(dict.fromkeys(result.metric for result in results))
+    for part in parts:
+        table.add_column(part, justify="right", no_wrap=True)
+    for case in dict.fromkeys(result.case for result in results):
+        found = {result.metric: result for result in results if result.case == case}
+        table.add_row(case, WINDROW, *(seconds_text(found[part].windrow) for part in parts))
+        table.add_row("", SPARK_TUNED, *(seconds_text(found[part].peer_value) for part in parts))
+    return table
+
+
+if __name__ == "__main__":
+    main()
