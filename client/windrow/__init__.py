@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from windrow.client import Client
     from windrow.connecting import connect, embedded
     from windrow.errors import WindrowError
+    from windrow.registering import register
 else:
     # On first use: processes that read footers or groups start in half the time without them.
     _HOMES = {
@@ -24,6 +25,7 @@ else:
         "WindrowError": "windrow.errors",
         "connect": "windrow.connecting",
         "embedded": "windrow.connecting",
+        "register": "windrow.registering",
     }
 
     def __getattr__(name):
@@ -34,4 +36,12 @@ else:
         return getattr(import_module(_HOMES[name]), name)
 
 
-__all__ = ["Client", "SplitPlan", "WindrowError", "__version__", "connect", "embedded"]
+__all__ = [
+    "Client",
+    "SplitPlan",
+    "WindrowError",
+    "__version__",
+    "connect",
+    "embedded",
+    "register",
+]

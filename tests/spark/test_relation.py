@@ -152,6 +152,32 @@ def test_one_plan_is_read_whole_whatever_a_query_needs(
     assert all(row.id > 3 for row in rows.collect())
 
 
+def test_spark_opens_tables_by_the_format_of_ours(
+    spark: SparkSession, client: windrow.Client, location: Path
+) -> None:
+    windrow.register(spark, client)
+    by_name = spark.read.format("windrow").load("sales.events")
+    other = spark.newSession()
+    other.sql(
+        "CREATE TEMPORARY VIEW few USING windrow "
+        "OPTIONS (table 'sales.events', filter 'id < 30', max_split_size '1MB', snapshot_id 1)"
+    )
+
+    assert by_name.where("id >= 25").count() == 35
+    assert other.sql("SELECT count(*) AS n FROM few WHERE id >= 25").collect()[0].n == 5
+    for options, reason in (
+        ({"path": "sales.none"}, "no table 'sales.none'"),
+        ({}, "name a table"),
+        ({"path": "sales.events", "limit": "3"}, "write LIMIT in the query"),
+        ({"path": "sales.events", "strategie": "tez"}, "did you mean 'strategy'"),
+    ):
+        with pytest.raises(PySparkException, match=reason):
+            spark.read.format("windrow").options(**options).load()
+    windrow.register(spark)
+    with pytest.raises(PySparkException, match="name a coordinator"):
+        spark.read.format("windrow").load("sales.events")
+
+
 def test_a_query_that_cannot_be_planned_fails_with_the_reason(
     spark: SparkSession, client: windrow.Client, tmp_path: Path
 ) -> None:

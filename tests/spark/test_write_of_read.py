@@ -19,6 +19,7 @@ from tests.support.rewrites import (
     OPAQUE,
     PLANS,
     expected,
+    queried,
     rewritten,
     unstable_of_plans,
 )
@@ -52,6 +53,7 @@ def on_this_spark(spark: SparkSession, url: str, folder: Path) -> dict[str, Any]
     with windrow.connect(url) as client:
         return {
             "rewritten": {mode: rewritten(spark, client, below, mode) for mode in MODES},
+            "queries": queried(spark, client),
             "unstable": unstable_of_plans(spark),
         }
 
@@ -82,6 +84,19 @@ def test_rows_read_from_a_table_can_be_written_back_in_every_mode(
 ) -> None:
     for answer in (on_this_spark, on_older_spark):
         assert [tuple(row) for row in answer["rewritten"][mode]] == expected(mode)
+
+
+def test_queries_of_a_table_are_planned_by_themselves_on_every_spark(
+    on_this_spark: dict[str, Any], on_older_spark: dict[str, Any]
+) -> None:
+    # Even ids below 60 are there twice.
+    for answer in (on_this_spark, on_older_spark):
+        assert answer["queries"] == {
+            "pruned": 56,
+            "joined": 30 * 4 + 30,
+            "formatted": 1,
+            "columns": ["id"],
+        }
 
 
 @pytest.mark.parametrize("plan", PLANS)

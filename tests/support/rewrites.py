@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from pathlib import Path
@@ -22,6 +23,7 @@ from pyspark.sql import functions as F
 
 import windrow
 from windrow.models import WriteMode
+from windrow.spark import recent_scans
 from windrow.spark.writing.lineage import lineage_of
 
 MODES: tuple[WriteMode, ...] = ("append", "overwrite", "overwrite_partitions")
@@ -46,6 +48,7 @@ def main(url: str, folder: Path) -> None:
         answer = {
             "version": spark.version,
             "rewritten": {mode: rewritten(spark, client, folder, mode) for mode in MODES},
+            "queries": queried(spark, client),
             "unstable": unstable_of_plans(spark),
         }
     sys.stdout.write(json.dumps(answer) + "\n")
@@ -80,6 +83,25 @@ def expected(mode: WriteMode) -> list[tuple[int, str, str]]:
     new = [(id_, "new", "2026-11-01") for id_ in range(0, 60, 2)]
     kept = {"append": old, "overwrite": [], "overwrite_partitions": old[60:]}[mode]
     return sorted(kept + new)
+
+
+def queried(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
+    """Return what queries of the table that `rewritten` appended to say, and what they read."""
+    with warnings.catch_warnings():
+        # Where a table cannot plan each query, it says so in a warning.
+        warnings.simplefilter("error")
+        client.create_view(spark, "events_append", "events")
+        windrow.register(spark, client)
+    spark.sql("CREATE TEMPORARY VIEW days USING windrow OPTIONS (table 'events_append')")
+    both = "SELECT count(*) AS n FROM events JOIN days USING (id) WHERE events.ds < '2026-11-02'"
+    texts = {
+        "pruned": "SELECT max(id) AS n FROM events WHERE state = 'new' AND id <> 58",
+        "joined": both,
+        "formatted": "SELECT count(*) AS n FROM days WHERE id <=> 3",
+    }
+    found: dict[str, Any] = {name: spark.sql(text).collect()[0].n for name, text in texts.items()}
+    found["columns"] = sorted(recent_scans("events_append")[0].columns)
+    return found
 
 
 def unstable_of_plans(spark: SparkSession) -> dict[str, dict[str, str]]:

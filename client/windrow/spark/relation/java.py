@@ -9,11 +9,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windrow.spark.errors import RelationUnavailableError
+from windrow.spark.relation.callbacks import Answering, accept_calls
 
 # What Python's scan gives back to Spark: the JVM's rows, or why there are none.
 Answer = Callable[[str, str], Any]
@@ -22,22 +22,6 @@ _SOURCE = "WindrowRelation.java"
 _FACTORY = "windrow.WindrowRelation$Factory"
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
-
-class _Answering:
-    """A function of Python's in the form of Java's `BiFunction`."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-
-    def apply(self, pinned: str, scan: str) -> Any:
-        """Called by the JVM, in whichever of its threads plans a query."""
-        return self._answer(pinned, scan)
-
-    class Java:
-        """Tells py4j what this is in the JVM."""
-
-        implements = ("java.util.function.BiFunction",)
 
 
 def relation(
@@ -78,9 +62,9 @@ def _factory(spark: SparkSession, answer: Answer) -> Any:
     gateway: Any = spark.sparkContext._gateway
     with _compiling:
         if gateway not in _factories:
-            ensure_callback_server_started(gateway)
+            accept_calls(gateway)
             factory = _compiled(gateway.jvm).loadClass(_FACTORY).newInstance()
-            factory.answerBy(_Answering(answer))
+            factory.answerBy(Answering(answer))
             _factories[gateway] = factory
         return _factories[gateway]
 

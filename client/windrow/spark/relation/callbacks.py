@@ -1,0 +1,33 @@
+"""Functions of Python's that the JVM calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+
+_starting = threading.Lock()
+
+
+class Answering:
+    """A function of two arguments in the form of Java's `BiFunction`."""
+
+    def __init__(self, answer: Callable[[Any, Any], Any]) -> None:
+        self._answer = answer
+
+    def apply(self, first: Any, second: Any) -> Any:
+        """Called by the JVM, in whichever of its threads needs an answer."""
+        return self._answer(first, second)
+
+    class Java:
+        """Tells py4j what this is in the JVM."""
+
+        implements = ("java.util.function.BiFunction",)
+
+
+def accept_calls(gateway: Any) -> None:
+    """Let the JVM behind a gateway call Python; doing so again changes nothing."""
+    with _starting:
+        ensure_callback_server_started(gateway)

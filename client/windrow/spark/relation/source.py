@@ -1,0 +1,79 @@
+"""The format `windrow`: tables opened by Spark itself, in SQL too."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.spark.errors import RelationUnavailableError
+from windrow.spark.failures import remembered
+from windrow.spark.placement import require_classic
+from windrow.spark.relation.callbacks import Answering, accept_calls
+
+# Opens a table in a session, as the options of a reader or of `CREATE VIEW` say.
+Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
+
+_SOURCE = "DefaultSource.java"
+_CLASS = "windrow.DefaultSource"
+_compiling = threading.Lock()
+
+
+def register_format(spark: SparkSession, opened: Opener) -> None:
+    """Give all sessions of a driver the format `windrow`; the last opener answers.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+        RelationUnavailableError: This Spark lacks what is needed.
+    """
+    require_classic(spark)
+    sessions = [spark]
+
+    def session_of(jsession: Any) -> SparkSession:
+        for session in sessions:
+            if session._jsparkSession.equals(jsession):
+                return session
+        sessions.append(SparkSession(spark.sparkContext, jsession))
+        return sessions[-1]
+
+    def answer(jsession: Any, options: str) -> Any:
+        try:
+            rows = opened(session_of(jsession), json.loads(options))
+            return rows._jdf.queryExecution().analyzed().relation()
+        # As in `scans.answer`: the JVM would show it as its own.
+        except Exception as error:
+            return remembered(error)
+
+    try:
+        _found_class(spark).newInstance().openBy(Answering(answer))
+    except (Py4JError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RelationUnavailableError(spark.version, reason) from error
+
+
+def _found_class(spark: SparkSession) -> Any:
+    """Return our class as Spark finds it by its name, compiled by whoever asks first."""
+    gateway: Any = spark.sparkContext._gateway
+    accept_calls(gateway)
+    loader = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    with _compiling:
+        try:
+            return loader.loadClass(_CLASS)
+        except Py4JJavaError:
+            compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8"))
+        # Spark looks for formats where its jars are; a folder there may go once it is read.
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, *_CLASS.split(".")).with_suffix(".class")
+            file.parent.mkdir()
+            file.write_bytes(compiler.getBytecodes().get(_CLASS))
+            loader.addURL(gateway.jvm.java.io.File(folder).toURI().toURL())
+            return loader.loadClass(_CLASS)
