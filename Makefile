@@ -54,8 +54,8 @@ chromium: # The one thing that no wheel brings; only tests/browser needs it.
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
-# Two processes share the tests, whole files at a time, in the order of tests/conftest.py.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# The processes of a run share the tests as tests/conftest.py says, in its order.
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 
 test: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests
 	$(PYTEST)

@@ -1,14 +1,25 @@
-"""One Spark session for all tests that need one."""
+"""What all tests on Spark share: one session, and what one of the older Spark has done."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tests.support.older_spark import python_with_older_spark
+from tests.support.quick_spark import COMPILED
+from tests.support.servers import running
+from windrow_service.settings import Settings
+
+_ROOT = Path(__file__).parents[2]
+_OLDER_TIMEOUT_S = 600
 
 
 @pytest.fixture(scope="session")
@@ -17,7 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Without this, executors run the `python3` of PATH. It must be set before the session starts.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     scratch: Path = tmp_path_factory.mktemp("spark")
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("windrow-tests")
         .config("spark.ui.enabled", "false")
@@ -30,8 +41,30 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         # Not UTC, to expose readers that confuse instants with local times.
         .config("spark.sql.session.timeZone", "America/New_York")
-        .getOrCreate()
     )
+    # Results are compared with those of Spark as users run it.
+    for name, value in COMPILED.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def on_older_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The results of `tests.support.on_older_spark`."""
+    folder = tmp_path_factory.mktemp("older")
+    python = python_with_older_spark()
+    with running(Settings(state_dir=folder / "state", allowed_locations=[str(folder)])) as url:
+        done = subprocess.run(
+            [python, "-m", "tests.support.on_older_spark", url, str(folder)],
+            cwd=_ROOT,
+            env={**os.environ, "PYSPARK_PYTHON": python},
+            capture_output=True,
+            text=True,
+            timeout=_OLDER_TIMEOUT_S,
+        )
+    assert done.returncode == 0, done.stderr[-5_000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,15 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.older_spark import python_with_older_spark
 from tests.support.rewrites import (
     MODES,
     OPAQUE,
     PLANS,
     expected,
-    queried,
-    rewritten,
-    unstable_of_plans,
+    results,
 )
 from tests.support.servers import running
 from windrow.models import WriteMode
@@ -29,9 +23,6 @@ from windrow.spark.writing import lineage
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.spark
-
-_ROOT = Path(__file__).parents[2]
-_TIMEOUT_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -51,31 +42,7 @@ def on_this_spark(spark: SparkSession, url: str, folder: Path) -> dict[str, Any]
     below = folder / "this"
     below.mkdir()
     with windrow.connect(url) as client:
-        return {
-            "rewritten": {mode: rewritten(spark, client, below, mode) for mode in MODES},
-            "queries": queried(spark, client),
-            "unstable": unstable_of_plans(spark),
-        }
-
-
-@pytest.fixture(scope="module")
-def on_older_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("older")
-    settings = Settings(state_dir=folder / "state", allowed_locations=[str(folder)])
-    python = python_with_older_spark()
-    with running(settings) as url:
-        done = subprocess.run(
-            [python, "-m", "tests.support.rewrites", url, str(folder)],
-            cwd=_ROOT,
-            env={**os.environ, "PYSPARK_PYTHON": python},
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-        )
-    assert done.returncode == 0, done.stderr[-5_000:]
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert answer["version"].startswith("3.5.")
-    return answer
+        return results(spark, client, below)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -8,17 +8,24 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.support.clusters import Cluster
+from tests.support.redis import RedisProcess
+from tests.support.stores import SlowStore
+from windrow.client import Client
 
 _TIMEOUT_S = 120.0
 
 _PROGRAM = """
 import dataclasses, json, os, sys
+import pyarrow as pa
 from pyspark.sql import SparkSession
 import windrow
+from windrow.models import Plan
+from windrow.spark import read_plan
 from windrow_jobs.warm import warm
 
 answers = os.fdopen(os.dup(1), "w")
@@ -46,6 +53,16 @@ def write(table, rows, days, **options):
     ids = spark.range(rows, numPartitions=8).repartition(8, "id")
     events = ids.selectExpr("id", f"concat('day-', id % {days}) AS ds")
     return client.write(events, table, **options).model_dump(exclude={"keys"})
+
+def read_in_order(plan, groups):
+    with open(plan) as file:
+        plan = Plan.model_validate_json(file.read())
+    df = read_plan(spark, plan, pa.ipc.open_file(groups).read_all())
+    # A host's processes have its address in their environment.
+    rows = df.rdd.mapPartitionsWithIndex(
+        lambda index, rows: ((index, *row, os.environ["SPARK_LOCAL_IP"]) for row in rows)
+    )
+    return sorted(rows.collect())
 
 def warm_up(table, rule=None):
     return dataclasses.asdict(warm(lambda: spark, client, table, rule))
@@ -96,6 +113,39 @@ class Driver:
             assert time.monotonic() < deadline, f"executors run on {found}"
             self.begin("hosts")
             found = self.finish()
+
+
+@dataclass(frozen=True)
+class CachingCluster:
+    """A cluster with file caches, what its hosts talk to, and a driver on it.
+
+    Attributes:
+        store: Where tables are read from.
+        redis: The coordinator's.
+        client: A client of the coordinator.
+        url: URL of the coordinator.
+        cluster: The hosts.
+        driver: The driver, with one executor on each host.
+    """
+
+    store: SlowStore
+    redis: RedisProcess
+    client: Client
+    url: str
+    cluster: Cluster
+    driver: Driver
+
+    def live_hosts(self) -> set[str]:
+        """Return the hosts whose agents are alive to the coordinator."""
+        return {worker.host for worker in self.client.workers()}
+
+    def wait_for_hosts(self) -> None:
+        """Wait until agents and executors run on all hosts."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while self.live_hosts() != set(self.cluster.hosts):
+            assert time.monotonic() < deadline, f"agents run on {self.live_hosts()}"
+            time.sleep(0.1)
+        self.driver.wait_for_hosts(list(self.cluster.hosts))
 
 
 @contextmanager

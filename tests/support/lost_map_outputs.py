@@ -1,17 +1,12 @@
-"""A program that runs Spark writes which lose the output of a map task halfway.
-
-    python -m tests.support.lost_map_outputs FOLDER
+"""Spark writes that lose the output of a map task halfway.
 
 Each way to place rows writes 20,000 rows once. As soon as the first files exist, the shuffle output
 of a map task is deleted, so that the task runs again and produces its rows in a different order.
-One line of JSON on stdout reports what became of the rows in each way.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import threading
 import time
 from collections import Counter
@@ -41,28 +36,20 @@ SCHEMES = ("repartition", "columns", "salted", "range", "range_hash", "exact")
 HAZARDS = ("rand", "range_rand")
 
 
-def main(scratch: Path) -> None:
-    """Write in all ways, and report what became of the rows."""
-    local = scratch / "local"
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "600m")
-        .config("spark.local.dir", str(local))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    outcomes = {}
+def outcomes(spark: SparkSession, scratch: Path, local: Path) -> dict[str, dict[str, Any]]:
+    """Write in all ways, and return what became of the rows in each.
+
+    Args:
+        spark: A local session.
+        scratch: Folder for what is written.
+        local: The session's folder of shuffle output.
+    """
+    found = {}
     for way in (*HAZARDS, *SCHEMES):
         folder = scratch / way
         folder.mkdir()
-        outcomes[way] = _outcome(_source(spark, folder), way, folder, local)
-    sys.stdout.write(json.dumps({"version": spark.version, "outcomes": outcomes}) + "\n")
-    spark.stop()
+        found[way] = _outcome(_source(spark, folder), way, folder, local)
+    return found
 
 
 def _outcome(df: DataFrame, way: str, folder: Path, local: Path) -> dict[str, Any]:
@@ -148,7 +135,3 @@ def _delete_one_output(
     for path in local.rglob(f"shuffle_{shuffle}_{first_map}_*"):
         os.unlink(path)
         deleted.append(path.name)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -17,14 +17,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 _ROOT = Path(__file__).parents[2]
-# To compile a query takes Spark longer than to interpret it on as few rows as tests have.
-_SPARK_DEFAULTS = """
-spark.sql.codegen.wholeStage false
-spark.sql.codegen.factoryMode NO_CODEGEN
-"""
 
 
 class Programs:
@@ -47,18 +41,13 @@ class Programs:
 @contextmanager
 def one_process() -> Iterator[Programs]:
     """Start a process that runs scripts, and stop it at the end."""
-    with (
-        TemporaryDirectory() as folder,
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.support.programs"],
-            cwd=_ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "SPARK_CONF_DIR": folder},
-        ) as process,
-    ):
-        (Path(folder) / "spark-defaults.conf").write_text(_SPARK_DEFAULTS)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.support.programs"],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         try:
             yield Programs(process)
         finally:

@@ -1,15 +1,7 @@
-"""A program that writes tables from their own rows, and examines plans of every kind of DataFrame.
-
-    python -m tests.support.rewrites URL FOLDER
-
-One line of JSON on stdout reports what each mode left in its table, and which columns of each
-DataFrame count as unstable.
-"""
+"""Writes of tables from their own rows, and the unstable columns of every kind of DataFrame."""
 
 from __future__ import annotations
 
-import json
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
@@ -30,29 +22,13 @@ MODES: tuple[WriteMode, ...] = ("append", "overwrite", "overwrite_partitions")
 _FIRST_DAY = date(2026, 11, 1)
 
 
-def main(url: str, folder: Path) -> None:
-    """Do all of it, and report the results."""
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "600m")
-        .config("spark.local.dir", str(folder / "local"))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    with windrow.connect(url) as client:
-        answer = {
-            "version": spark.version,
-            "rewritten": {mode: rewritten(spark, client, folder, mode) for mode in MODES},
-            "queries": queried(spark, client),
-            "unstable": unstable_of_plans(spark),
-        }
-    sys.stdout.write(json.dumps(answer) + "\n")
-    spark.stop()
+def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
+    """Return what each mode left in its table, what queries say, and unstable columns of plans."""
+    return {
+        "rewritten": {mode: rewritten(spark, client, folder, mode) for mode in MODES},
+        "queries": queried(spark, client),
+        "unstable": unstable_of_plans(spark),
+    }
 
 
 def rewritten(
@@ -175,7 +151,3 @@ _ROWS: dict[str, Callable[[DataFrame], DataFrame]] = {
 PLANS = _CODE | _ROWS
 # The columns of these are made by code that Spark cannot look into; all others are stable.
 OPAQUE = frozenset(_CODE)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))

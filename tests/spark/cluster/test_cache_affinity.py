@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,9 @@ import pytest
 
 import windrow
 from tests.support import hive
-from tests.support.clusters import HOSTS, Caching, Cluster, counters, spark_cluster
-from tests.support.drivers import Driver, driver_of
-from tests.support.redis import RedisProcess, redis_process
-from tests.support.servers import coordinator_process, running
-from tests.support.stores import SlowStore, slow_store
+from tests.support.clusters import HOSTS, counters
+from tests.support.drivers import CachingCluster
+from tests.support.servers import running
 from windrow.models import CachedFilesReport, Heartbeat
 from windrow_service.settings import Settings
 
@@ -47,7 +44,7 @@ class Table:
     """A table of three days in the store; the last two days are cacheable."""
 
     name: str
-    place: Place
+    place: CachingCluster
 
     @property
     def prefix(self) -> str:
@@ -88,51 +85,8 @@ class Table:
         eventually(lambda: self.plan().summary.cached_files == 2 * FILES_PER_DAY)
 
 
-@dataclass(frozen=True)
-class Place:
-    """The store, Redis, coordinator, cluster and driver of these tests."""
-
-    store: SlowStore
-    redis: RedisProcess
-    client: windrow.Client
-    url: str
-    cluster: Cluster
-    driver: Driver
-
-    def live_hosts(self) -> set[str]:
-        return {worker.host for worker in self.client.workers()}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("affinity")
-    for name in ("store/tables", "redis", "cluster", "state"):
-        (folder / name).mkdir(parents=True)
-    with (
-        slow_store(folder / "store") as store,
-        pytest.MonkeyPatch.context() as patch,
-        redis_process(folder / "redis") as redis,
-    ):
-        for name, value in store.environment.items():
-            patch.setenv(name, value)
-        with (
-            coordinator_process(
-                folder / "state",
-                folder,
-                WINDROW_ALLOWED_LOCATIONS="s3://tables",
-                WINDROW_REDIS_URL=redis.url,
-            ) as coordinator,
-            windrow.connect(coordinator.url) as client,
-            spark_cluster(
-                folder / "cluster", caching=Caching(coordinator=coordinator.url)
-            ) as cluster,
-            driver_of(cluster, coordinator.url, folder / "driver.log") as driver,
-        ):
-            yield Place(store, redis, client, coordinator.url, cluster, driver)
-
-
 @pytest.fixture
-def table(place: Place, request: pytest.FixtureRequest) -> Table:
+def table(place: CachingCluster, request: pytest.FixtureRequest) -> Table:
     """A new table with a cache rule for each test, while all workers are alive."""
     table = Table(f"events.{request.node.name[5:60]}", place)
     hive.write_events(
@@ -141,7 +95,6 @@ def table(place: Place, request: pytest.FixtureRequest) -> Table:
     place.client.register_table(table.name, f"s3://{table.prefix}")
     place.client.refresh(table.name)
     place.client.cache_table(table.name, CACHED)
-    eventually(lambda: place.live_hosts() == set(HOSTS))
     place.store.requests.clear()
     return table
 
@@ -281,10 +234,10 @@ def test_warming_reports_if_no_task_runs_on_the_workers(table: Table) -> None:
     assert not table.requested()
 
 
-def windrow_command(place: Place, *words: str) -> subprocess.CompletedProcess[str]:
+def windrow_command(place: CachingCluster, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "windrow.cli", *words, "--url", place.url, "--json"],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env=dict(place.cluster.environment),
         capture_output=True,
         text=True,
         check=False,
@@ -296,14 +249,13 @@ def fewest_groups(plan: windrow.SplitPlan, workers: int, buckets: int) -> float:
     return 1.1 * wanted
 
 
-def test_thousands_of_small_cached_files_share_few_tasks(place: Place) -> None:
+def test_thousands_of_small_cached_files_share_few_tasks(place: CachingCluster) -> None:
     name = "many.events"
     folder = place.store.root / f"tables/{name}"
     hive.write_events(folder, days=DAYS[:2], files_per_day=1_000, rows_per_file=2)
     place.client.register_table(name, f"s3://tables/{name}")
     place.client.refresh(name)
     place.client.cache_table(name, "ds IS NOT NULL")
-    eventually(lambda: place.live_hosts() == set(HOSTS))
 
     first, second = place.driver.read(name), place.driver.read(name)
 

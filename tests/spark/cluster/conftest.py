@@ -1,0 +1,51 @@
+"""One cluster with file caches, and one driver on it, for all tests of this folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+import windrow
+from tests.support.clusters import Caching, spark_cluster
+from tests.support.drivers import CachingCluster, driver_of
+from tests.support.redis import redis_process
+from tests.support.servers import coordinator_process
+from tests.support.stores import slow_store
+
+
+@pytest.fixture(scope="package")
+def caching_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CachingCluster]:
+    """A store, Redis, a coordinator, and a cluster of three hosts with a driver."""
+    folder = tmp_path_factory.mktemp("cluster")
+    for name in ("store/tables", "redis", "cluster", "state"):
+        (folder / name).mkdir(parents=True)
+    with (
+        slow_store(folder / "store") as store,
+        redis_process(folder / "redis") as redis,
+        coordinator_process(
+            folder / "state",
+            folder,
+            WINDROW_ALLOWED_LOCATIONS=json.dumps(
+                ["s3://tables", str(tmp_path_factory.getbasetemp())]
+            ),
+            WINDROW_REDIS_URL=redis.url,
+            **store.environment,
+        ) as coordinator,
+        windrow.connect(coordinator.url) as client,
+        spark_cluster(
+            folder / "cluster",
+            environment=store.environment,
+            caching=Caching(coordinator=coordinator.url),
+        ) as cluster,
+        driver_of(cluster, coordinator.url, folder / "driver.log") as driver,
+    ):
+        yield CachingCluster(store, redis, client, coordinator.url, cluster, driver)
+
+
+@pytest.fixture
+def place(caching_cluster: CachingCluster) -> CachingCluster:
+    """The cluster, all hosts of which are alive."""
+    caching_cluster.wait_for_hosts()
+    return caching_cluster

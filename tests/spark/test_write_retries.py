@@ -1,0 +1,59 @@
+"""A map task is run again in mid-write with its rows in another order: none is lost or doubled.
+
+A random key silently loses and doubles rows on older Spark and fails the job on newer versions.
+This is tested as well, since it is the reason why no random key is offered.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.lost_map_outputs import HAZARDS, SCHEMES, outcomes
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def older(on_older_spark: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    assert on_older_spark["version"].startswith("3.5.")
+    found: dict[str, dict[str, Any]] = on_older_spark["outcomes"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def newer(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
+    assert not spark.version.startswith("3.")
+    local = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
+    return outcomes(spark, tmp_path_factory.mktemp("lost"), local)
+
+
+def had_to_run_again(way: str, outcome: dict[str, Any]) -> bool:
+    # Range schemes run the maps once more for their sample.
+    return bool(outcome["deleted"] and outcome["runs"] > (2 if way.startswith("range") else 1))
+
+
+@pytest.mark.parametrize("way", SCHEMES)
+def test_no_scheme_loses_or_doubles_rows_when_a_map_runs_again(
+    older: dict[str, dict[str, Any]], newer: dict[str, dict[str, Any]], way: str
+) -> None:
+    for outcome in (older[way], newer[way]):
+        assert had_to_run_again(way, outcome)
+        assert not outcome["failed"]
+        assert (outcome["lost"], outcome["doubled"]) == (0, 0)
+
+
+@pytest.mark.parametrize("way", HAZARDS)
+def test_a_random_key_loses_and_doubles_rows_on_older_spark_and_fails_on_newer(
+    older: dict[str, dict[str, Any]], newer: dict[str, dict[str, Any]], way: str
+) -> None:
+    assert not older[way]["failed"]
+    assert older[way]["lost"] > 0
+    assert older[way]["doubled"] > 0
+    assert newer[way]["deleted"]
+    assert newer[way]["failed"]

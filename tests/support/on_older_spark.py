@@ -1,0 +1,46 @@
+"""A program that does on the oldest supported Spark what tests do on this one, in one session.
+
+    python -m tests.support.on_older_spark URL FOLDER
+
+One line of JSON on stdout has the version of Spark and the results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support import lost_map_outputs, rewrites
+
+
+def main(url: str, folder: Path) -> None:
+    """Do all of it, and report the results."""
+    local = folder / "local"
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "600m")
+        .config("spark.local.dir", str(local))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    with windrow.connect(url) as client:
+        rewritten = rewrites.results(spark, client, folder)
+    # These come last, since each makes Spark believe that it has lost its executor.
+    outcomes = lost_map_outputs.outcomes(spark, folder, local)
+    sys.stdout.write(
+        json.dumps({"version": spark.version, "outcomes": outcomes, **rewritten}) + "\n"
+    )
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
