@@ -16,7 +16,7 @@ from tests.support.laws import examples
 from tests.support.problems import problem_of
 from tests.support.servers import running
 from windrow_service.planner.packing.strategies import STRATEGIES
-from windrow_service.settings import Settings
+from windrow_service.settings import LimitSettings, Settings
 
 MOST = 2**53
 COLUMNS = {"i": "bigint", "d": "decimal(38,10)", "x": "double", "t": "timestamp", "s": "string"}
@@ -80,8 +80,14 @@ _NAMES = count()
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("extremes")
+    settings = Settings(
+        state_dir=folder / "state",
+        allowed_locations=(str(folder),),
+        # With the default, one plan of a million splits takes longer than all others together.
+        limits=LimitSettings(max_plan_files=50_000),
+    )
     with (
-        running(Settings(state_dir=folder / "state", allowed_locations=(str(folder),))) as url,
+        running(settings) as url,
         httpx.Client(base_url=url, timeout=120) as http,
     ):
         yield http

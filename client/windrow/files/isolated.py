@@ -1,31 +1,81 @@
-"""What a process runs that reads untrusted files, and may die of it."""
+"""What processes run that read untrusted files, and may die of it."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import resource
+import signal
+import socket
 import sys
+import traceback
+from typing import NoReturn
 
 from windrow.files.limits import MAX_GAINED_BYTES, bound_memory
 
-STARTED = b"started\n"
+STARTED = b"started"
+
+
+def fork_on_request() -> None:
+    """Fork a process that serves for each request on the socket at standard input.
+
+    It shares what this process has imported, which takes longer than most tables take to read. A
+    request brings four pipes or files: the process's standard input, output and error, and where
+    its exit status goes.
+    """
+    sys.meta_path.insert(0, _NoPandas())
+    # Nobody waits for those that watch.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(fileno=os.dup(0)) as requests:
+        os.write(1, STARTED)
+        os.close(1)
+        while True:
+            _, given, _, _ = socket.recv_fds(requests, 1, 4)
+            if not given:
+                return
+            if os.fork() == 0:
+                _watch(*given)
+            for descriptor in given:
+                os.close(descriptor)
+
+
+def _watch(requests: int, answers: int, errors: int, end: int) -> NoReturn:
+    """Fork a process that serves, wait for its end, and tell its exit status."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            for standard, given in enumerate((requests, answers, errors)):
+                os.dup2(given, standard)
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+            serve()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(process, 0)
+    os.write(end, b"%d" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
 
 
 def serve() -> None:
     """Answer requests on standard input until it ends.
 
-    A request is a function and its arguments, pickled; the answer is whether it gave a result,
-    and that result or its error. A task that needs too much memory ends the process, because
-    nobody knows in what state it would be left.
+    It is given its environment variables first, and answers with its process id. From then on a
+    request is a function and its arguments, pickled; the answer is whether it gave a result, and
+    that result or its error. A task that needs too much memory ends the process, because nobody
+    knows in what state it would be left.
     """
-    sys.meta_path.insert(0, _NoPandas())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     bound_memory()
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         # What a library prints must not end up among the answers.
         os.dup2(2, 1)
-        answers.write(STARTED)
+        os.environ.clear()
+        os.environ.update(pickle.load(requests))
+        answers.write(b"%d\n" % os.getpid())
         answers.flush()
         while True:
             try:

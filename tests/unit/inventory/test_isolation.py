@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -58,6 +60,37 @@ def test_processes_end_with_the_executor() -> None:
 
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
+
+
+def test_the_next_executor_has_a_new_process_with_the_environment_of_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for value in ("first", "second"):
+        monkeypatch.setenv("WINDROW_TEST_VALUE", value)
+        with IsolatedExecutor(1) as executor:
+            template = executor.submit(_parent_of_parent).result()
+            found.append((executor.submit(os.getpid).result(), template))
+            assert executor.submit(os.getenv, "WINDROW_TEST_VALUE").result() == value
+
+    (first, template), (second, same) = found
+    assert first != second
+    assert template == same
+
+
+def test_a_lost_template_is_started_again() -> None:
+    with IsolatedExecutor(1) as executor:
+        template = executor.submit(_parent_of_parent).result()
+    os.kill(template, signal.SIGKILL)
+    os.waitid(os.P_PID, template, os.WEXITED | os.WNOWAIT)
+
+    with IsolatedExecutor(1) as executor:
+        assert executor.submit(divmod, 7, 2).result() == (3, 1)
+
+
+def _parent_of_parent() -> int:
+    status = Path(f"/proc/{os.getppid()}/status").read_text()
+    return int(status.partition("PPid:")[2].split()[0])
 
 
 def test_the_callers_main_script_does_not_run_again() -> None:
