@@ -137,7 +137,12 @@ class Bench:
         self._store.requests.clear()
         began = time.perf_counter()
         rows = self._client.read(
-            self._spark, TABLE, filter=filter_, columns=COLUMNS, cached_splits=cached_splits
+            self._spark,
+            TABLE,
+            filter=filter_,
+            columns=COLUMNS,
+            reader="grouped",
+            cached_splits=cached_splits,
         )
         answer = rows.selectExpr("count(*)", "sum(id)", "sum(amount)").first()
         seconds = time.perf_counter() - began

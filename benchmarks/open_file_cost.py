@@ -165,7 +165,7 @@ def _measure(
         seconds = []
         for _ in range(runs + 1):
             before_s = tree_cpu_seconds()
-            table = client.read(spark, name, columns=columns, parallelism=wished)
+            table = client.read(spark, name, columns=columns, reader="grouped", parallelism=wished)
             # The noop sink accepts every row and discards it.
             write = table.write.format("noop").mode("overwrite")
             write.save()

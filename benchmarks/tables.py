@@ -110,12 +110,13 @@ def _write_files(folder: str, number: int, count: int, first_row: int, rows: int
     for at in range(number, number + count):
         where = Path(folder) / folder_name([("day", at // _FILES_PER_FOLDER)])
         where.mkdir(exist_ok=True)
-        pq.write_table(_rows(at, first_row, rows), where / f"part-{at:06d}.parquet")
+        pq.write_table(rows_of(at, first_row, rows), where / f"part-{at:06d}.parquet")
         first_row += rows
     return count
 
 
-def _rows(seed: int, first_row: int, count: int) -> pa.Table:
+def rows_of(seed: int, first_row: int, count: int) -> pa.Table:
+    """Return the rows of one file, the same for each seed."""
     random = np.random.default_rng(seed)
     key = random.integers(0, 1000, count)
     return pa.table(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windrow.calls.plans import SplitPlan
+    from windrow.spark.relation.division import ReadExplanation
 
 
 class Client(Coordinator):
@@ -58,6 +59,7 @@ class Client(Coordinator):
         snapshot_id: int | None = None,
         limit: int | None = None,
         max_staleness: int | None = None,
+        reader: Literal["auto", "grouped", "native"] = "auto",
         **options: Any,
     ) -> DataFrame:
         """Return a table as a DataFrame; each query reads the columns and files that it needs.
@@ -75,6 +77,9 @@ class Client(Coordinator):
             snapshot_id: A version of the table; the current one by default.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
             max_staleness: Seconds, as in `plan`.
+            reader: `auto` reads each file the way that is estimated to be faster: small ones in
+                groups, large ones with Spark's own reader. `grouped` reads all in groups, and
+                `native` reads with Spark's own reader whatever it reads alike.
             **options: As in `plan`. What is left out comes from the session, such as
                 `SET spark.windrow.max_split_size=128MB`, where `parallelism` is Spark's default
                 parallelism if it is not set; then from the table's `plan_options`.
@@ -90,6 +95,42 @@ class Client(Coordinator):
             snapshot_id=snapshot_id,
             limit=limit,
             max_staleness=max_staleness,
+            reader=reader,
+            options=options,
+        )
+
+    def explain_read(
+        self,
+        spark: SparkSession,
+        table: str,
+        *,
+        filter: str | Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        reader: Literal["auto", "grouped", "native"] = "auto",
+        **options: Any,
+    ) -> ReadExplanation:
+        """Say which files a query would read with Spark's own reader, which in groups, and why.
+
+        Args:
+            spark: The session that would run it.
+            table: Its name.
+            filter: The conditions of the query.
+            columns: The columns that it uses; all by default.
+            snapshot_id: A version of the table; the current one by default.
+            reader: As in `read`.
+            **options: As in `read`.
+        """
+        from windrow.spark.relation.table import explain_read
+
+        return explain_read(
+            self,
+            spark,
+            table,
+            filter=filter,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            reader=reader,
             options=options,
         )
 

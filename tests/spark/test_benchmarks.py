@@ -203,3 +203,23 @@ def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> No
     assert {row["metric"] for row in content["results"]} == {"time"}
     assert len(content["results"]) == 2
     assert {len(turns) for turns in content["seconds"].values()} == {1}
+
+
+def test_the_grid_compares_every_cell_and_counts_the_aims_that_are_met(quick: Quick) -> None:
+    content = quick("read_grid", "--cells", "20x16KB,mix")
+
+    cases = {row["case"] for row in content["results"]}
+    assert cases == {
+        f"{title}, {query}"
+        for title in ("20 x 16 KB", "20 x 16 KB + 2 x 1 MB")
+        for query in ("numbers", "shuffle")
+    }
+    peers = {row["peer"] for row in content["results"]}
+    assert peers == {"spark", "spark tuned", "duckdb", "polars", "grouped", "native"}
+
+
+def test_the_calibration_fits_costs_of_both_ways(quick: Quick) -> None:
+    content = quick("read_calibration")
+
+    assert len(content["results"]) == 3 * 2 * 2
+    assert all(row["windrow"] > 0 for row in content["results"])

@@ -214,7 +214,7 @@ def test_a_session_that_asks_for_an_error_gets_one_with_column_and_file(
         with pytest.raises(Exception, match="INCONSISTENT_BEHAVIOR_CROSS_VERSION"):
             spark.read.parquet(str(uncertain)).collect()
         with pytest.raises(Exception, match=r"column 'd' of file '.*' holds dates before 1582"):
-            client.read(spark, name).collect()
+            client.read(spark, name, reader="grouped").collect()
 
 
 def test_int96_beyond_year_9999_is_refused_by_file_and_column(
@@ -230,7 +230,7 @@ def test_int96_beyond_year_9999_is_refused_by_file_and_column(
         client.refresh(name)
 
         with pytest.raises(Exception, match=r"column 't' of file '.*' holds INT96 times beyond"):
-            client.read(spark, name, filter="t IS NOT NULL").collect()
+            client.read(spark, name, filter="t IS NOT NULL", reader="grouped").collect()
         assert len(client.plan(name, filter="t > timestamp'0001-01-01 00:00:00Z'")) == 1
 
 

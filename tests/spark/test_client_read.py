@@ -69,8 +69,10 @@ def test_options_set_in_sql_hold_for_the_reads_of_that_session_and_a_read_may_ov
     session.sql("SET spark.windrow.max_split_size=1B")
     session.sql("SET spark.windrow.rack_split_reduction=0.5")
 
-    alone = client.read(session, "sales.events")
-    together = client.read(session, "sales.events", max_split_size="1MB", parallelism=1)
+    alone = client.read(session, "sales.events", reader="grouped")
+    together = client.read(
+        session, "sales.events", reader="grouped", max_split_size="1MB", parallelism=1
+    )
 
     assert session_options(session) == {
         "max_split_size": 1,

@@ -4,6 +4,7 @@
   + ReadError
     - SparkConnectError         the session has no JVM that can be reached
     - RelationUnavailableError  this Spark lacks what a table that plans itself is made of
+    - HybridUnavailableError    this Spark lacks what its own reader needs to take part
     - ClientClosedError         a query needs a plan, and who would make it is closed
     - CaseSensitiveNamesError   the session tells names apart by case
     - UnsupportedFormatError    the table's files are not Parquet
@@ -49,6 +50,24 @@ class RelationUnavailableError(ReadError):
         "one is planned once, with every column and row asked for: {remedy}"
     )
     remedy = "pass `columns` and `filter` to read less"
+
+
+@dataclass(eq=False)
+class HybridUnavailableError(ReadError):
+    """This Spark lacks a class or method by which its own reader reads files of a plan.
+
+    Attributes:
+        version: Of Spark.
+        reason: What happened.
+    """
+
+    version: str
+    reason: str
+    message = (
+        "the reader of Spark {version} cannot take part in reads ({reason}), so that large files "
+        "are read in groups too, and more slowly: {remedy}"
+    )
+    remedy = 'pass `reader="grouped"` to read without this warning'
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -15,6 +16,10 @@ from windrow.spark import executor
 from windrow.spark.errors import TaskFailedError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
+
+# What Spark's own reader says of a file that it cannot read, or that is gone.
+_NATIVE = re.compile(r"(?:reading file|\bFile) file:/*(?P<path>/\S+?)(?:\.? |\.?\n|\.?$)")
+_NATIVE_REMEDY = "if it has changed since it was planned, refresh the table and ask again"
 
 _TRACED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(?P<raised>\S.*)$", re.M
@@ -44,8 +49,15 @@ def cause_of(error: BaseException) -> str:
 
 def task_failure(error: BaseException) -> TaskFailedError | None:
     """Return what the task that failed a Spark job said; None if it was not our reader's error."""
-    found = _RAISED.findall(str(error))
-    return TaskFailedError(*found[-1]) if found else None
+    text = str(error)
+    found = _RAISED.findall(text)
+    if found:
+        return TaskFailedError(*found[-1])
+    native = _NATIVE.search(text)
+    if native is None:
+        return None
+    reason = f"{unquote(native['path'])} cannot be read by Spark's own reader ({cause_of(error)})"
+    return TaskFailedError("UnreadableFileError", f"{reason}: {_NATIVE_REMEDY}")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ ERRORS = [
     executor.ResidualFilterError("operator 'like' is not known"),
     driver.SparkConnectError(),
     driver.RelationUnavailableError("3.5.9", "no such class"),
+    driver.HybridUnavailableError("3.5.9", "no such class"),
     driver.ClientClosedError("sales.events"),
     driver.CaseSensitiveNamesError(),
     driver.UnsupportedFormatError("sales.events", "csv"),
@@ -36,6 +37,7 @@ REMEDIES = (
     "read its",
     "compact",
     "pass `columns`",
+    "pass `reader",
     "keep the client open",
 )
 

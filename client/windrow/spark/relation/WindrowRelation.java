@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.ref.WeakReference;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
 import org.apache.spark.rdd.RDD;
@@ -74,24 +75,44 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
     }
 
     public RDD buildScan(String[] columns, Filter[] filters) {
+        String scan = described(columns, filters, false);
+        String query = query();
+        RDD known = query == null ? null : planned.find(query + scan);
+        if (known != null) return known;
+        RDD rows = (RDD) answered(scan);
+        if (query != null) planned.keep(query + scan, rows);
+        return rows;
+    }
+
+    /** Returns what a scan consists of: relations of Spark's own, and plans; nothing to build it. */
+    public Object[] divided(String scan) {
+        return ((List) answered(scan)).toArray();
+    }
+
+    public String pinned() {
+        return pinned;
+    }
+
+    /** Spark plans parts of a query anew while it runs: they get what they had. */
+    public String query() {
+        return session.sparkContext().getLocalProperty("spark.sql.execution.id");
+    }
+
+    public static String described(String[] columns, Filter[] filters, boolean divided) {
         ObjectNode scan = JSON.createObjectNode();
         ArrayNode names = scan.putArray("columns");
         for (int i = 0; i < columns.length; i++) names.add(columns[i]);
         ArrayNode conditions = scan.putArray("filters");
         for (int i = 0; i < filters.length; i++) conditions.add(described(filters[i]));
-        return rowsOf(scan.toString());
+        scan.put("divided", divided);
+        return scan.toString();
     }
 
-    /** Spark plans parts of a query anew while it runs: they get the rows that they had. */
-    private RDD rowsOf(String scan) {
-        String query = session.sparkContext().getLocalProperty("spark.sql.execution.id");
-        RDD known = query == null ? null : planned.find(query + scan);
-        if (known != null) return known;
-        Object rows = scans.apply(pinned, scan);
+    private Object answered(String scan) {
+        Object answer = scans.apply(pinned, scan);
         // Of all exceptions, Python shows this one with its message alone.
-        if (rows instanceof String) throw new IllegalArgumentException((String) rows);
-        if (query != null) planned.keep(query + scan, (RDD) rows);
-        return (RDD) rows;
+        if (answer instanceof String) throw new IllegalArgumentException((String) answer);
+        return answer;
     }
 
     /** Rows of scans, for as long as a query holds them. */

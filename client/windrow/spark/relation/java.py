@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.spark.errors import RelationUnavailableError
+from windrow.spark.errors import HybridUnavailableError, RelationUnavailableError
 from windrow.spark.relation.callbacks import Answering, accept_calls
 
 # What Python's scan gives back to Spark: the JVM's rows, or why there are none.
@@ -20,8 +20,12 @@ Answer = Callable[[str, str], Any]
 
 _SOURCE = "WindrowRelation.java"
 _FACTORY = "windrow.WindrowRelation$Factory"
+_HYBRID_SOURCE = "WindrowHybrid.java"
+_HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
+_SEQ, _IMMUTABLE_SEQ = "scala.collection.Seq", "scala.collection.immutable.Seq"
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def relation(
@@ -58,20 +62,43 @@ def relation(
         raise RelationUnavailableError(spark.version, reason) from error
 
 
+def hybrid(spark: SparkSession) -> Any:
+    """Return the JVM's `WindrowHybrid.Factory`, for a session with relations.
+
+    Raises:
+        HybridUnavailableError: This Spark lacks what it needs.
+    """
+    gateway: Any = spark.sparkContext._gateway
+    try:
+        with _compiling:
+            if gateway not in _hybrids:
+                loader = _factories[gateway].getClass().getClassLoader()
+                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, loader)
+                _hybrids[gateway] = compiled.loadClass(_HYBRID_FACTORY).newInstance()
+            return _hybrids[gateway]
+    except (Py4JError, TypeError) as error:
+        raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
+
+
 def _factory(spark: SparkSession, answer: Answer) -> Any:
     gateway: Any = spark.sparkContext._gateway
     with _compiling:
         if gateway not in _factories:
             accept_calls(gateway)
-            factory = _compiled(gateway.jvm).loadClass(_FACTORY).newInstance()
+            parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+            compiled = _compiled(gateway.jvm, _SOURCE, parent)
+            factory = compiled.loadClass(_FACTORY).newInstance()
             factory.answerBy(Answering(answer))
             _factories[gateway] = factory
         return _factories[gateway]
 
 
-def _compiled(jvm: Any) -> Any:
+def _compiled(jvm: Any, source: str, parent: Any) -> Any:
     """Return a class loader of our classes, which Spark's own compiler compiles."""
+    text = resources.files(__package__).joinpath(source).read_text(encoding="utf-8")
+    scala = str(jvm.scala.util.Properties.versionNumberString())
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    compiler.cook(resources.files(__package__).joinpath(_SOURCE).read_text(encoding="utf-8"))
+    compiler.setParentClassLoader(parent)
+    # What Scala calls a Seq, and therefore the JVM's name of it, depends on its version.
+    compiler.cook(text.replace("SEQ", _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ))
     return compiler.getClassLoader()

@@ -9,15 +9,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.errors import InvalidRequestError
+from windrow.models import Column
+from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import ClientClosedError
 from windrow.spark.failures import remembered
 from windrow.spark.reading.reader import read_plan
+from windrow.spark.relation.division import Division, Reader, divide
 from windrow.spark.relation.filters import Tree, weakened
+from windrow.spark.relation.java import hybrid
+from windrow.spark.relation.native import native_relation
 from windrow.spark.relation.recent import Scan, note
 from windrow.spark.session_options import session_options
 
@@ -36,6 +42,7 @@ class Pinned:
         limit: How many rows are enough.
         types: All columns, with their types as Spark SQL writes them.
         options: Of each plan, before those that its session sets.
+        reader: Which way files are read.
     """
 
     source: str
@@ -45,6 +52,7 @@ class Pinned:
     limit: int | None
     types: dict[str, str]
     options: dict[str, Any]
+    reader: Reader
 
     def to_text(self) -> str:
         """Return it as JSON; equal ones have the same text."""
@@ -108,7 +116,10 @@ def answer(pinned: str, scan: str) -> Any:
     """
     try:
         asked = json.loads(scan)
-        rows = scanned(Pinned(**json.loads(pinned)), asked["columns"], asked["filters"])
+        relation = Pinned(**json.loads(pinned))
+        if asked["divided"]:
+            return _parts(relation, asked["columns"], asked["filters"])
+        rows = scanned(relation, asked["columns"], asked["filters"])
         return rows._jdf.queryExecution().toRdd()
     # An exception would reach the user as the JVM's, with its trace and without its own message.
     except Exception as error:
@@ -131,8 +142,89 @@ def scanned(
         ProblemError: The coordinator refuses.
     """
     source = SOURCES.find(pinned.source, pinned.table)
-    plan = planned(source, pinned, columns, weakened(filters, pinned.types))
+    plan = _SCANNED.take(pinned, columns, filters)
+    if plan is None:
+        plan = planned(source, pinned, columns, weakened(filters, pinned.types))
     return read_plan(source.spark, plan.info, plan.groups)
+
+
+def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
+    """Return what a scan consists of, as the JVM's list; empty if all of it is grouped."""
+    source = SOURCES.find(pinned.source, pinned.table)
+    spark = source.spark
+    parts = spark.sparkContext._jvm.java.util.ArrayList()
+    plan = planned(source, pinned, columns, weakened(filters, pinned.types))
+    division = divided(plan, pinned.reader, pinned.types, filtered=pinned.filter is not None)
+    if not len(division.native):
+        _SCANNED.keep(pinned, columns, filters, plan)
+        return parts
+    slots = plan.info.options.parallelism
+    parts.add(native_relation(spark, hybrid(spark), plan.info, division.native, slots))
+    if len(division.grouped):
+        rows = read_plan(spark, plan.info, division.grouped)
+        parts.add(rows._jdf.queryExecution().optimizedPlan())
+    return parts
+
+
+def divided(
+    plan: SplitPlan, reader: Reader, types: Mapping[str, str], *, filtered: bool
+) -> Division:
+    """Divide the files of a scan of a relation; see `divide`.
+
+    Args:
+        plan: The scan's.
+        reader: Which way files are read.
+        types: All columns of the relation, with their types as Spark SQL writes them.
+        filtered: Whether rows are to be left out that the query itself does not leave out.
+    """
+    columns = [Column(name=name, type=type_) for name, type_ in types.items()]
+    partition = {column.name for column in plan.info.partition_columns}
+    held = [f for f in arrow_schema(spark_schema(columns)) if f.name not in partition]
+    asked = {column.name for column in plan.info.columns}
+    return divide(
+        plan,
+        reader,
+        filtered=filtered,
+        data=pa.schema([field for field in held if field.name in asked]),
+        held=[field.type for field in held],
+    )
+
+
+class _Scanned:
+    """Plans of scans that were just found to be wholly grouped.
+
+    Spark asks first how a scan is divided, and if it is not, at once for its rows.
+    """
+
+    def __init__(self) -> None:
+        self._plans: dict[Any, SplitPlan] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, pinned: Pinned, columns: Sequence[str], filters: Any, plan: SplitPlan) -> None:
+        """Keep a plan until it is taken, or many others were kept."""
+        with self._lock:
+            if len(self._plans) >= _MAX_SCANNED:
+                self._plans.clear()
+            self._plans[self._key(pinned, columns, filters)] = plan
+
+    def take(self, pinned: Pinned, columns: Sequence[str], filters: Any) -> SplitPlan | None:
+        """Return the plan of a scan, once."""
+        with self._lock:
+            plan = self._plans.pop(self._key(pinned, columns, filters), None)
+        if plan is None:
+            return None
+        by_name = {column.name: column for column in plan.info.columns}
+        ordered = [by_name[name] for name in columns]
+        return SplitPlan(plan.info.model_copy(update={"columns": ordered}), plan.groups)
+
+    def _key(self, pinned: Pinned, columns: Sequence[str], filters: Any) -> Any:
+        # Spark asks in another order the second time.
+        conditions = frozenset(json.dumps(tree, sort_keys=True) for tree in filters)
+        return threading.get_ident(), pinned.to_text(), frozenset(columns), conditions
+
+
+_MAX_SCANNED = 64
+_SCANNED = _Scanned()
 
 
 def planned(

@@ -1,0 +1,171 @@
+"""Measure what a scan costs in groups and with Spark's own reader: the constants of `cost.py`.
+
+    python benchmarks/read_calibration.py [--quick] [--json FILE]
+
+Tables with various numbers and sizes of files are read either way on warm Spark: two columns of
+numbers, and one of text. Then `core seconds = a * files + b * MB of numbers + c * MB of text + d` is
+fitted to the medians by least squares on relative errors, without negative coefficients. Core
+seconds are the CPU time of driver, JVM, Python workers and coordinator (`cpu.py`, Linux), which
+hardly depends on other load. What a scan costs beyond that is the time of a query on one small
+file, which is only true of a quiet machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from common import Result, arguments, console, write_json
+from cpu import tree_cpu_seconds
+from fitting import fitted
+from grid_tables import Cell, cell_of, written
+from tables import KIB, MIB
+
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.spark.relation.cost import GROUPED, NATIVE, Way, asked_of
+from windrow.terminal.local_session import local_session, require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "read_calibration"
+SMALLEST = cell_of(1, 4 * KIB)
+CELLS = (
+    SMALLEST,
+    cell_of(1_000, 4 * KIB),
+    cell_of(1_000, 16 * KIB),
+    cell_of(1_000, 64 * KIB),
+    cell_of(200, 256 * KIB),
+    cell_of(64, MIB),
+    cell_of(10, 8 * MIB),
+    cell_of(4, 32 * MIB),
+)
+QUICK_CELLS = (SMALLEST, cell_of(40, 16 * KIB), cell_of(2, MIB))
+WAYS = {"grouped": GROUPED, "native": NATIVE}
+_HELD = (pa.int64(), pa.int32(), pa.string(), pa.int64(), pa.float32())
+_ASKED = {"numbers": (pa.int64(), pa.int64()), "text": (pa.string(),)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One table read one way by one query."""
+
+    cell: Cell
+    way: str
+    query: str
+    core_s: float
+    wall_s: float
+
+    @property
+    def work(self) -> tuple[float, float, float, float]:
+        """Scans, files, megabytes of numbers and megabytes of text."""
+        asked = asked_of(_ASKED[self.query], _HELD)
+        megabytes = sum(part.file_count * part.file_bytes for part in self.cell.parts) / 1e6
+        return 1.0, self.cell.files, megabytes * asked.numbers, megabytes * asked.text
+
+
+def main() -> None:
+    """Measure, fit and report."""
+    parser = arguments("Measure what a scan costs in groups and with Spark's own reader.")
+    given = parser.parse_args()
+    require_java()
+    cells = QUICK_CELLS if given.quick else CELLS
+    runs = 1 if given.quick else given.runs
+    data = given.data.resolve() / "grid"
+    work = data / "work"
+    shutil.rmtree(work / "state", ignore_errors=True)
+    measured: list[Measurement] = []
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+        local_session("windrow benchmark", work / "spark.log") as spark,
+    ):
+        spark.range(10).count()
+        for cell in cells:
+            console.print(cell.title, style="dim")
+            table = f"grid.t{cell.name}"
+            client.register_table(table, str(written(data, cell)))
+            client.refresh(table)
+            measured += _measured(spark, client, table, cell, runs)
+    found = {way: _fit([entry for entry in measured if entry.way == way]) for way in WAYS}
+    for way, costs in found.items():
+        print(f"{way.upper()} = {costs}")
+    for entry in measured:
+        predicted = _predicted(found[entry.way], entry)
+        print(
+            f"{entry.cell.title}, {entry.query}, {entry.way}: {entry.core_s:.2f} core s, fitted "
+            f"{predicted:.2f}, {entry.wall_s:.2f} s"
+        )
+    if given.json is not None:
+        results = [
+            Result(
+                case=f"{entry.cell.title}, {entry.query}, {entry.way}",
+                metric="fitted against measured",
+                unit="core s",
+                windrow=_predicted(found[entry.way], entry),
+                peer="measured",
+                peer_value=entry.core_s,
+            )
+            for entry in measured
+        ]
+        write_json(given.json, NAME, results, quick=given.quick, runs=runs)
+
+
+def _measured(
+    spark: SparkSession, client: Client, table: str, cell: Cell, runs: int
+) -> list[Measurement]:
+    from pyspark.sql import functions as F
+
+    queries: dict[str, Callable[[DataFrame], DataFrame]] = {
+        "numbers": lambda rows: rows.agg(F.sum("id"), F.sum("amount")),
+        "text": lambda rows: rows.agg(F.max("customer")),
+    }
+    opened = {way: client.read(spark, table, reader=way) for way in WAYS}
+    tries: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    # The first round is not counted.
+    for round_ in range(runs + 1):
+        for query, ask in queries.items():
+            for way, rows in opened.items():
+                cpu, began = tree_cpu_seconds(), time.perf_counter()
+                ask(rows).collect()
+                taken = tree_cpu_seconds() - cpu, time.perf_counter() - began
+                if round_:
+                    tries.setdefault((way, query), []).append(taken)
+    return [
+        Measurement(
+            cell=cell,
+            way=way,
+            query=query,
+            core_s=median(core_s for core_s, _ in taken),
+            wall_s=median(wall_s for _, wall_s in taken),
+        )
+        for (way, query), taken in tries.items()
+    ]
+
+
+def _fit(measured: Sequence[Measurement]) -> Way:
+    rows = np.array([entry.work for entry in measured])
+    # CPU time is counted in ticks of 10 ms.
+    seconds = np.array([max(entry.core_s, 0.01) for entry in measured])
+    _, file_s, number_mb_s, text_mb_s = (float(cost) for cost in fitted(rows, seconds))
+    scan_s = median(entry.wall_s for entry in measured if entry.cell == SMALLEST)
+    return Way(scan_s=scan_s, file_s=file_s, number_mb_s=number_mb_s, text_mb_s=text_mb_s)
+
+
+def _predicted(way: Way, entry: Measurement) -> float:
+    scans, files, numbers, text = entry.work
+    return (
+        way.scan_s * scans + way.file_s * files + way.number_mb_s * numbers + way.text_mb_s * text
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""What a scan costs either way, and which files it should therefore read with Spark's own reader.
+
+Measured by `benchmarks/read_calibration.py`; a function of the bytes of the columns asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+Seconds = npt.NDArray[np.float64]
+Marks = npt.NDArray[np.bool_]
+
+# What a value takes in a file, roughly; other types count as text.
+_TEXT_BYTES = 12.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """What one way of reading costs.
+
+    Attributes:
+        scan_s: Seconds that a scan takes longer if it reads any file this way.
+        file_s: Core seconds of a file, whatever its size.
+        number_mb_s: Core seconds of a megabyte of numbers, dates and times.
+        text_mb_s: Core seconds of a megabyte of all other columns.
+    """
+
+    scan_s: float
+    file_s: float
+    number_mb_s: float
+    text_mb_s: float
+
+
+GROUPED = Way(scan_s=0.25, file_s=0.00012, number_mb_s=0.010, text_mb_s=0.030)
+NATIVE = Way(scan_s=0.03, file_s=0.0006, number_mb_s=0.002, text_mb_s=0.010)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a scan asks for, as fractions of the bytes of each file.
+
+    Attributes:
+        numbers: Of columns of numbers, dates and times.
+        text: Of all other columns.
+    """
+
+    numbers: float
+    text: float
+
+
+def asked_of(asked: Iterable[pa.DataType], held: Iterable[pa.DataType]) -> Asked:
+    """Return the fractions of a file that hold the columns asked for.
+
+    Args:
+        asked: Their types.
+        held: The types of all columns of the files.
+    """
+    numbers = text = 0.0
+    for type_ in asked:
+        if _is_number(type_):
+            numbers += _bytes_of(type_)
+        else:
+            text += _bytes_of(type_)
+    total = max(sum(map(_bytes_of, held)), numbers + text, 1.0)
+    return Asked(numbers / total, text / total)
+
+
+def native_files(
+    sizes: npt.NDArray[np.int64],
+    able: Marks,
+    asked: Asked,
+    slots: int,
+    grouped: Way = GROUPED,
+    native: Way = NATIVE,
+) -> Marks:
+    """Mark those of the files that Spark's own reader should read.
+
+    A file goes where it costs less, unless so few go one way that what they save there is less
+    than what it costs to go both ways.
+
+    Args:
+        sizes: Bytes of each file.
+        able: Whether it can.
+        asked: What the scan asks for.
+        slots: How many tasks run at the same time.
+        grouped: What reading in groups costs.
+        native: What Spark's own reader costs.
+    """
+    one, other = _cost(grouped, sizes, asked), _cost(native, sizes, asked)
+    choices = (able & (other < one), np.zeros_like(able), able)
+
+    def seconds(marks: Marks) -> float:
+        work = float(one[~marks].sum() + other[marks].sum()) / max(1, slots)
+        both = grouped.scan_s * (not marks.all()) + native.scan_s * bool(marks.any())
+        return work + both
+
+    return min(choices, key=seconds)
+
+
+def _cost(way: Way, sizes: npt.NDArray[np.int64], asked: Asked) -> Seconds:
+    mb_s = way.number_mb_s * asked.numbers + way.text_mb_s * asked.text
+    cost: Seconds = way.file_s + sizes / 1e6 * mb_s
+    return cost
+
+
+def _is_number(type_: Any) -> bool:
+    return bool(pt.is_primitive(type_) or pt.is_decimal(type_))
+
+
+def _bytes_of(type_: Any) -> float:
+    return type_.bit_width / 8 if _is_number(type_) else _TEXT_BYTES

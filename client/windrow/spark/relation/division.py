@@ -1,0 +1,234 @@
+"""How the files of one scan are divided: some to Spark's own reader, the rest in groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.calls.plans import SplitPlan
+from windrow.files.beneath import home_of
+from windrow.files.remote import is_remote
+from windrow.models import Plan
+from windrow.spark.relation.cost import asked_of, native_files
+from windrow.spark.relation.readable import is_readable
+
+Reader = Literal["auto", "grouped", "native"]
+
+# As the planner's: what opening a file costs, in bytes.
+_OPEN_COST = 32 * 2**10
+
+_Marks = npt.NDArray[np.bool_]
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """Which way each file of a plan is read.
+
+    Attributes:
+        native: The files that Spark's own reader reads: `path`, `size_bytes`, `mtime_ns`,
+            `partition`, and the `hosts` of their groups.
+        grouped: The groups of all other files.
+        reason: Why.
+    """
+
+    native: pa.Table
+    grouped: pa.Table
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadExplanation:
+    """How a scan would read its files.
+
+    Attributes:
+        plan_id: The plan that was divided.
+        native_files: How many files Spark's own reader would read.
+        native_bytes: Their bytes.
+        grouped_files: How many would be read in groups.
+        groups: The number of groups.
+        reason: Why, as a sentence.
+    """
+
+    plan_id: str
+    native_files: int
+    native_bytes: int
+    grouped_files: int
+    groups: int
+    reason: str
+
+
+def explained(plan: SplitPlan, division: Division) -> ReadExplanation:
+    """Return a division of a plan in figures."""
+    return ReadExplanation(
+        plan_id=plan.info.plan_id,
+        native_files=len(division.native),
+        native_bytes=int(np.asarray(division.native["size_bytes"], np.int64).sum()),
+        grouped_files=plan.summary.files_planned - len(division.native),
+        groups=len(division.grouped),
+        reason=division.reason,
+    )
+
+
+def divide(
+    plan: SplitPlan, reader: Reader, *, filtered: bool, data: pa.Schema, held: Sequence[Any]
+) -> Division:
+    """Divide the files of a plan.
+
+    Args:
+        plan: The plan.
+        reader: `auto` for whichever way is estimated to be faster; or the way to prefer.
+        filtered: Whether rows are to be left out that the query itself does not leave out.
+        data: The columns to read from the files.
+        held: The types of all columns of the files.
+    """
+    info = plan.info
+    splits = _flat(plan.groups)
+    obstacle = _obstacle(info, reader)
+    if obstacle or not len(splits):
+        return _grouped(plan, splits, obstacle or "there are no files to read")
+    group = _group_of(plan.groups)
+    codes = splits["path"].combine_chunks().dictionary_encode()
+    file = np.asarray(codes.indices)
+    sizes = np.zeros(len(codes.dictionary), np.int64)
+    sizes[file] = np.asarray(splits["size_bytes"])
+    able = np.ones(len(sizes), np.bool_)
+    able[file[~_fit_groups(plan.groups, filtered)[group]]] = False
+    slots = info.options.parallelism
+    chosen = (
+        able if reader == "native" else native_files(sizes, able, asked_of(data.types, held), slots)
+    )
+    if not chosen.any():
+        why = "groups cost less for files of their size" if able.any() else _NOT_ABLE
+        return _grouped(plan, splits, why)
+    first = np.full(len(sizes), -1, np.int64)
+    first[file[::-1]] = np.arange(len(file))[::-1]
+    unreadable = _unreadable(info, splits.take(first[chosen]), data)
+    chosen[np.flatnonzero(chosen)[unreadable]] = False
+    if not chosen.any():
+        return _grouped(plan, splits, _NOT_ABLE)
+    hosts = plan.groups["hosts"].take(group[first[chosen]])
+    native = splits.take(first[chosen]).append_column("hosts", hosts)
+    bytes_ = int(sizes[chosen].sum())
+    reason = (
+        f"Spark's own reader reads {int(chosen.sum()):,} files of {bytes_:,} bytes"
+        + (", as asked for" if reader == "native" else ", where it costs less")
+        + f"; {int((~chosen).sum()):,} files stay in groups"
+    )
+    return Division(
+        native=native,
+        grouped=_regrouped(plan.groups, splits, group, ~chosen[file], info, slots),
+        reason=reason,
+    )
+
+
+_NOT_ABLE = "only the grouped reader gives all rows of these files as planned"
+
+
+def _obstacle(plan: Plan, reader: Reader) -> str:
+    """Return why no file of a plan can be read by Spark's own reader; empty if some can."""
+    if reader == "grouped":
+        return "all files are read in groups, as asked for"
+    if plan.summary.delete_files:
+        return "delete files apply to them"
+    if plan.sort_columns:
+        return "groups keep the order of the table's sort columns"
+    if is_remote(plan.location):
+        return "groups read remote files with the credentials of the executors' environment"
+    return ""
+
+
+def _grouped(plan: SplitPlan, splits: pa.Table, reason: str) -> Division:
+    native = splits.slice(0, 0).append_column("hosts", plan.groups["hosts"].slice(0, 0))
+    return Division(native=native, grouped=plan.groups, reason=reason)
+
+
+def _fit_groups(groups: pa.Table, filtered: bool) -> _Marks:
+    """Mark the groups that need neither a cache nor a filter of their own."""
+    fit = np.ones(len(groups), np.bool_)
+    if "cached_on" in groups.column_names:
+        fit &= np.asarray(pc.is_null(groups["cached_on"]))
+    if filtered:
+        fit &= np.asarray(pc.is_null(groups["residual_filter"]))
+    return fit
+
+
+def _unreadable(plan: Plan, files: pa.Table, wanted: pa.Schema) -> _Marks:
+    home, prefix = home_of(plan.location), plan.location.rstrip(os.sep) + os.sep
+    planned = ("path", "size_bytes", "mtime_ns", "row_count")
+    columns = (files[name].to_pylist() for name in planned)
+    return np.array(
+        [
+            not is_readable(home, prefix + path, size_bytes, mtime_ns, row_count, wanted)
+            for path, size_bytes, mtime_ns, row_count in zip(*columns, strict=True)
+        ],
+        np.bool_,
+    )
+
+
+def _flat(groups: pa.Table) -> pa.Table:
+    """Return the splits of all groups, in order."""
+    chunks = [chunk.flatten() for chunk in groups["splits"].chunks]
+    type_ = groups.schema.field("splits").type.value_type
+    return pa.Table.from_struct_array(pa.chunked_array(chunks, type_))
+
+
+def _group_of(groups: pa.Table) -> _Ints:
+    """Return for each split the place of its group."""
+    counts = np.asarray(pc.list_value_length(groups["splits"]), np.int64)
+    return np.repeat(np.arange(len(groups)), counts)
+
+
+def _regrouped(
+    groups: pa.Table, splits: pa.Table, group: _Ints, kept: _Marks, plan: Plan, slots: int
+) -> pa.Table:
+    """Return groups of the splits that are left, of about the same work.
+
+    Only splits whose groups have the same hosts, filter, bucket and worker are put together.
+    """
+    if not kept.any():
+        return groups.slice(0, 0)
+    alike = _codes([groups[n] for n in groups.column_names if n in _TOGETHER])
+    order = np.argsort(alike[group[kept]], kind="stable")
+    left = np.flatnonzero(kept)[order]
+    key = alike[group[left]]
+    work = np.asarray(splits["length"], np.int64)[left] + _OPEN_COST
+    share = min(plan.options.max_split_size, -(-int(work.sum()) // max(1, slots)))
+    before = np.cumsum(work) - work
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    before -= np.repeat(before[starts], np.diff(np.append(starts, len(key))))
+    bins = before // max(1, share)
+    begins = np.flatnonzero((np.diff(key, prepend=-1) != 0) | (np.diff(bins, prepend=-1) != 0))
+    offsets = np.append(begins, len(left)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(
+        pa.array(offsets), splits.take(left).to_struct_array().combine_chunks()
+    )
+    made = groups.take(group[left[begins]])
+    sizes = np.add.reduceat(np.asarray(splits["length"], np.int64)[left], begins)
+    for name, column in (
+        ("group_id", pa.array(np.arange(len(begins)), groups.schema.field("group_id").type)),
+        ("size_bytes", pa.array(sizes)),
+        ("splits", lists.cast(groups.schema.field("splits").type)),
+    ):
+        made = made.set_column(made.column_names.index(name), name, column)
+    return made.take(np.argsort(-sizes, kind="stable"))
+
+
+_TOGETHER = ("hosts", "residual_filter", "bucket", "cached_on")
+
+
+def _codes(columns: list[Any]) -> _Ints:
+    """Return the same number for the same values."""
+    rows: dict[tuple[Any, ...], int] = {}
+    values = (
+        [tuple(value) if isinstance(value, list) else value for value in column.to_pylist()]
+        for column in columns
+    )
+    return np.array([rows.setdefault(row, len(rows)) for row in zip(*values, strict=True)])

@@ -1,0 +1,119 @@
+"""Files of a plan as a table of Spark's own, which need not list them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from windrow.models import Plan
+from windrow.spark.arrow_types import arrow_schema, spark_schema
+
+# Partitions are about this large at most where there are several for each slot.
+_PARTITION_BYTES = 256 * 2**20
+
+_opening = threading.Lock()
+_sessions: WeakKeyDictionary[SparkSession, dict[int, Any]] = WeakKeyDictionary()
+
+
+def native_relation(
+    spark: SparkSession, factory: Any, plan: Plan, files: pa.Table, slots: int
+) -> Any:
+    """Return files as the JVM's `HadoopFsRelation`.
+
+    Args:
+        spark: A classic session; its settings say how Spark reads.
+        factory: The JVM's `WindrowHybrid.Factory`.
+        plan: Whose columns are asked for.
+        files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in no order.
+        slots: How many tasks run at the same time.
+    """
+    folders = {column.name for column in plan.partition_columns}
+    asked = spark_schema(plan.columns)
+    partition = StructType([field for field in asked if field.name in folders])
+    data = StructType([field for field in asked if field.name not in folders])
+    values, places = _distinct(files["partition"], arrow_schema(partition))
+    prefix = plan.location.rstrip(os.sep) + os.sep
+    hosts = files["hosts"].to_pylist()
+    statuses = pa.table(
+        {
+            "uri": [Path(prefix + path).as_uri() for path in files["path"].to_pylist()],
+            "size_bytes": files["size_bytes"].cast(pa.int64()),
+            "mtime_ms": np.asarray(files["mtime_ns"]) // 1_000_000,
+            "partition": places,
+            "hosts": ["\n".join(at or ()) for at in hosts],
+        }
+    )
+    return factory.files(
+        _session(spark, int(np.sum(np.asarray(files["size_bytes"]))), slots),
+        data.json(),
+        partition.json(),
+        _stream(values),
+        _stream(statuses),
+    )
+
+
+def _session(spark: SparkSession, size_bytes: int, slots: int) -> Any:
+    """Return a session that reads as the user's does, and packs these files for the slots."""
+    waves = -(-size_bytes // (max(1, slots) * _PARTITION_BYTES))
+    # A power of two, so that there are few of these sessions.
+    partitions = slots * (1 << (max(1, waves) - 1).bit_length())
+    jvm: Any = spark.sparkContext._jvm
+    with _opening:
+        sessions = _sessions.setdefault(spark, {})
+        if partitions not in sessions:
+            sessions[partitions] = spark._jsparkSession.newSession()
+    settings = sessions[partitions].sessionState().conf().settings()
+    wanted = jvm.java.util.HashMap(spark._jsparkSession.sessionState().conf().settings())
+    for name, value in {
+        "spark.sql.files.openCostInBytes": "0",
+        # So that Spark divides the bytes by the number of partitions, and by nothing else.
+        "spark.sql.files.maxPartitionBytes": str(2 * _PARTITION_BYTES),
+        "spark.sql.files.minPartitionNum": str(partitions),
+        # What is planned is read, or refused.
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+    }.items():
+        wanted.put(name, value)
+    settings.putAll(wanted)
+    settings.keySet().retainAll(wanted.keySet())
+    return sessions[partitions]
+
+
+def _distinct(
+    partition: pa.ChunkedArray, columns: pa.Schema
+) -> tuple[pa.Table, npt.NDArray[np.int32]]:
+    """Return the partitions that files are in, and the place of each file's among them."""
+    rows = pa.table({"": pa.nulls(len(partition), pa.bool_())})
+    codes: list[npt.NDArray[np.int64]] = []
+    joined: Any = partition.combine_chunks()
+    typed: list[pa.Array] = []
+    for field in columns:
+        values = joined.field(field.name).cast(field.type)
+        typed.append(values)
+        codes.append(np.asarray(values.dictionary_encode().indices.fill_null(-1), np.int64))
+    if not codes:
+        return rows.slice(0, 1), np.zeros(len(partition), np.int32)
+    _, first, places = np.unique(np.stack(codes), axis=1, return_index=True, return_inverse=True)
+    distinct = [values.take(pa.array(first)) for values in typed]
+    return pa.table(distinct, schema=columns), np.asarray(places, np.int32).reshape(-1)
+
+
+def _stream(table: pa.Table) -> bytes:
+    """Return a table as an Arrow stream of one batch."""
+    sink = pa.BufferOutputStream()
+    batch: Sequence[pa.RecordBatch] = table.combine_chunks().to_batches()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        for one in batch:
+            stream.write_batch(one)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

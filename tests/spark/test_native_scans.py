@@ -1,0 +1,212 @@
+"""Large files read by Spark's own reader, small ones in groups, and both in one scan."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import windrow
+from tests.support import hive
+from windrow.spark.errors import TaskFailedError
+from windrow.spark.failures import plain_errors
+
+pytestmark = pytest.mark.spark
+
+UTC = dt.timezone.utc
+READERS = ("auto", "grouped", "native")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("native")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(folder / "state", allowed_locations=[str(folder.parent)]) as client:
+        yield client
+
+
+def registered(client: windrow.Client, location: Path, name: str) -> str:
+    client.register_table(name, str(location))
+    client.refresh(name)
+    return name
+
+
+def sorted_rows(rows: DataFrame) -> list[str]:
+    return sorted(str(row) for row in rows.collect())
+
+
+def executed(rows: DataFrame) -> str:
+    return str(rows._jdf.queryExecution().executedPlan().toString())
+
+
+def write(path: Path, **columns: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+@pytest.fixture(scope="module")
+def mixed(folder: Path, spark: SparkSession) -> Path:
+    """Partitions of many types, and files of which only some are as Spark's reader needs them."""
+    location = folder / "mixed"
+    odd = location / "ds=2026-11-01" / "at=2026-11-01 10%3A30%3A00" / "who=a%2Fb %C3%A9"
+    null = location / "ds=__HIVE_DEFAULT_PARTITION__" / "at=2026-11-02 00%3A00%3A00" / "who=x"
+    text, days = pa.array(["é", None, ""]), [dt.date(1500, 1, 1), None, dt.date(2026, 11, 1)]
+    money = pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("-2.25")], pa.decimal128(9, 2))
+    seen = pa.array(
+        [dt.datetime(1850, 1, 1, tzinfo=UTC), None, dt.datetime(2026, 1, 1, tzinfo=UTC)],
+        pa.timestamp("us", "UTC"),
+    )
+    ids = pa.array([1, 2, 3], pa.int64())
+    write(odd / "whole file.parquet", id=ids, name=text, day=days, money=money, seen=seen)
+    write(null / "without-some.parquet", id=pa.array([4, None], pa.int64()))
+    write(odd / "narrow.parquet", id=pa.array([5, 6], pa.int32()), name=pa.array(["n", "m"]))
+    nanos = pa.array([1_700_000_000_000_000_001], pa.timestamp("ns", "UTC"))
+    write(null / "nanoseconds.parquet", id=pa.array([7], pa.int64()), seen=nanos)
+    dictionary = pa.array(["d", "d"]).dictionary_encode()
+    write(null / "dictionary.parquet", id=pa.array([8, 9], pa.int64()), name=dictionary)
+    # As Spark 2 wrote it, in the old calendar.
+    days_of_old = pa.array([dt.date(1500, 1, 1)])
+    old = pa.table({"id": pa.array([10], pa.int64()), "day": days_of_old})
+    pq.write_table(
+        old.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), null / "old.parquet"
+    )
+    return location
+
+
+def test_both_ways_and_a_mix_of_them_give_the_same_rows(
+    spark: SparkSession, client: windrow.Client, mixed: Path
+) -> None:
+    table = registered(client, mixed, "native.mixed")
+    views = {reader: client.read(spark, table, reader=reader) for reader in READERS}
+    for reader, rows in views.items():
+        rows.createOrReplaceTempView(f"mixed_{reader}")
+    for query in (
+        "SELECT * FROM {0}",
+        "SELECT count(*) FROM {0}",
+        "SELECT ds, who, count(*), sum(id), max(day), min(seen) FROM {0} GROUP BY ds, who",
+        "SELECT upper(name), at FROM {0} WHERE id % 2 = 1 AND who LIKE 'a/%'",
+        "SELECT id FROM {0} WHERE ds IS NULL OR length(who) > 3",
+        "SELECT a.id, b.who FROM {0} a JOIN {0} b ON a.id = b.id WHERE hour(a.at) = 10",
+        "SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS place FROM {0} LIMIT 100",
+    ):
+        grouped, *others = (
+            sorted_rows(spark.sql(query.format(f"mixed_{reader}")))
+            for reader in ("grouped", "native", "auto")
+        )
+        assert len(grouped) > 0, query
+        assert others == [grouped, grouped], query
+
+    plan = executed(spark.sql("SELECT * FROM mixed_native"))
+    assert "PlannedFiles(3 paths)" in plan
+    assert "MapInArrow" in plan
+    # A file's types matter only if they are asked for.
+    assert "MapInArrow" in executed(spark.sql("SELECT id FROM mixed_native"))
+    assert "PlannedFiles(6 paths)" in executed(spark.sql("SELECT money FROM mixed_native"))
+
+
+def test_spark_reads_whole_tables_natively_as_it_would_by_itself(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "own"
+    spark.sql(
+        "SELECT id, array(id, null) AS list, struct(id AS a, 'x' AS b) AS s, map('k', id) AS m, "
+        "cast(id AS decimal(38, 2)) AS d, timestamp_ntz '1850-01-01' AS n, "
+        "cast(id % 2 AS double) AS part FROM range(50)"
+    ).repartition(1).write.partitionBy("part").parquet(str(location))
+    table = registered(client, location, "native.own")
+    own = spark.read.parquet(str(location))
+    rows = client.read(spark, table, reader="native")
+
+    assert sorted_rows(rows.select(*own.columns)) == sorted_rows(own)
+    assert rows.select("s.b", "part").where("part = 1").count() == 25
+    plan = executed(rows.where("part = 1"))
+    assert "PartitionFilters: [isnotnull(part" in plan
+    assert "MapInArrow" not in plan
+
+
+def test_a_scan_keeps_to_the_settings_of_the_users_session(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = hive.write_events(folder / "many", files_per_day=12)
+    table = registered(client, location, "native.many")
+    rows = client.read(spark, table, reader="native")
+    before = spark.conf.get("spark.sql.files.openCostInBytes")
+
+    # With Spark's default cost of opening files there would be more.
+    assert rows.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism + 1
+    assert spark.conf.get("spark.sql.files.openCostInBytes") == before
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+    try:
+        assert "Batched: false" in executed(rows.select("id"))
+    finally:
+        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+    assert "Batched: true" in executed(rows.select("id"))
+
+
+def test_sessions_that_know_nothing_of_hybrids_read_the_same_rows(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = hive.write_events(folder / "other")
+    table = registered(client, location, "native.other")
+    rows = client.read(spark, table, reader="native")
+    other = spark.newSession()
+    rows.createOrReplaceGlobalTempView("other_events")
+
+    found = other.table("global_temp.other_events")
+    assert "MapInArrow" in executed(found) or "windrow" in executed(found)
+    assert sorted_rows(found) == sorted_rows(rows)
+    spark.catalog.dropGlobalTempView("other_events")
+
+
+def test_rows_that_a_given_filter_leaves_out_are_left_out_on_every_way(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = hive.write_events(folder / "filtered")
+    table = registered(client, location, "native.filtered")
+    for filter, native in (("id >= 25", True), ("ds = '2026-11-02'", True), ("id <> 33", True)):
+        rows = {r: client.read(spark, table, filter=filter, reader=r) for r in READERS}
+        assert sorted_rows(rows["native"]) == sorted_rows(rows["grouped"])
+        assert ("PlannedFiles" in executed(rows["native"])) == native, filter
+
+
+def test_a_file_that_changed_before_its_scan_fails_it_by_name(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = hive.write_events(folder / "changing")
+    table = registered(client, location, "native.changing")
+    rows = client.read(spark, table, reader="native")
+    assert rows.count() == 60
+    changed = location / "ds=2026-11-02" / "part-00001.parquet"
+    hive.write_file(changed, range(500, 520))
+
+    with pytest.raises(TaskFailedError, match=r"part-00001\.parquet"), plain_errors():
+        rows.select("id").collect()
+
+
+def test_which_files_go_which_way_is_told_with_the_reason(
+    spark: SparkSession, client: windrow.Client, mixed: Path
+) -> None:
+    table = registered(client, mixed, "native.explained")
+    told = {
+        reader: client.explain_read(
+            spark, table, columns=["id"], filter="ds IS NULL", reader=reader
+        )
+        for reader in READERS
+    }
+
+    assert told["native"].native_files == 4
+    assert told["native"].grouped_files == 0
+    assert "4 files" in told["native"].reason
+    assert (told["grouped"].native_files, told["grouped"].groups > 0) == (0, True)
+    assert "as asked for" in told["grouped"].reason
+    assert told["auto"].native_files + told["auto"].grouped_files == 4

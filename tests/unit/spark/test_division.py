@@ -1,0 +1,163 @@
+"""Which files go which way, and what becomes of their groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.laws import examples
+from tests.support.plans import plan_of
+from windrow.calls.plans import SplitPlan
+from windrow.files.beneath import home_of
+from windrow.spark.relation.cost import Asked, Way, asked_of, native_files
+from windrow.spark.relation.division import Division, Reader, divide
+from windrow.spark.relation.readable import is_readable
+
+NUMBERS = Asked(1, 0)
+CHEAP_FILES = Way(scan_s=0.5, file_s=0.001, number_mb_s=0.1, text_mb_s=0.2)
+CHEAP_BYTES = Way(scan_s=0.0, file_s=0.01, number_mb_s=0.001, text_mb_s=0.002)
+DATA = pa.schema([("id", pa.int64())])
+MB = 10**6
+
+
+def marked(sizes: list[int], *, slots: int = 1, asked: Asked = NUMBERS) -> list[bool]:
+    able = np.ones(len(sizes), np.bool_)
+    marks = native_files(np.array(sizes), able, asked, slots, CHEAP_FILES, CHEAP_BYTES)
+    return [bool(mark) for mark in marks]
+
+
+def test_small_files_go_in_groups_and_large_ones_to_sparks_reader() -> None:
+    sizes = [10_000] * 1000 + [100 * MB]
+    assert marked(sizes) == [False] * 1000 + [True]
+    # Where few bytes of them are asked for, large files are as small ones.
+    assert marked(sizes, asked=Asked(0.0001, 0)) == [False] * 1001
+
+
+def test_few_files_go_the_way_of_the_others() -> None:
+    assert marked([10_000] * 3 + [100 * MB]) == [True] * 4
+    assert marked([10_000] * 3) == [True] * 3
+    assert marked([10_000] * 1000) == [False] * 1000
+
+
+def test_files_that_must_stay_in_groups_do() -> None:
+    able = np.array([False, True])
+    marks = native_files(np.array([MB, 100 * MB]), able, Asked(1, 0), 1, CHEAP_FILES, CHEAP_BYTES)
+    assert marks.tolist() == [False, True]
+
+
+def test_what_is_asked_for_is_a_part_of_what_files_hold() -> None:
+    held = [pa.int64(), pa.string(), pa.list_(pa.int64())]
+    asked = asked_of([pa.int64()], held)
+    assert 0 < asked.numbers < 0.5
+    assert asked.text == 0
+    assert sum((asked_of(held, held).numbers, asked_of(held, held).text)) == pytest.approx(1)
+    assert asked_of([], []) == Asked(0, 0)
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine files of ids, of which every third holds them as int32."""
+    location = tmp_path_factory.mktemp("division")
+    for number in range(9):
+        type_ = pa.int32() if number % 3 == 2 else pa.int64()
+        path = location / f"ds={number % 2}" / f"part-{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        table = pa.table({"id": pa.array(range(40 * number + 1), type_)})
+        pq.write_table(table, path, row_group_size=30)
+    return location
+
+
+def divided(plan: SplitPlan, reader: Reader = "native", *, filtered: bool = False) -> Division:
+    return divide(plan, reader, filtered=filtered, data=DATA, held=[pa.int64()])
+
+
+@examples(60, deadline=None)
+@given(groups=st.integers(1, 9), by_row_group=st.booleans(), parallelism=st.integers(1, 4))
+def test_every_file_is_read_one_way_and_every_split_of_the_others_once(
+    location: Path, groups: int, by_row_group: bool, parallelism: int
+) -> None:
+    info, table = plan_of(
+        location,
+        {"id": "bigint"},
+        partition={"ds": "int"},
+        group_count=groups,
+        by_row_group=by_row_group,
+    )
+    options = info.options.model_copy(update={"parallelism": parallelism})
+    plan = SplitPlan(info.model_copy(update={"options": options}), table)
+    division = divided(plan)
+
+    native = set(division.native["path"].to_pylist())
+    assert native == {f"ds={n % 2}/part-{n}.parquet" for n in range(9) if n % 3 < 2}
+    every = [split for group in table["splits"].to_pylist() for split in group]
+    left = [split for group in division.grouped["splits"].to_pylist() for split in group]
+    key = repr
+    assert sorted(left, key=key) == sorted((s for s in every if s["path"] not in native), key=key)
+    assert division.grouped.schema.equals(table.schema)
+    for group in division.grouped.to_pylist():
+        assert group["size_bytes"] == sum(split["length"] for split in group["splits"]) > 0
+
+
+def test_files_that_need_a_filter_or_a_cache_of_their_own_stay_in_groups(location: Path) -> None:
+    residual = {"op": "gt", "column": "id", "value": 3}
+    plan = SplitPlan(*plan_of(location, {"id": "bigint"}, residual=residual))
+    assert len(divided(plan).native) == 6
+    assert len(divided(plan, filtered=True).native) == 0
+    cached = plan.groups.append_column("cached_on", pa.array(["host", *[None] * 1]))
+    assert 0 < len(divided(SplitPlan(plan.info, cached)).native) < 6
+    assert divided(plan, "grouped").grouped is plan.groups
+
+
+@pytest.mark.parametrize(
+    ("column", "type_", "readable"),
+    [
+        (pa.array([1], pa.int64()), pa.int64(), True),
+        (pa.array([1], pa.int32()), pa.int64(), False),
+        (pa.array([1], pa.uint32()), pa.int64(), False),
+        (pa.array(["a"]), pa.string(), True),
+        (pa.array(["a"]).dictionary_encode(), pa.string(), False),
+        (pa.array([b"a"]), pa.string(), False),
+        (pa.array([1], pa.timestamp("ms", "UTC")), pa.timestamp("us", "UTC"), True),
+        (pa.array([1], pa.timestamp("ns", "UTC")), pa.timestamp("us", "UTC"), False),
+        (pa.array([1], pa.timestamp("us")), pa.timestamp("us", "UTC"), False),
+        (pa.array([[1]]), pa.list_(pa.int64()), False),
+        (pa.array([1.5], pa.float16()), pa.float32(), False),
+    ],
+    ids=str,
+)
+def test_only_files_in_the_tables_own_types_are_read_by_sparks_reader(
+    tmp_path: Path, column: pa.Array, type_: pa.DataType, readable: bool
+) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(pa.table({"A": column, "other": column}), path)
+    found = path.stat()
+
+    def ask(mtime_ns: int, *names: str, rows: int = 1) -> bool:
+        wanted = pa.schema([(name, type_) for name in names])
+        return is_readable(home_of(str(tmp_path)), str(path), found.st_size, mtime_ns, rows, wanted)
+
+    assert ask(found.st_mtime_ns, "a") is readable
+    assert ask(found.st_mtime_ns, "missing") is True
+    assert ask(found.st_mtime_ns + 1, "missing") is False
+    assert ask(found.st_mtime_ns, "missing", rows=2) is False
+
+
+@pytest.mark.parametrize("how", [{"compression": "brotli"}, {"names": ["a", "A"]}])
+def test_what_only_one_reader_can_decode_stays_in_groups(
+    tmp_path: Path, how: dict[str, object]
+) -> None:
+    path = tmp_path / "file.parquet"
+    names = how.pop("names", ["a"])
+    assert isinstance(names, list)
+    columns = [pa.array([1], pa.int64())] * len(names)
+    pq.write_table(pa.Table.from_arrays(columns, names=names), path, **how)
+    found = path.stat()
+    wanted = pa.schema([("a", pa.int64())])
+    asked = (home_of(str(tmp_path)), str(path), found.st_size, found.st_mtime_ns, 1, wanted)
+    assert not is_readable(*asked)
