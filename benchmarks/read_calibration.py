@@ -97,7 +97,7 @@ def main() -> None:
             measured += _measured(spark, client, table, cell, runs)
     found = {way: _fit([entry for entry in measured if entry.way == way]) for way in WAYS}
     for way, costs in found.items():
-        print(f"{way.upper()} = {costs}")
+        print(f"{way.upper()} = {costs.way}")
     for entry in measured:
         predicted = _predicted(found[entry.way], entry)
         print(
@@ -151,20 +151,29 @@ def _measured(
     ]
 
 
-def _fit(measured: Sequence[Measurement]) -> Way:
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What one way was found to cost, and the core seconds of a scan in addition."""
+
+    way: Way
+    scan_core_s: float
+
+
+def _fit(measured: Sequence[Measurement]) -> Fit:
     rows = np.array([entry.work for entry in measured])
     # CPU time is counted in ticks of 10 ms.
     seconds = np.array([max(entry.core_s, 0.01) for entry in measured])
-    _, file_s, number_mb_s, text_mb_s = (float(cost) for cost in fitted(rows, seconds))
+    scan_core_s, file_s, number_mb_s, text_mb_s = (float(cost) for cost in fitted(rows, seconds))
     scan_s = median(entry.wall_s for entry in measured if entry.cell == SMALLEST)
-    return Way(scan_s=scan_s, file_s=file_s, number_mb_s=number_mb_s, text_mb_s=text_mb_s)
+    way = Way(scan_s=scan_s, file_s=file_s, number_mb_s=number_mb_s, text_mb_s=text_mb_s)
+    return Fit(way, scan_core_s)
 
 
-def _predicted(way: Way, entry: Measurement) -> float:
+def _predicted(fit: Fit, entry: Measurement) -> float:
     scans, files, numbers, text = entry.work
-    return (
-        way.scan_s * scans + way.file_s * files + way.number_mb_s * numbers + way.text_mb_s * text
-    )
+    way = fit.way
+    of_bytes = way.number_mb_s * numbers + way.text_mb_s * text
+    return fit.scan_core_s * scans + way.file_s * files + of_bytes
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,32 @@ def test_a_file_that_changed_before_its_scan_fails_it_by_name(
 
     with pytest.raises(TaskFailedError, match=r"part-00001\.parquet"), plain_errors():
         rows.select("id").collect()
+
+
+def test_a_file_that_changes_after_its_scan_was_planned_fails_it_by_name(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = hive.write_events(folder / "replaced", days=["2026-11-01"])
+    table = registered(client, location, "native.replaced")
+    rows = client.read(spark, table, reader="native").select("id")
+    assert len(rows.collect()) == 20
+
+    file = location / "ds=2026-11-01" / "part-00001.parquet"
+    written = file.stat()
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns + 5_000_000))
+    changed = r"part-00001\.parquet' has changed since the plan was made: modification time"
+    with pytest.raises(TaskFailedError, match=changed) as failed, plain_errors():
+        rows.collect()
+    assert "refresh the table" in str(failed.value)
+    hive.write_file(file, range(30))
+    with (
+        pytest.raises(TaskFailedError, match=r"part-00001\.parquet' .* size in bytes"),
+        plain_errors(),
+    ):
+        rows.collect()
+    file.unlink()
+    with pytest.raises(TaskFailedError, match=r"part-00001\.parquet' has vanished"), plain_errors():
+        rows.collect()
 
 
 def test_which_files_go_which_way_is_told_with_the_reason(

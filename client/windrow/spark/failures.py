@@ -14,9 +14,12 @@ from pyspark.errors import PySparkException
 from windrow.errors import WindrowError
 from windrow.spark import executor
 from windrow.spark.errors import TaskFailedError
+from windrow.spark.executor.errors import StaleFileError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
 
+# What `PlannedFormat.java` says.
+_STALE = re.compile(r"IllegalStateException: (?P<what>file '.*' has .* since the plan was made.*)")
 # What Spark's own reader says of a file that it cannot read, or that is gone.
 _NATIVE = re.compile(r"(?:reading file|\bFile) file:/*(?P<path>/\S+?)(?:\.? |\.?\n|\.?$)")
 _NATIVE_REMEDY = "if it has changed since it was planned, refresh the table and ask again"
@@ -53,6 +56,9 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
     found = _RAISED.findall(text)
     if found:
         return TaskFailedError(*found[-1])
+    stale = _STALE.search(text)
+    if stale is not None:
+        return TaskFailedError("StaleFileError", f"{stale['what']}; {StaleFileError.remedy}")
     native = _NATIVE.search(text)
     if native is None:
         return None

@@ -40,7 +40,6 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
@@ -76,7 +75,7 @@ public final class WindrowHybrid {
             StructType columns = (StructType) DataType.fromJson(partition);
             return new HadoopFsRelation(
                 new PlannedFiles(columns, values, files), columns,
-                (StructType) DataType.fromJson(data), Option.empty(), new ParquetFileFormat(),
+                (StructType) DataType.fromJson(data), Option.empty(), new PlannedFormat(),
                 (scala.collection.immutable.Map) Map$.MODULE$.empty(), session);
         }
     }

@@ -38,8 +38,8 @@ class Way:
     text_mb_s: float
 
 
-GROUPED = Way(scan_s=0.25, file_s=0.00012, number_mb_s=0.010, text_mb_s=0.030)
-NATIVE = Way(scan_s=0.03, file_s=0.0006, number_mb_s=0.002, text_mb_s=0.010)
+GROUPED = Way(scan_s=0.08, file_s=0.00026, number_mb_s=0.0102, text_mb_s=0.026)
+NATIVE = Way(scan_s=0.04, file_s=0.0014, number_mb_s=0.0005, text_mb_s=0.0114)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+import zipfile
 from collections.abc import Callable
 from importlib import resources
+from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -20,12 +23,14 @@ Answer = Callable[[str, str], Any]
 
 _SOURCE = "WindrowRelation.java"
 _FACTORY = "windrow.WindrowRelation$Factory"
+_TRAVELLING_SOURCE = "PlannedFormat.java"
 _HYBRID_SOURCE = "WindrowHybrid.java"
 _HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
 _SEQ, _IMMUTABLE_SEQ = "scala.collection.Seq", "scala.collection.immutable.Seq"
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_hybrids: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()
+_supplied: WeakSet[SparkContext] = WeakSet()
 
 
 def relation(
@@ -73,11 +78,26 @@ def hybrid(spark: SparkSession) -> Any:
         with _compiling:
             if gateway not in _hybrids:
                 loader = _factories[gateway].getClass().getClassLoader()
-                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, loader)
-                _hybrids[gateway] = compiled.loadClass(_HYBRID_FACTORY).newInstance()
-            return _hybrids[gateway]
+                travelling = _compiled(gateway.jvm, _TRAVELLING_SOURCE, loader)
+                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, travelling.getClassLoader())
+                factory = compiled.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
+                _hybrids[gateway] = (factory, travelling.getBytecodes())
+            factory, classes = _hybrids[gateway]
+            if spark.sparkContext not in _supplied:
+                _supply(spark.sparkContext, classes)
+                _supplied.add(spark.sparkContext)
+            return factory
     except (Py4JError, TypeError) as error:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
+
+
+def _supply(context: SparkContext, classes: Any) -> None:
+    """Give executors the classes that they meet in tasks, for as long as the application runs."""
+    jar = Path(context._temp_dir) / "windrow-planned-format.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for name in classes:
+            archive.writestr(f"{name.replace('.', '/')}.class", bytes(classes[name]))
+    context._jsc.sc().addJar(str(jar))
 
 
 def _factory(spark: SparkSession, answer: Answer) -> Any:
@@ -87,18 +107,18 @@ def _factory(spark: SparkSession, answer: Answer) -> Any:
             accept_calls(gateway)
             parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
             compiled = _compiled(gateway.jvm, _SOURCE, parent)
-            factory = compiled.loadClass(_FACTORY).newInstance()
+            factory = compiled.getClassLoader().loadClass(_FACTORY).newInstance()
             factory.answerBy(Answering(answer))
             _factories[gateway] = factory
         return _factories[gateway]
 
 
 def _compiled(jvm: Any, source: str, parent: Any) -> Any:
-    """Return a class loader of our classes, which Spark's own compiler compiles."""
+    """Return the compiler that Spark ships, after it has compiled some of our classes."""
     text = resources.files(__package__).joinpath(source).read_text(encoding="utf-8")
     scala = str(jvm.scala.util.Properties.versionNumberString())
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(parent)
     # What Scala calls a Seq, and therefore the JVM's name of it, depends on its version.
     compiler.cook(text.replace("SEQ", _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ))
-    return compiler.getClassLoader()
+    return compiler
