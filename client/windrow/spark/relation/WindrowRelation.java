@@ -8,11 +8,17 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
+import java.util.WeakHashMap;
 import java.util.function.BiFunction;
+import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.sources.*;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -112,7 +118,13 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
         Object answer = scans.apply(pinned, scan);
         // Of all exceptions, Python shows this one with its message alone.
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
+        if (answer instanceof RDD) describe(((RDD) answer).name());
+        else if (!((List) answer).isEmpty()) describe((String) ((List) answer).remove(0));
         return answer;
+    }
+
+    private void describe(String scan) {
+        if (query() != null) Jobs.of(session.sparkContext()).describe(query(), scan);
     }
 
     /** Rows of scans, for as long as a query holds them. */
@@ -130,6 +142,56 @@ public final class WindrowRelation extends BaseRelation implements PrunedFiltere
                 if (((WeakReference) all.next()).get() == null) all.remove();
             }
             rows.put(scan, new WeakReference(made));
+        }
+    }
+
+    /** Says in the descriptions of a query's jobs what it reads, unless its user describes them. */
+    public static final class Jobs extends SparkListener {
+        private static final String DESCRIPTION = "spark.job.description";
+        private static final Map BY_CONTEXT = new WeakHashMap();
+
+        private final SparkContext context;
+        // By query: the properties of the thread that runs it, and our description.
+        private final Map described = new HashMap();
+
+        private Jobs(SparkContext context) {
+            this.context = context;
+        }
+
+        static synchronized Jobs of(SparkContext context) {
+            WeakReference known = (WeakReference) BY_CONTEXT.get(context);
+            Jobs jobs = known == null ? null : (Jobs) known.get();
+            if (jobs == null) {
+                jobs = new Jobs(context);
+                context.addSparkListener(jobs);
+                BY_CONTEXT.put(context, new WeakReference(jobs));
+            }
+            return jobs;
+        }
+
+        synchronized void describe(String query, String scan) {
+            Properties properties = context.getLocalProperties();
+            String now = properties.getProperty(DESCRIPTION);
+            Object[] known = (Object[]) described.get(query);
+            boolean ours = known != null && known[1].equals(now);
+            if (now != null && !ours && !isOurs(now)) return;
+            String text = ours ? known[1] + "; " + scan : scan;
+            properties.setProperty(DESCRIPTION, text);
+            described.put(query, new Object[] {properties, text});
+        }
+
+        /** Tells whether a query that has just ended left a description. */
+        private boolean isOurs(String text) {
+            Iterator all = described.values().iterator();
+            while (all.hasNext()) if (((Object[]) all.next())[1].equals(text)) return true;
+            return false;
+        }
+
+        public synchronized void onOtherEvent(SparkListenerEvent event) {
+            if (!(event instanceof SparkListenerSQLExecutionEnd)) return;
+            long query = ((SparkListenerSQLExecutionEnd) event).executionId();
+            Object[] known = (Object[]) described.remove(String.valueOf(query));
+            if (known != null) ((Properties) known[0]).remove(DESCRIPTION, known[1]);
         }
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass
 
@@ -28,13 +29,29 @@ class Scan:
     conditions: tuple[Tree, ...]
     plan: Plan
 
+    def __str__(self) -> str:
+        """What Spark's UI shows of it."""
+        summary = self.plan.summary
+        return (
+            f"windrow {self.table} snapshot {self.plan.snapshot_id}, plan {self.plan.plan_id}: "
+            f"{summary.files_planned:,} files in {summary.group_count:,} groups"
+        )
+
 
 _scans: deque[Scan] = deque(maxlen=_KEPT)
+_of_thread = threading.local()
 
 
 def note(scan: Scan) -> None:
-    """Keep a scan as the latest."""
+    """Keep a scan as the latest, also of this thread."""
     _scans.append(scan)
+    _of_thread.scan = scan
+
+
+def last_scan() -> Scan:
+    """Return the latest scan of this thread."""
+    scan: Scan = _of_thread.scan
+    return scan
 
 
 def recent_scans(table: str | None = None) -> list[Scan]:

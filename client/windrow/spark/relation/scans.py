@@ -24,7 +24,7 @@ from windrow.spark.relation.division import Division, Reader, divide
 from windrow.spark.relation.filters import Tree, weakened
 from windrow.spark.relation.java import hybrid
 from windrow.spark.relation.native import native_relation
-from windrow.spark.relation.recent import Scan, note
+from windrow.spark.relation.recent import Scan, last_scan, note
 from windrow.spark.session_options import session_options
 
 _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
@@ -120,7 +120,8 @@ def answer(pinned: str, scan: str) -> Any:
         if asked["divided"]:
             return _parts(relation, asked["columns"], asked["filters"])
         rows = scanned(relation, asked["columns"], asked["filters"])
-        return rows._jdf.queryExecution().toRdd()
+        # Spark shows this name, and describes jobs by it.
+        return rows._jdf.queryExecution().toRdd().setName(str(last_scan()))
     # An exception would reach the user as the JVM's, with its trace and without its own message.
     except Exception as error:
         return remembered(error)
@@ -149,7 +150,10 @@ def scanned(
 
 
 def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
-    """Return what a scan consists of, as the JVM's list; empty if all of it is grouped."""
+    """Return what a scan consists of, as the JVM's list; empty if all of it is grouped.
+
+    First in it is what describes the scan.
+    """
     source = SOURCES.find(pinned.source, pinned.table)
     spark = source.spark
     parts = spark.sparkContext._jvm.java.util.ArrayList()
@@ -158,6 +162,7 @@ def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str
     if not len(division.native):
         _SCANNED.keep(pinned, columns, filters, plan)
         return parts
+    parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
     parts.add(native_relation(spark, hybrid(spark), plan.info, division.native, slots))
     if len(division.grouped):
