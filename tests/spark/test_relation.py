@@ -348,14 +348,14 @@ def test_one_column_of_fifty_costs_no_more_in_sql_than_asked_for_by_name(
     size = sum(path.stat().st_size for path in location.iterdir())
     client.register_table("wide", str(location))
     client.refresh("wide")
-    client.create_view(spark, "wide")
+    client.create_view(spark, "wide", reader="grouped")
 
     def taken(ask: Callable[[], DataFrame]) -> int:
         before = read_bytes()
         ask().collect()
         return read_bytes() - before
 
-    by_name = partial(client.read, spark, "wide", columns=["c7"])
+    by_name = partial(client.read, spark, "wide", columns=["c7"], reader="grouped")
     in_sql = partial(spark.sql, "SELECT c7 FROM wide")
     # Workers load their modules once.
     taken(in_sql)
