@@ -39,6 +39,7 @@ _MAX_JOINED_FILES = 16 * KIB
 _FETCHING_THREADS = 16
 _MAX_FILES_AHEAD = 64
 _MAX_BYTES_AHEAD = 16 * MIB
+_NO_COLUMNS = pa.table({})
 # Below this, asking a decoded table for its size costs more than it tells.
 _NEGLIGIBLE_BYTES = 64 * KIB
 
@@ -181,14 +182,15 @@ class Decoder:
             content = self._fetch(split)
         reader = open_buffer(split.path, content)
         layout = self._layout_of(split, reader) if self._wanted.names else self._nothing()
-        table = pa.table({})
         try:
             if layout.leaf_indices:
                 table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
                 if not layout.fits(table.schema):
                     layout = self._layout_of(split, reader, table.schema)
                     table = reader.read_all(column_indices=layout.leaf_indices, use_threads=False)
-            count = table.num_rows if layout.leaf_indices else rows_in(reader.metadata)
+                count = table.num_rows
+            else:
+                table, count = _NO_COLUMNS, rows_in(reader.metadata)
         except PARQUET_ERRORS as error:
             raise unreadable(split.path, error) from error
         if count != split.row_count:
