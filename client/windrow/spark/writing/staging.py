@@ -24,6 +24,15 @@ _CODECS = {
     "UNCOMPRESSED": "none",
     "LZ4": "lz4_raw",
 }
+_OPTIONS = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # A limit that is set in the session would split the planned files.
+    "maxRecordsPerFile": "0",
+    # Hadoop's usual local file system also writes a checksum for each file, and starts three more
+    # processes per file to set permissions.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
 
 
 def stage(
@@ -51,10 +60,7 @@ def stage(
     # One folder per bucket, so that no scheme puts two buckets into one file.
     folders = [*columns, *([bucket] if bucket is not None else [])]
     placed = placed.select(*map(quoted, [*df.columns, *folders[len(columns) :]]))
-    writer = placed.write.mode("append")
-    writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-    # Otherwise a limit set in the session would split the planned files.
-    writer = writer.option("maxRecordsPerFile", "0")
+    writer = placed.write.mode("append").options(**_OPTIONS)
     codec = newest_codec(table.definition.location)
     if codec is not None:
         writer = writer.option("compression", codec)
@@ -100,8 +106,8 @@ def _tidy(folder: str, bucket: str | None) -> None:
         number = last.removeprefix(f"{bucket}=") if bucket is not None else last
         for name in names:
             file = f"{path}/{name}"
-            if is_hidden(name) or (path == folder and _is_empty(name, file)):
-                # A Hadoop checksum, or the empty file of a first task without rows.
+            if path == folder and _is_empty(name, file):
+                # Spark's first task leaves one even if it has no rows.
                 os.unlink(file)
             elif number != last:
                 os.rename(file, f"{parent}/{_bucket_name(name, int(number))}")
