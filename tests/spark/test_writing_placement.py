@@ -82,6 +82,21 @@ def test_every_row_goes_to_the_task_of_the_exact_plan(
     assert 4_000 < seen < 5_000
 
 
+def test_each_of_many_keys_goes_to_its_task(spark: SparkSession) -> None:
+    count, tasks = 3_000, 20
+    values = [*range(count - 1), None]
+    first = [number * 7 % tasks for number in range(count)]
+    columns = {"k": "bigint"}
+    keys = exact_keys(columns, {(value,): 1 for value in values})[0]
+    plan = plan_of("exact", tasks, columns, keys=keys.model_copy(update={"first_task": first}))
+    rows = spark.range(count).select(F.when(F.col("id") < count - 1, F.col("id")).alias("k"))
+
+    placed = place(rows, plan).select("k", F.spark_partition_id().alias("task")).collect()
+
+    assert {row.k: row.task for row in placed} == dict(zip(values, first, strict=True))
+    assert len(placed) == count
+
+
 def test_older_spark_gets_ints_that_hash_to_the_tasks(spark: SparkSession) -> None:
     tasks = [*range(300), 2**31 - 1, 2**31, 2**32 - 1]
 

@@ -9,7 +9,7 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 _AT_FDCWD = -100
@@ -112,8 +112,21 @@ def sync(paths: Iterable[str]) -> None:
     Raises:
         OSError: The disk failed, or is full.
     """
+    with syncing(paths):
+        pass
+
+
+@contextlib.contextmanager
+def syncing(paths: Iterable[str]) -> Iterator[None]:
+    """Do what `sync` does while the block runs; it has been done at its end.
+
+    Raises:
+        OSError: The disk failed, or is full.
+    """
     with ThreadPoolExecutor(_SYNCING_THREADS) as threads:
-        for _ in threads.map(_sync, paths):
+        synced = threads.map(_sync, paths)
+        yield
+        for _ in synced:
             pass
 
 

@@ -225,8 +225,8 @@ class TableWrite:
             raise ValueError(f"mode {self._mode} replaces files already: give no others")
         listed = self._list()
         staged = listed["path"].to_pylist()
-        added = self._footers(self._staging.data, listed, staged)
-        posix.sync(os.path.join(self._staging.data, path) for path in staged)
+        with posix.syncing(os.path.join(self._staging.data, path) for path in staged):
+            added = self._footers(self._staging.data, listed, staged)
         self._admit()
         table = self._client.table(self.table.name)
         if table.definition != self.table.definition:

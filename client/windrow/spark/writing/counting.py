@@ -77,7 +77,7 @@ def count_rows(
     names = [column.name for column in partition_columns]
     keys = [key.cast("string").alias(f"k{at}") for at, key in enumerate(keys_of(df, names))]
     if buckets is not None:
-        keys.append(bucket_of(buckets).alias("bucket"))
+        keys.append(F.expr(bucket_of(buckets)).alias("bucket"))
     totals = sums_of(df, names) if hashed else [F.count(F.lit(1)).alias(_ROWS)]
     counted = df.groupBy(*keys).agg(*totals).limit(MAX_WRITE_KEYS + 1)
     found = collected(counted)

@@ -64,9 +64,14 @@ def keys_of(df: DataFrame, names: Iterable[str]) -> list[Column]:
     return [F.expr(text) for text in key_texts(df, names)]
 
 
-def bucket_of(spec: BucketSpec) -> Column:
-    """Return the bucket that Spark puts a row in, an int."""
-    return F.pmod(F.hash(*map(named, spec.columns)), F.lit(spec.count)).cast("int")
+def bucket_of(spec: BucketSpec) -> str:
+    """Return the SQL of the bucket that Spark puts a row in, an int."""
+    return f"CAST(pmod(hash({', '.join(map(quoted, spec.columns))}), {spec.count}) AS INT)"
+
+
+def int_array(numbers: Iterable[int]) -> str:
+    """Return the SQL of a constant array of ints, made of one literal for the parser's sake."""
+    return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<INT>)"
 
 
 def new_names(df: DataFrame, *wanted: str) -> Sequence[str]:

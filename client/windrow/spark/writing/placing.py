@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -11,11 +10,18 @@ from pyspark.sql import functions as F
 from windrow.models import KeyFiles, SortColumn, TableInfo, WritePlan
 from windrow.spark.placement import require_classic
 from windrow.spark.writing.counting import sums_of
-from windrow.spark.writing.expressions import bucket_of, key_of, keys_of, named, new_names, quoted
+from windrow.spark.writing.expressions import (
+    bucket_of,
+    int_array,
+    key_texts,
+    keys_of,
+    named,
+    new_names,
+    quoted,
+)
+from windrow.spark.writing.lookups import Lookup, key_hash, key_hashes
 
-_TASK = "__windrow_task"
 _BUCKET = "__windrow_bucket"
-_KEY_TABLE = "__windrow_keys"
 
 # The constants of Spark's hash of an int.
 _SEED = 42
@@ -63,11 +69,11 @@ def place_with_bucket(
     spec = table.definition.bucket_spec if table is not None else None
     if spec is None:
         bucket = None
-        placed = _placed(df, plan, keys_of(df, names), [])
+        placed = _placed(df, plan, names, None)
     else:
         (bucket,) = new_names(df, _BUCKET)
-        placed = _placed(df, plan, [*keys_of(df, names), bucket_of(spec)], [bucket_of(spec)])
-        placed = placed.withColumn(bucket, bucket_of(spec))
+        placed = _placed(df, plan, names, bucket_of(spec))
+        placed = placed.withColumn(bucket, F.expr(bucket_of(spec)))
         order.append(named(bucket))
     if arrived is not None:
         # Ahead of the sort, whose order Spark's writer would not see through an observation.
@@ -77,12 +83,11 @@ def place_with_bucket(
     return (placed.sortWithinPartitions(*order) if order else placed), bucket
 
 
-def _placed(
-    df: DataFrame, plan: WritePlan, keys: Sequence[Column], buckets: Sequence[Column]
-) -> DataFrame:
+def _placed(df: DataFrame, plan: WritePlan, names: Sequence[str], bucket: str | None) -> DataFrame:
+    if plan.scheme == "exact" and plan.keys is not None and plan.keys.files:
+        return _placed_exactly(df, plan, plan.keys, bucket or "")
+    keys = keys_of(df, names) + ([F.expr(bucket)] if bucket is not None else [])
     salts = [named(name) for name in plan.salt_columns]
-    if plan.scheme == "exact" and plan.keys is not None:
-        return _placed_exactly(df, plan.tasks, plan.keys, keys, buckets, salts)
     if plan.scheme == "coalesce":
         return df.coalesce(plan.tasks)
     if plan.scheme == "repartition" or not keys:
@@ -116,88 +121,28 @@ def _sort_order(columns: Iterable[SortColumn], partition_columns: Sequence[str])
 # --- exact ------------------------------------------------------------------
 
 
-def _placed_exactly(
-    df: DataFrame,
-    tasks: int,
-    planned: KeyFiles,
-    keys: Sequence[Column],
-    buckets: Sequence[Column],
-    salts: Sequence[Column],
-) -> DataFrame:
-    task_name, first_task, files = new_names(df, _TASK, f"{_KEY_TABLE}_task", f"{_KEY_TABLE}_files")
+def _placed_exactly(df: DataFrame, plan: WritePlan, planned: KeyFiles, bucket: str) -> DataFrame:
+    salts = ", ".join(map(quoted, plan.salt_columns))
     if not planned.values and planned.buckets is None:
-        task = _task_in(F.lit(planned.first_task[0]), F.lit(planned.files[0]), salts)
-        return _repartitioned(df.withColumn(task_name, task), tasks, task_name)
-    own = keys_of(df, (column.name for column in planned.columns))
-    # If the plan does not distinguish buckets, each key's tasks hold all of its buckets.
-    own += buckets if planned.buckets is not None else []
-    lookup, own_keys = _key_table(df, planned, first_task, files)
-    same = [key.eqNullSafe(named(name)) for key, name in zip(own, own_keys, strict=True)]
-    condition = same[0]
-    for each in same[1:]:
-        condition &= each
-    # Not an inner join, which would lose the rows of keys that the plan does not know.
-    found = df.join(F.broadcast(lookup), condition, "left")
-    known = _task_in(named(first_task), named(files), salts)
-    unseen = F.pmod(F.hash(*keys), F.lit(tasks)).cast("int")
-    task = F.when(named(files).isNull(), unseen).otherwise(known)
-    # Only one int is shuffled with each row, not the columns that it was computed from.
-    rows = found.select(*map(quoted, df.columns), task.alias(task_name))
-    return _repartitioned(rows, tasks, task_name)
+        first_task, files = str(planned.first_task[0]), str(planned.files[0])
+    else:
+        keys = key_texts(df, (column.name for column in planned.columns))
+        # If the plan does not distinguish buckets, each key's tasks hold all of its buckets.
+        keys += [bucket] if planned.buckets is not None else []
+        lookup = Lookup.of(key_hashes(df, planned), key_hash(keys))
+        first_task, files = lookup.value(planned.first_task), lookup.value(planned.files)
+    task = first_task
+    if salts and max(planned.files) > 1:
+        task += f" + CAST(pmod(xxhash64({salts}), {files}) AS INT)"
+    return _repartitioned(df, plan.tasks, F.expr(task))
 
 
-def _task_in(first_task: Column, files: Column, salts: Sequence[Column]) -> Column:
-    if not salts:
-        return first_task
-    return (
-        F.when(files == 1, first_task)
-        .otherwise(first_task + F.pmod(F.xxhash64(*salts), files).cast("int"))
-        .cast("int")
-    )
-
-
-def _key_table(
-    df: DataFrame, planned: KeyFiles, first_task: str, files: str
-) -> tuple[DataFrame, list[str]]:
-    """Return a table of the distinct keys, and the names of its key columns."""
-    names = [f"{_KEY_TABLE}_{index}" for index in range(len(planned.values))]
-    names = list(new_names(df, *names))
-    fields = [f"{name} string" for name in names]
-    values: list[list[Any]] = [[_text(value) for value in column] for column in planned.values]
-    keys = [
-        F.expr(key_of(f"try_cast({quoted(name)} AS {type_.simpleString()})", type_)).alias(name)
-        for name, type_ in (
-            (name, df.schema[column.name].dataType)
-            for name, column in zip(names, planned.columns, strict=True)
-        )
-    ]
-    if planned.buckets is not None:
-        names += new_names(df, f"{_KEY_TABLE}_bucket")
-        fields.append(f"{names[-1]} int")
-        values.append(list(planned.buckets))
-        keys.append(named(names[-1]))
-    rows = list(zip(*values, planned.first_task, planned.files, strict=True))
-    schema = ", ".join([*fields, f"{first_task} int", f"{files} int"])
-    table = df.sparkSession.createDataFrame(rows, schema, verifySchema=False)
-    # A duplicate key would duplicate its rows. With one Spark partition there is no shuffle.
-    once = table.coalesce(1).select(*keys, named(first_task), named(files)).dropDuplicates(names)
-    return once, names
-
-
-def _text(value: bool | int | float | str | None) -> str | None:
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _repartitioned(df: DataFrame, tasks: int, task_name: str) -> DataFrame:
+def _repartitioned(df: DataFrame, tasks: int, task: Column) -> DataFrame:
     if hasattr(df, "repartitionById"):
-        return df.repartitionById(tasks, named(task_name))
+        return df.repartitionById(tasks, task)
     # Older Spark can only repartition by hash, so rows get ints whose hashes are the task numbers.
-    # The ints travel as one string literal: one literal per task would take a JVM call each.
-    ints = F.split(F.lit(",".join(str(int_with_hash(task)) for task in range(tasks))), ",")
-    chosen = F.element_at(ints.cast("array<int>"), named(task_name) + F.lit(1))
-    return df.repartition(tasks, chosen)
+    ints = F.expr(int_array(map(int_with_hash, range(tasks))))
+    return df.repartition(tasks, F.get(ints, task))
 
 
 # --- the inverse of Spark's hash ---------------------------------------------
