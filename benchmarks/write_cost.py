@@ -4,7 +4,8 @@
 
 1,000,000 rows in 99 partitions, from files. The peer is `df.repartition(key).write.partitionBy(key)`,
 which checks nothing. The sides take turns, so that other load on the machine affects all of them;
-the ratio is the median over the turns.
+ratios are medians over the turns. CPU time is that of driver, JVM and coordinator together (`cpu.py`,
+Linux); other load changes it less than the time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from common import Result, arguments, console, write_json
+from cpu import tree_cpu_seconds
 from pyspark.sql import functions as F
 from rich import box
 from rich.table import Table as RichTable
@@ -41,6 +43,7 @@ def main() -> None:
     require_java()
     row_count, partitions = (1_000, QUICK_PARTITIONS) if given.quick else (1_000_000, PARTITIONS)
     seconds: dict[str, list[float]] = {}
+    cpu_seconds: dict[str, list[float]] = {}
     steps: dict[str, list[str]] = {}
     with place_of_work(given.data) as (spark, client, folder):
         rows = _rows(spark, folder / "rows", row_count, partitions)
@@ -67,30 +70,40 @@ def main() -> None:
         with counting(console, "Writing in turns", (given.runs + 1) * len(ways)) as progress:
             for turn in range(given.runs + 1):
                 for way, write in ways.items():
-                    began = time.perf_counter()
+                    began, cpu_before = time.perf_counter(), tree_cpu_seconds()
                     said = write()
                     if turn:
                         # The first turn loads and compiles classes.
                         seconds.setdefault(way, []).append(time.perf_counter() - began)
+                        cpu_seconds.setdefault(way, []).append(tree_cpu_seconds() - cpu_before)
                         steps.setdefault(way, []).append(said)
                     progress.advance()
     what = f"{row_count:,} rows, {partitions} partitions"
-    show(_table(what, seconds))
+    show(_table(what, seconds, cpu_seconds))
     for way in (COUNTED, HISTORY):
         console.print(f"{way}, last turn: {steps[way][-1]}", style="dim")
     if given.json is not None:
         results = [
             Result(
                 case=f"{what}: {way}",
-                metric="time",
+                metric=metric,
                 unit="s",
-                windrow=median(seconds[way]),
+                windrow=median(measured[way]),
                 peer=PEER,
-                peer_value=median(seconds[PEER]),
+                peer_value=median(measured[PEER]),
             )
+            for metric, measured in (("time", seconds), ("CPU time", cpu_seconds))
             for way in (COUNTED, HISTORY)
         ]
-        write_json(given.json, NAME, results, quick=given.quick, seconds=seconds, steps=steps)
+        write_json(
+            given.json,
+            NAME,
+            results,
+            quick=given.quick,
+            seconds=seconds,
+            cpu_seconds=cpu_seconds,
+            steps=steps,
+        )
 
 
 def _rows(spark: SparkSession, folder: Path, count: int, partitions: int) -> DataFrame:
@@ -106,15 +119,28 @@ def _rows(spark: SparkSession, folder: Path, count: int, partitions: int) -> Dat
     return spark.read.parquet(str(folder))
 
 
-def _table(what: str, seconds: dict[str, list[float]]) -> RichTable:
+def _table(
+    what: str, seconds: dict[str, list[float]], cpu_seconds: dict[str, list[float]]
+) -> RichTable:
     table = RichTable(title=what, box=box.SIMPLE_HEAD, title_style="")
     table.add_column("")
-    for head in ("median", "least", "beside Spark"):
+    for head in ("median", "least", "beside Spark", "CPU time", "beside Spark"):
         table.add_column(head, justify="right")
     for way, taken in seconds.items():
-        ratios = [mine / peer for mine, peer in zip(taken, seconds[PEER], strict=True)]
-        table.add_row(way, f"{median(taken):.2f} s", f"{min(taken):.2f} s", f"{median(ratios):.2f}")
+        cpu = cpu_seconds[way]
+        table.add_row(
+            way,
+            f"{median(taken):.2f} s",
+            f"{min(taken):.2f} s",
+            f"{_ratio(taken, seconds[PEER]):.2f}",
+            f"{median(cpu):.2f} s",
+            f"{_ratio(cpu, cpu_seconds[PEER]):.2f}",
+        )
     return table
+
+
+def _ratio(mine: list[float], peers: list[float]) -> float:
+    return median(one / peer for one, peer in zip(mine, peers, strict=True))
 
 
 if __name__ == "__main__":

@@ -200,9 +200,10 @@ def test_writes_finds_that_only_the_exact_plan_meets_the_target_size(quick: Quic
 def test_write_cost_compares_checked_writes_with_spark_alone(quick: Quick) -> None:
     content = quick("write_cost", "--runs", "1")
 
-    assert {row["metric"] for row in content["results"]} == {"time"}
-    assert len(content["results"]) == 2
-    assert {len(turns) for turns in content["seconds"].values()} == {1}
+    assert {row["metric"] for row in content["results"]} == {"time", "CPU time"}
+    assert len(content["results"]) == 4
+    for measured in (content["seconds"], content["cpu_seconds"]):
+        assert {len(turns) for turns in measured.values()} == {1}
 
 
 def test_the_grid_compares_every_cell_and_counts_the_aims_that_are_met(quick: Quick) -> None:
