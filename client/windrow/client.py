@@ -154,6 +154,73 @@ class Client(Coordinator):
         rows.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
         return rows
 
+    def read_buckets(
+        self,
+        spark: SparkSession,
+        table: str,
+        *,
+        filter: str | Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        max_staleness: int | None = None,
+    ) -> DataFrame:
+        """Read a bucketed table, one task per bucket, so that Spark need not shuffle it.
+
+        Spark joins two such DataFrames on their bucket columns, and aggregates by them, where the
+        rows are. Each row is checked to be in its bucket by Spark's hash; a query that meets
+        another fails. Where buckets cannot be told to Spark, a warning says why, and it shuffles.
+
+        Args:
+            spark: The session.
+            table: Its name.
+            filter: Rows to keep, as in `plan`.
+            columns: Columns to read, in this order, with all bucket columns; all by default. Spark
+                cannot prune them afterwards.
+            snapshot_id: A version of the table; the current one by default.
+            max_staleness: Seconds, as in `plan`.
+        """
+        from windrow.spark.relation.buckets import open_buckets
+
+        return open_buckets(
+            self,
+            spark,
+            table,
+            filter=filter,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            max_staleness=max_staleness,
+        )
+
+    def join_buckets(
+        self,
+        spark: SparkSession,
+        left: str,
+        right: str,
+        *,
+        on: Sequence[str] | None = None,
+        how: str = "inner",
+    ) -> DataFrame:
+        """Join two tables that are bucketed alike, one task per bucket, without a shuffle.
+
+        The rows are those of `left.join(right, on, how)`. To read fewer columns or rows, join what
+        `read_buckets` returns.
+
+        Args:
+            spark: The session.
+            left: Name of a table.
+            right: Name of another, or the same.
+            on: The bucket columns that both tables have in common, which is also the default.
+            how: As in Spark: `inner`, `left`, `right`, `full`, `left_semi`, `left_anti`.
+
+        Raises:
+            BucketsDifferError: The tables are bucketed differently, or by other columns.
+        """
+        from windrow.spark.relation.buckets import check_alike
+
+        names = check_alike(self, left, right, on)
+        rows = self.read_buckets(spark, left)
+        return rows.join(self.read_buckets(spark, right), names, how)
+
     def read_plan(self, spark: SparkSession, plan: SplitPlan) -> DataFrame:
         """Read one plan, with exactly its columns and files, however little a query needs.
 

@@ -9,6 +9,10 @@
     - CaseSensitiveNamesError   the session tells names apart by case
     - UnsupportedFormatError    the table's files are not Parquet
     - UnsupportedDeletesError   rows of the files were deleted since
+    - NotBucketedError          a table that is to be read by bucket has none
+    - BucketColumnsError        rows are to be read by bucket without a bucket column
+    - BucketsDifferError        two tables that are to be joined by bucket are bucketed otherwise
+    - BucketsUnavailableError   buckets cannot be told to Spark, so that it has to shuffle
     - UnsupportedTypeError      a column's type cannot be read
     - TaskFailedError           a task stopped; `kind` names an error of `executor.errors`
 """
@@ -83,6 +87,73 @@ class ClientClosedError(ReadError):
         "the client that read table {table!r} is closed, and each query needs a plan: {remedy}"
     )
     remedy = "keep the client open as long as its tables are queried, or read the table again"
+
+
+@dataclass(eq=False)
+class NotBucketedError(ReadError):
+    """A table that is to be read by bucket has no bucket spec.
+
+    Attributes:
+        table: The table.
+    """
+
+    table: str
+    message = "table {table!r} has no buckets: {remedy}"
+    remedy = "register it with its bucket_spec, or read it with `client.read`"
+
+
+@dataclass(eq=False)
+class BucketColumnsError(ReadError):
+    """A table is to be read by bucket, but without one of its bucket columns.
+
+    Attributes:
+        table: The table.
+        column: The bucket column.
+    """
+
+    table: str
+    column: str
+    message = "{column!r}, a bucket column of table {table!r}, is not among the columns: {remedy}"
+    remedy = "ask for it as well"
+
+
+@dataclass(eq=False)
+class BucketsDifferError(ReadError):
+    """Two tables cannot be joined bucket by bucket.
+
+    Attributes:
+        left: One table.
+        left_spec: How it is bucketed.
+        right: The other table.
+        right_spec: How that is bucketed.
+        on: The columns to join by.
+    """
+
+    left: str
+    left_spec: str
+    right: str
+    right_spec: str
+    on: str
+    message = (
+        "{left!r} has {left_spec} and {right!r} {right_spec}, so that they cannot be joined on "
+        "{on} bucket by bucket: {remedy}"
+    )
+    remedy = "join what `client.read` returns"
+
+
+@dataclass(eq=False)
+class BucketsUnavailableError(ReadError):
+    """Buckets of a table cannot be told to Spark.
+
+    Attributes:
+        table: The table.
+        reason: Why.
+    """
+
+    table: str
+    reason: str
+    message = "{table} cannot be read bucket by bucket ({reason}), so Spark shuffles it: {remedy}"
+    remedy = "expect a slower join"
 
 
 class CaseSensitiveNamesError(ReadError):

@@ -65,9 +65,8 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     check_readable(spark, plan)
-    schemas = _schemas_of(plan)
     if not len(groups):
-        return spark.createDataFrame([], schemas.asked)
+        return spark.createDataFrame([], _schemas_of(plan).asked)
     tasks = placed(spark, descriptors_of(groups))
 
     def bare_rows() -> DataFrame:
@@ -77,7 +76,7 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
 
     if not plan.columns:
         return bare_rows()
-    rows = tasks.mapInArrow(shipped_reader(_read_spec(spark, plan, schemas)), schemas.asked)
+    rows = read_descriptors(spark, plan, tasks)
 
     def count() -> int:
         # Counting cached rows is how they get into the cache, with all their columns.
@@ -87,6 +86,21 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     # Spark cannot prune the columns of this reader, so counting would decode them all.
     vars(rows)["count"] = count
     return rows
+
+
+def read_descriptors(spark: SparkSession, plan: Plan, tasks: DataFrame) -> DataFrame:
+    """Return the plan's columns of the rows of some groups.
+
+    Args:
+        spark: A classic session.
+        plan: What the coordinator answered.
+        tasks: One row per group, the content of its descriptor; a task reads those of a partition.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that cannot be read.
+    """
+    schemas = _schemas_of(plan)
+    return tasks.mapInArrow(shipped_reader(_read_spec(spark, plan, schemas)), schemas.asked)
 
 
 def check_readable(spark: SparkSession, plan: Plan) -> None:

@@ -1,0 +1,206 @@
+"""Bucketed tables: one task reads a bucket, and Spark joins and counts by bucket in place."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from windrow.calls.coordinator import Coordinator
+from windrow.calls.plans import SplitPlan
+from windrow.models import BucketSpec
+from windrow.spark.errors import (
+    BucketColumnsError,
+    BucketsDifferError,
+    BucketsUnavailableError,
+    NotBucketedError,
+)
+from windrow.spark.placement import Descriptor, placed
+from windrow.spark.reading.reader import check_readable, descriptors_of, read_descriptors
+from windrow.spark.relation.table import open_table
+
+# Nothing but the bucket, and the worker that caches its files, parts the splits of a plan.
+_WHOLE_BUCKETS: Mapping[str, Any] = {
+    "strategy": "spark",
+    "max_split_size": 2**50,
+    "max_small_splits_grouped": 10_000_000,
+    "max_initial_splits": 0,
+    "open_file_cost": 0,
+    "parallelism": 1,
+    "cached_splits": "by_worker",
+}
+
+
+def open_buckets(
+    client: Coordinator,
+    spark: SparkSession,
+    table: str,
+    *,
+    filter: str | Mapping[str, Any] | None,
+    columns: Sequence[str] | None,
+    snapshot_id: int | None,
+    max_staleness: int | None,
+) -> DataFrame:
+    """Return a bucketed table with one partition per bucket; see `windrow.Client.read_buckets`.
+
+    Raises:
+        NotBucketedError: The table has no bucket spec.
+        BucketColumnsError: A bucket column is not among the columns.
+        ReadError: The session or a column's type does not allow it, or the files' format.
+        ProblemError: The coordinator refuses.
+    """
+    spec = _spec_of(client, table)
+    plan = client.plan(
+        table,
+        filter=filter,
+        columns=columns,
+        snapshot_id=snapshot_id,
+        max_staleness=max_staleness,
+        **_WHOLE_BUCKETS,
+    )
+    check_readable(spark, plan.info)
+    try:
+        return _in_buckets(spark, plan, spec)
+    except BucketsUnavailableError as error:
+        warnings.warn(str(error), stacklevel=3)
+        return open_table(
+            client,
+            spark,
+            table,
+            filter=filter,
+            columns=columns,
+            snapshot_id=plan.info.snapshot_id,
+            limit=None,
+            max_staleness=None,
+            options={},
+        )
+
+
+def check_alike(client: Coordinator, left: str, right: str, on: Sequence[str] | None) -> list[str]:
+    """Return the bucket columns that two tables share.
+
+    Raises:
+        NotBucketedError: One of them has no bucket spec.
+        BucketsDifferError: They are divided in different ways, or by other columns than `on`.
+    """
+    one, other = _spec_of(client, left), _spec_of(client, right)
+    names = [name.lower() for name in one.columns]
+    same = names == [name.lower() for name in other.columns] and one.count == other.count
+    if not same or sorted(names) != sorted(name.lower() for name in on or names):
+        raise BucketsDifferError(
+            left, _text(one), right, _text(other), ", ".join(on or one.columns)
+        )
+    return list(on or one.columns)
+
+
+def _spec_of(client: Coordinator, table: str) -> BucketSpec:
+    spec = client.table(table).definition.bucket_spec
+    if spec is None:
+        raise NotBucketedError(table)
+    return spec
+
+
+def _text(spec: BucketSpec) -> str:
+    return f"{spec.count} buckets by {', '.join(spec.columns)}"
+
+
+def _in_buckets(spark: SparkSession, plan: SplitPlan, spec: BucketSpec) -> DataFrame:
+    by_name = {column.name.lower(): column.name for column in plan.info.columns}
+    missing = [name for name in spec.columns if name.lower() not in by_name]
+    if missing:
+        raise BucketColumnsError(plan.info.table, missing[0])
+    names = [by_name[name.lower()] for name in spec.columns]
+    descriptors = _by_bucket(plan, spec.count)
+    # A bucket without files is a partition without rows.
+    tasks = placed(spark, descriptors).where("length(value) > 0")
+    rows = read_descriptors(spark, plan.info, tasks)
+    return _partitioned(spark, rows.where(_is_in_bucket(plan.info.table, names, spec)), names, spec)
+
+
+def _by_bucket(plan: SplitPlan, count: int) -> list[Descriptor]:
+    """Return one descriptor per bucket; those of buckets without files are empty.
+
+    Raises:
+        BucketsUnavailableError: A file's bucket is not known, or a bucket has several groups.
+    """
+    buckets = plan.groups["bucket"]
+    if buckets.null_count or (pc.max(buckets).as_py() or 0) >= count:
+        raise BucketsUnavailableError(plan.info.table, "the bucket of some files is not known")
+    if len(pc.unique(buckets)) < len(buckets):
+        raise BucketsUnavailableError(
+            plan.info.table, "files of one bucket are cached on several workers"
+        )
+    found = dict(zip(buckets.to_pylist(), descriptors_of(plan.groups), strict=True))
+    empty = Descriptor(content=b"", hosts=())
+    return [found.get(bucket, empty) for bucket in range(count)]
+
+
+def _is_in_bucket(table: str, names: Sequence[str], spec: BucketSpec) -> str:
+    """Return a condition that fails the query where a row is not in the bucket of its file.
+
+    Names of files say which bucket they hold, also where Hive wrote them, whose hash is another.
+    """
+    columns = ", ".join("`" + name.replace("`", "``") + "`" for name in names)
+    wrong = (
+        f"table {table} has a row in another bucket than Spark''s hash gives it: "
+        "its files are not bucketed as Spark does, so read it with client.read"
+    )
+    return (
+        f"if(pmod(hash({columns}), {spec.count}) = spark_partition_id(), true, "
+        f"raise_error('{wrong}'))"
+    )
+
+
+def _partitioned(
+    spark: SparkSession, rows: DataFrame, names: Sequence[str], spec: BucketSpec
+) -> DataFrame:
+    """Return rows with Spark told that their partitions are those of its own hash.
+
+    Raises:
+        BucketsUnavailableError: This Spark lacks what that needs.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    session = spark._jsparkSession
+    keys, nothing = jvm.java.util.ArrayList(), jvm.scala.Option.empty()
+    execution = rows._jdf.queryExecution()
+    output = execution.analyzed().output()
+    for name in names:
+        keys.add(output.apply(rows.columns.index(name)))
+    no_order = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
+    reasons = []
+    # From Spark 4.3 back to 3.5.
+    for before, after in (((nothing,), (False,)), ((nothing,), ()), ((), ())):
+        try:
+            physical = jvm.org.apache.spark.sql.catalyst.plans.physical
+            plan = jvm.org.apache.spark.sql.execution.LogicalRDD(
+                output,
+                execution.toRdd(),
+                physical.HashPartitioning(jvm.PythonUtils.toSeq(keys), spec.count),
+                no_order,
+                False,
+                *before,
+                session,
+                nothing,
+                nothing,
+                *after,
+            )
+            return DataFrame(_dataset(jvm).ofRows(session, plan), spark)
+        # A class that is missing is a package to py4j, which cannot be called.
+        except (Py4JError, TypeError) as error:
+            reasons.append(str(error).strip().partition("\n")[0])
+    raise BucketsUnavailableError(f"on Spark {spark.version}", reasons[0])
+
+
+def _dataset(jvm: Any) -> Any:
+    name = "org.apache.spark.sql.classic.Dataset"
+    try:
+        jvm.java.lang.Class.forName(
+            name, False, jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        )
+    except Py4JError:
+        return jvm.org.apache.spark.sql.Dataset
+    return jvm.org.apache.spark.sql.classic.Dataset
