@@ -67,8 +67,10 @@ def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
     for hosts in number_of:
         distinct.add(sent(list(hosts)))
     # A sequence is a function from positions to elements.
-    hosts_of_each = sent([number_of[d.hosts] for d in descriptors]).map(jvm.to_seq(distinct))
-    pairs = sent([d.content for d in descriptors]).zip(hosts_of_each)
+    numbers = sent([number_of[d.hosts] for d in descriptors])
+    # Iterators, as Scala 2.12 has no such methods of sequences that Java can call.
+    hosts_of_each = numbers.iterator().map(jvm.to_seq(distinct))
+    pairs = sent([d.content for d in descriptors]).iterator().zip(hosts_of_each).toList()
     rdd = spark.sparkContext._jsc.sc().makeRDD(pairs, jvm.any_tag)
     return DataFrame(spark._jsparkSession.createDataset(rdd, jvm.binary_encoder).toDF(), spark)
 

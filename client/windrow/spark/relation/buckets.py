@@ -76,6 +76,7 @@ def open_buckets(
             snapshot_id=plan.info.snapshot_id,
             limit=None,
             max_staleness=None,
+            reader="auto",
             options={},
         )
 
