@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -132,3 +133,10 @@ def test_files_without_a_bucket_number_are_read_with_a_warning_and_a_shuffle(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert rows_of(ours) == rows_of(client.join_buckets(spark, "left", "right"))
+
+
+def test_tables_are_joined_by_bucket_on_older_spark_as_well(on_older_spark: dict[str, Any]) -> None:
+    joined = on_older_spark["joined"]
+
+    assert joined["rows"] == joined["expected"] != []
+    assert not joined["shuffles"]
