@@ -54,8 +54,9 @@ chromium: # The one thing that no wheel brings; only tests/browser needs it.
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
-# The processes of a run share the tests as tests/conftest.py says, in its order.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+# Three processes, for two cores, as tests often wait for other processes, leases and timeouts. They
+# share the tests as tests/conftest.py says, in its order.
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 test: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests
 	$(PYTEST)
