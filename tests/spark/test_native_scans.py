@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import hive
+from tests.support import hive, hybrids
 from windrow.spark.errors import TaskFailedError
 from windrow.spark.failures import plain_errors
 
@@ -218,6 +218,19 @@ def test_a_file_that_changes_after_its_scan_was_planned_fails_it_by_name(
     file.unlink()
     with pytest.raises(TaskFailedError, match=r"part-00001\.parquet' has vanished"), plain_errors():
         rows.collect()
+
+
+def test_every_supported_spark_divides_scans_and_compares_files_in_their_tasks(
+    spark: SparkSession,
+    client: windrow.Client,
+    folder: Path,
+    on_older_spark: dict[str, Any],
+) -> None:
+    for found in (hybrids.outcome(spark, client, folder), on_older_spark["hybrid"]):
+        assert found["ids"] == [*range(10, 30), 100]
+        assert "PlannedFiles(2 paths)" in found["plan"]
+        assert "MapInArrow" in found["plan"]
+        assert "part-00000.parquet' has changed since the plan was made" in found["failure"]
 
 
 def test_which_files_go_which_way_is_told_with_the_reason(

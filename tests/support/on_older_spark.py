@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import bucket_joins, lost_map_outputs, rewrites
+from tests.support import bucket_joins, hybrids, lost_map_outputs, rewrites
 
 
 def main(url: str, folder: Path) -> None:
@@ -35,12 +35,11 @@ def main(url: str, folder: Path) -> None:
     with windrow.connect(url) as client:
         rewritten = rewrites.results(spark, client, folder)
         joined = bucket_joins.results(spark, client, folder)
+        hybrid = hybrids.outcome(spark, client, folder)
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
-    sys.stdout.write(
-        json.dumps({"version": spark.version, "outcomes": outcomes, "joined": joined, **rewritten})
-        + "\n"
-    )
+    found = {"outcomes": outcomes, "joined": joined, "hybrid": hybrid, **rewritten}
+    sys.stdout.write(json.dumps({"version": spark.version, **found}) + "\n")
     spark.stop()
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -20,6 +21,9 @@ from windrow.spark.arrow_types import arrow_schema, spark_schema
 
 # Partitions are about this large at most where there are several for each slot.
 _PARTITION_BYTES = 256 * 2**20
+
+_SAFE = "/=-_.~"
+_ESCAPED = r"[^A-Za-z0-9/=\-_.~]"
 
 _opening = threading.Lock()
 _sessions: WeakKeyDictionary[SparkSession, dict[int, Any]] = WeakKeyDictionary()
@@ -42,15 +46,13 @@ def native_relation(
     partition = StructType([field for field in asked if field.name in folders])
     data = StructType([field for field in asked if field.name not in folders])
     values, places = _distinct(files["partition"], arrow_schema(partition))
-    prefix = plan.location.rstrip(os.sep) + os.sep
-    hosts = files["hosts"].to_pylist()
     statuses = pa.table(
         {
-            "uri": [Path(prefix + path).as_uri() for path in files["path"].to_pylist()],
+            "uri": _uris(plan.location, files["path"].cast(pa.string())),
             "size_bytes": files["size_bytes"].cast(pa.int64()),
             "mtime_ms": np.asarray(files["mtime_ns"]) // 1_000_000,
             "partition": places,
-            "hosts": ["\n".join(at or ()) for at in hosts],
+            "hosts": pc.fill_null(pc.binary_join(files["hosts"], "\n"), ""),
         }
     )
     return factory.files(
@@ -60,6 +62,13 @@ def native_relation(
         _stream(values),
         _stream(statuses),
     )
+
+
+def _uris(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pc.any(pc.match_substring_regex(paths, _ESCAPED)).as_py():
+        paths = pa.chunked_array([[quote(path, safe=_SAFE) for path in paths.to_pylist()]])
+    folder = f"file://{quote(location.rstrip(os.sep), safe=_SAFE)}/"
+    return pc.binary_join_element_wise(folder, paths, "")
 
 
 def _session(spark: SparkSession, size_bytes: int, slots: int) -> Any:

@@ -1,0 +1,41 @@
+"""A scan of which Spark's own reader reads a part, and what becomes of it when a file changes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support import hive
+from windrow.spark.errors import TaskFailedError
+from windrow.spark.failures import plain_errors
+
+
+def outcome(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
+    """Read a table whose last file only groups can read, then again after another has changed.
+
+    Returns:
+        `ids`: the ids of the day that was asked for; `plan`: Spark's plan; `failure`: what the
+        second read said.
+    """
+    location = hive.write_events(folder / "hybrid", files_per_day=1)
+    narrow = pa.table({"id": pa.array([100], pa.int32())})
+    pq.write_table(narrow, location / "ds=2026-11-02" / "narrow.parquet")
+    client.register_table("hybrid", str(location))
+    client.refresh("hybrid")
+    rows = client.read(spark, "hybrid", reader="native").where("ds > '2026-11-01'").select("id")
+    ids = sorted(row.id for row in rows.collect())
+    plan = rows._jdf.queryExecution().executedPlan().toString()
+    changed = location / "ds=2026-11-03" / "part-00000.parquet"
+    os.utime(changed, ns=(0, changed.stat().st_mtime_ns + 10**9))
+    try:
+        with plain_errors():
+            rows.collect()
+    except TaskFailedError as error:
+        return {"ids": ids, "plan": str(plan), "failure": str(error)}
+    return {"ids": ids, "plan": str(plan), "failure": None}
