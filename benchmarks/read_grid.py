@@ -215,46 +215,46 @@ def _bars(results: Sequence[Result]) -> list[str]:
 
     def held(
         what: str, of: Callable[[Cell, str], bool], by: Callable[[Mapping[str, float]], bool]
-    ) -> str:
+    ) -> list[str]:
         asked = []
         for case in cases:
             title, _, query = case.rpartition(", ")
             if of(cells[title], query):
                 asked.append(case)
         met = sum(by(cases[case]) for case in asked)
-        return f"- {what}: {met} of {len(asked)}"
+        return [f"- {what}: {met} of {len(asked)}"] if asked else []
 
     def many_small(cell: Cell, most: int, least: int = 0) -> bool:
         return not cell.is_mix and cell.files >= 1000 and least < cell.file_bytes <= most
 
     kib = 2**10
     return [
-        held(
+        *held(
             "no slower than 1.05 x the better Spark, or by 150 ms",
             lambda *_: True,
             lambda seconds: not _loses(seconds),
         ),
-        held(
+        *held(
             "1,000 files or more of at most 64 KB: at least 2 x as fast",
             lambda cell, _: many_small(cell, 64 * kib),
             lambda seconds: _gain(seconds) >= 2,
         ),
-        held(
+        *held(
             "1,000 files or more of 256 KB: faster",
             lambda cell, _: many_small(cell, 256 * kib, 64 * kib),
             lambda seconds: _gain(seconds) > 1,
         ),
-        held(
+        *held(
             "10,000 x 16 KB with the shuffle: at least 8 x the defaults",
             lambda cell, query: cell.name == "10000x16KB" and query == SHUFFLE,
             lambda seconds: seconds[DEFAULTS] / seconds[WINDROW] >= 8,
         ),
-        held(
+        *held(
             "10,000 x 16 KB without it: within 1.6 x of DuckDB",
             lambda cell, query: cell.name == "10000x16KB" and query == NUMBERS,
             lambda seconds: seconds[WINDROW] <= 1.6 * seconds[DUCKDB],
         ),
-        held(
+        *held(
             "the mix: faster than either way alone and than Spark",
             lambda cell, _: cell.is_mix,
             lambda seconds: (
