@@ -71,6 +71,17 @@ def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None
     assert ("cold read", "spark-default") in seen
 
 
+def test_read_cost_shares_out_all_of_the_cpu_time(quick: Quick) -> None:
+    rows = quick("read_cost", "--runs", "1")["results"]
+
+    for case in {row["case"] for row in rows}:
+        ours = {row["metric"]: row["windrow"] for row in rows if row["case"] == case}
+        parts = [ours.get(part, 0) for part in ("driver", "jvm", "workers", "coordinator")]
+        assert ours["time"] > 0
+        assert ours["all"] == pytest.approx(sum(parts))
+    assert len({row["case"] for row in rows}) == 3
+
+
 def test_open_file_cost_fits_costs_that_are_not_negative(quick: Quick) -> None:
     content = quick("open_file_cost", "--runs", "1")
 
