@@ -58,23 +58,7 @@ class Lease:
             WriteInProgressError: Another write is moving files in.
         """
         with self._speaking:
-            self.check()
-            record = self._client.put_write(
-                self._table,
-                self._write_id,
-                WriteUpdate(
-                    kind=self._kind,
-                    mode=self._mode,
-                    state=state,
-                    host=socket.gethostname(),
-                    process=os.getpid(),
-                    lease_seconds=self._seconds,
-                    takes_over=takes_over,
-                    report=report,
-                ),
-            )
-            self._state = state
-            return record
+            return self._tell(state, report, takes_over=takes_over)
 
     def keep(self) -> None:
         """Renew the lease from now on, until `end`."""
@@ -97,8 +81,10 @@ class Lease:
     def _renew(self) -> None:
         while not self._ended.wait(self._seconds / _RENEWALS):
             try:
-                if self._state in ("staging", "committing"):
-                    self.tell(self._state)
+                with self._speaking:
+                    # Only now is it certain which state was told last.
+                    if self._state in ("staging", "committing") and not self._ended.is_set():
+                        self._tell(self._state)
             except (WriteLostError, NotFoundError) as error:
                 self._lost = error
                 return
@@ -106,3 +92,24 @@ class Lease:
                 # The coordinator may be back next time; until another process takes the write over,
                 # it belongs to this one.
                 continue
+
+    def _tell(
+        self, state: WriteState, report: WriteReport | None = None, *, takes_over: bool = False
+    ) -> WriteRecord:
+        self.check()
+        record = self._client.put_write(
+            self._table,
+            self._write_id,
+            WriteUpdate(
+                kind=self._kind,
+                mode=self._mode,
+                state=state,
+                host=socket.gethostname(),
+                process=os.getpid(),
+                lease_seconds=self._seconds,
+                takes_over=takes_over,
+                report=report,
+            ),
+        )
+        self._state = state
+        return record

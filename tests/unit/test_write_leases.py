@@ -1,0 +1,41 @@
+"""What a write's lease tells the coordinator, in which order."""
+
+from __future__ import annotations
+
+import threading
+from typing import cast
+
+from windrow.commits.calls import CommitCalls
+from windrow.commits.leases import Lease
+from windrow.models import WriteRecord, WriteUpdate
+
+_LONG_S = 30
+
+
+class _Slow:
+    """Notes the states that it is told, and takes as long as it is held up."""
+
+    def __init__(self) -> None:
+        self.states: list[str] = []
+        self.renewing = threading.Event()
+
+    def put_write(self, table: str, write_id: str, update: WriteUpdate, /) -> WriteRecord | None:
+        self.states.append(update.state)
+        if self.states == ["committing"]:
+            # Longer than it takes until the first renewal is due, and waits for its turn.
+            self.renewing.wait(1.0)
+        elif len(self.states) == 2:
+            self.renewing.set()
+        return None
+
+
+def test_a_renewal_that_waits_for_its_turn_tells_the_state_of_then() -> None:
+    coordinator = _Slow()
+    lease = Lease(cast("CommitCalls", coordinator), "events", "w", "write", "append", 1)
+
+    lease.keep()
+    lease.tell("committing")
+
+    assert coordinator.renewing.wait(_LONG_S)
+    lease.end()
+    assert set(coordinator.states) == {"committing"}
