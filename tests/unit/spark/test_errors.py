@@ -20,6 +20,10 @@ ERRORS = [
     driver.RelationUnavailableError("3.5.9", "no such class"),
     driver.HybridUnavailableError("3.5.9", "no such class"),
     driver.ClientClosedError("sales.events"),
+    driver.NotBucketedError("sales.events"),
+    driver.BucketColumnsError("sales.events", "id"),
+    driver.BucketsDifferError("sales.events", "8 buckets of id", "users", "4 of id", "id"),
+    driver.BucketsUnavailableError("sales.events", "no such class"),
     driver.CaseSensitiveNamesError(),
     driver.UnsupportedFormatError("sales.events", "csv"),
     driver.UnsupportedDeletesError("sales.events", 3),
@@ -27,6 +31,10 @@ ERRORS = [
     driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
 ]
 REMEDIES = (
+    "register it",
+    "ask for it as well",
+    "join what",
+    "expect a slower",
     "refresh",
     "rewrite",
     "declare",
