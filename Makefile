@@ -56,7 +56,7 @@ demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 
 # Three processes, for two cores, as tests often wait for other processes, leases and timeouts. They
 # share the tests as tests/conftest.py says, in its order.
-PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests
 	$(PYTEST)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support import quick_spark
 
@@ -38,59 +39,50 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _TESTS = Path(__file__).parent
 # Most tests in these folders take seconds, since they start and kill processes.
 _SLOW_FOLDERS = {"browser", "deploy", "faults"}
-# Fixtures that start JVMs once for all files with them: in order of what their files take.
-_SHARED = ["spark", "caching_cluster"]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by their folder and by what they share, and run the long ones first.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their folder, and run the long ones first.
 
     The many short files at the end then keep all processes of a run busy.
     """
-    sharing = _files_that_share(items) if config.pluginmanager.hasplugin("xdist") else {}
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0]
         if folder == "spark":
             item.add_marker(pytest.mark.spark)
         if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
-        if item.path in sharing:
-            item.add_marker(pytest.mark.xdist_group(sharing[item.path]))
     items.sort(key=_place_in_line)
 
 
-def _files_that_share(items: list[pytest.Item]) -> dict[Path, str]:
-    """Return the costly fixture that each file has in common with others."""
-    return {
-        item.path: name
-        for item in items
-        for name in _SHARED
-        if name in getattr(item, "fixturenames", ())
-    }
-
-
 def _place_in_line(item: pytest.Item) -> int:
-    group = item.get_closest_marker("xdist_group")
-    if group is not None:
-        return _SHARED.index(group.args[0])
-    for place, marker in enumerate(("spark", "slow"), len(_SHARED)):
-        if item.get_closest_marker(marker):
-            return place
-    return len(_SHARED) + 2
+    if _shared_by(item.path):
+        return 0
+    return 1 if item.get_closest_marker("spark") else 2 if item.get_closest_marker("slow") else 3
 
 
-class _WholeFiles(LoadGroupScheduling):
-    """Gives a process whole files, and all files that share a fixture to the same process."""
+@cache
+def _shared_by(file: Path) -> str | None:
+    """Return what a file shares with others that is costly to start: Spark's session, a cluster."""
+    if _TESTS / "spark" not in file.parents:
+        return None
+    if file.parent.name == "cluster":
+        return "cluster"
+    return "session" if "spark: SparkSession" in file.read_text() else None
+
+
+class _WholeFiles(LoadFileScheduling):
+    """Gives a process whole files, and all files that share something to the same process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return str(super()._split_scope(nodeid)).partition("::")[0]
+        file = str(super()._split_scope(nodeid))
+        return _shared_by(self.config.rootpath / file) or file
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config) -> _WholeFiles | None:
-    """Return the scheduler of `--dist loadgroup`."""
-    return _WholeFiles(config) if config.getoption("dist") == "loadgroup" else None
+    """Return the scheduler of `--dist loadfile`."""
+    return _WholeFiles(config) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
