@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from tests.support import quick_spark
@@ -80,9 +81,9 @@ class _WholeFiles(LoadFileScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> _WholeFiles | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _WholeFiles | None:
     """Return the scheduler of `--dist loadfile`."""
-    return _WholeFiles(config) if config.getoption("dist") == "loadfile" else None
+    return _WholeFiles(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
