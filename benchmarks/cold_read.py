@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from peers import ENGINES, Rows, normal, queries, timed_answer
@@ -60,12 +61,13 @@ def _on_spark(given: argparse.Namespace) -> tuple[Rows, float]:
     with (
         tempfile.TemporaryDirectory() as logs,
         local_session("windrow benchmark", Path(logs) / "spark.log", conf=conf) as spark,
+        ExitStack() as opened,
     ):
         drop_from_memory(given.folder)
         began = time.perf_counter()
         if given.side == WINDROW:
-            with connect(given.url) as client:
-                table = client.read(spark, given.table, columns=query.columns)
+            client = opened.enter_context(connect(given.url))
+            table = client.read(spark, given.table, columns=query.columns)
         else:
             table = spark.read.parquet(str(given.folder))
         rows = query.ask(table).collect()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -250,7 +249,7 @@ def test_a_client_gets_the_whole_stream_from_another_replica_after_a_cut(
     with proxy(address_of(pair[0])) as between, windrow.connect(url_of(between)) as client:
 
         def cut_the_first_stream(data: bytes) -> Verdict:
-            if b"/groups" in data and between.target == address_of(pair[0]):
+            if b"POST /plans" in data and between.target == address_of(pair[0]):
                 between.answer_bytes, between.target = 100_000, address_of(pair[1])
             return "pass"
 
@@ -269,13 +268,9 @@ def test_a_stream_cut_anywhere_is_never_mistaken_for_a_complete_plan(
     plan_id = one.post("/plans", json=asked).json()["plan_id"]
     path = f"/plans/{plan_id}/groups"
     body = one.get(path, headers={"Accept": ARROW}).content
-    with socket.create_connection(address_of(pair[0])) as raw:
-        head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {ARROW}\r\nConnection: close\r\n\r\n"
-        raw.sendall(head.encode())
-        # The client keeps its connection open, so its answers lack this header.
-        answered = -len(b"connection: close\r\n")
-        while data := raw.recv(2**16):
-            answered += len(data)
+    with proxy(address_of(pair[0])) as between, windrow.connect(url_of(between)) as client:
+        whole = client.plan("few", max_split_size=1_000_000)
+        answered = between.answered
 
     # A careless proxy may pass on a cut body as a complete answer.
     for end in range(len(body)):
@@ -291,16 +286,19 @@ def test_a_stream_cut_anywhere_is_never_mistaken_for_a_complete_plan(
         for offset in offsets:
 
             def cut(data: bytes, offset: int = offset) -> Verdict:
-                if b"/groups" in data:
+                if b"POST /plans" in data:
                     between.answer_bytes = offset
                 return "pass"
 
             between.judge = cut
-            with (
-                windrow.connect(url_of(between), attempts=1) as client,
-                pytest.raises((IncompletePlanError, CoordinatorUnreachableError)),
-            ):
-                client.plan("few", max_split_size=1_000_000)
+            with windrow.connect(url_of(between), attempts=1) as client:
+                try:
+                    plan = client.plan("few", max_split_size=1_000_000)
+                except (IncompletePlanError, CoordinatorUnreachableError):
+                    continue
+            # Answers differ by a few bytes, as times in them do.
+            assert offset > answered - 40
+            assert plan.groups.equals(whole.groups)
 
 
 def test_a_stopping_replica_finishes_running_requests_and_leaves_the_rest_to_others(

@@ -22,6 +22,7 @@ class Proxy:
         target: Server of new connections.
         judge: Called for each piece that a client sends.
         answer_bytes: Bytes of the answer to pass on before a connection is cut; None for all.
+        answered: Bytes of answers that were passed on so far.
     """
 
     def __init__(self, target: tuple[str, int] | str) -> None:
@@ -30,6 +31,7 @@ class Proxy:
         self._open: set[socket.socket] = set()
         self.judge: Callable[[bytes], Verdict] = lambda _: "pass"
         self.answer_bytes: int | None = None
+        self.answered = 0
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -90,6 +92,7 @@ class Proxy:
                     self.answer_bytes = None
                     break
                 client.sendall(data)
+                self.answered += len(data)
                 if left is not None:
                     self.answer_bytes = left - len(data)
         self._end(client, server)
