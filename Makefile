@@ -61,7 +61,7 @@ PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 test: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests
 	$(PYTEST)
 
-test-fast: $(INSTALLED) ## Run the tests that take neither Spark nor long, in about a minute
+test-fast: $(INSTALLED) ## Run the tests that take neither Spark nor long, in about three minutes
 	$(PYTEST) -m "not spark and not slow"
 
 test-nightly: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests, their laws on many examples drawn anew
