@@ -20,6 +20,11 @@ WRONG: dict[str, tuple[Call, str, str]] = {
         "format",
         "did you mean 'parquet'?",
     ),
+    "columns": (
+        lambda c: c.register_table("t", "/data", partition_columns=["ds"]),
+        "partition_columns",
+        "partition_columns",
+    ),
     "strategy": (
         lambda c: c.plan("t", strategy="balansed"),
         "strategy",

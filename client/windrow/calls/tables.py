@@ -104,6 +104,7 @@ class TableCalls(Calls):
 
 
 def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:
-    if columns is None:
-        return None
+    if not isinstance(columns, Mapping):
+        # Nothing, or what the model refuses by name.
+        return columns
     return [{"name": name, "type": type_} for name, type_ in columns.items()]
