@@ -43,7 +43,7 @@ class DisagreementError(Exception):
 
 
 def main() -> None:
-    """Run the benchmark and print the grid as it stands in README.md."""
+    """Run the benchmark and print the grid in the form of README.md."""
     parser = arguments("Read tables of many sizes with Spark, Windrow, DuckDB and Polars.")
     parser.add_argument("--cells", help="the cells to read, such as 1000x16KB or mix, split by ','")
     parser.add_argument("--reader", default="auto", choices=("auto", "grouped", "native"))

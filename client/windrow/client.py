@@ -79,7 +79,7 @@ class Client(Coordinator):
             max_staleness: Seconds, as in `plan`.
             reader: `auto` reads each file the way that is estimated to be faster: small ones in
                 groups, large ones with Spark's own reader. `grouped` reads all in groups, and
-                `native` reads with Spark's own reader whatever it reads alike.
+                `native` uses Spark's own reader for every file of which it gives the same rows.
             **options: As in `plan`. What is left out comes from the session, such as
                 `SET spark.windrow.max_split_size=128MB`, where `parallelism` is Spark's default
                 parallelism if it is not set; then from the table's `plan_options`.

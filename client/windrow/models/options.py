@@ -55,7 +55,7 @@ class PlanDefaults(Request):
     )
     rack_split_reduction: _Part | None = Field(
         default=None,
-        description="How long a group of a rack may be under `tez`, as a part of the length of a "
+        description="How long a group of a rack may be under `tez`, as a fraction of the length of a "
         "host's group.",
     )
     open_file_cost: Annotated[int, Size(0, 2**40)] | None = Field(
@@ -100,7 +100,7 @@ class PlanOptions(PlanDefaults):
     )
     rack_split_reduction: _Part = Field(
         default=0.75,
-        description="How long a group of a rack may be under `tez`, as a part of the length of a "
+        description="How long a group of a rack may be under `tez`, as a fraction of the length of a "
         "host's group.",
     )
     parallelism: _Parallelism = Field(

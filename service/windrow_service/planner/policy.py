@@ -19,8 +19,8 @@ DEFAULT_OPEN_FILE_COST = 32 * KIB
 # Fixed cost of a task, in bytes of reading, and read speed of one core; measured by the same.
 TASK_COST = 16 * MIB
 READ_BYTES_PER_SECOND = 320 * MIB
-# What work costs more on a host that does not hold the file, as a part of it: an estimate, since it
-# depends on the network; hosts are left out where they gain less than this.
+# The extra cost of work on a host that does not hold the file, as a fraction: an estimate, since it
+# depends on the network. Hosts are left out where they gain less than this.
 REMOTE_COST = 0.25
 DEFAULT_MAX_INITIAL_SPLIT_SIZE = 32 * MIB
 
@@ -44,7 +44,7 @@ class Policy:
         max_partition_num: `spark` makes larger partitions if there would be more; None means no
             limit.
         planning_lookback: Groups that `iceberg` fills at the same time.
-        rack_split_reduction: How long a group of a rack may be under `tez`, as a part of the
+        rack_split_reduction: How long a group of a rack may be under `tez`, as a fraction of the
             length of a host's group.
         open_file_cost: Cost of opening one file, in bytes of reading.
         cached_splits: `separate` leaves every cacheable split alone; `by_worker` groups those of

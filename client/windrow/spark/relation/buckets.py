@@ -143,7 +143,7 @@ def _by_bucket(plan: SplitPlan, count: int) -> list[Descriptor]:
 def _is_in_bucket(table: str, names: Sequence[str], spec: BucketSpec) -> str:
     """Return a condition that fails the query where a row is not in the bucket of its file.
 
-    Names of files say which bucket they hold, also where Hive wrote them, whose hash is another.
+    File names tell the bucket even if Hive wrote the files, but Hive hashes differently.
     """
     columns = ", ".join("`" + name.replace("`", "``") + "`" for name in names)
     wrong = (

@@ -1,6 +1,7 @@
 """What a scan costs either way, and which files it should therefore read with Spark's own reader.
 
-Measured by `benchmarks/read_calibration.py`; a function of the bytes of the columns asked for.
+A function of the bytes of the columns asked for. `benchmarks/read_calibration.py` measures what files
+and megabytes cost; what each scan costs, and a file of Spark's own reader, are estimates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The latest scans: what queries asked of their tables, and the plans that came of it."""
+"""The latest scans: what queries asked of their tables, and the plans made for them."""
 
 from __future__ import annotations
 

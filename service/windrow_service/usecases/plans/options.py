@@ -36,7 +36,7 @@ class SettledOptions:
 
 
 def settle(request: PlanRequest, definition: TableDefinition) -> SettledOptions:
-    """Return the options that a request for a table comes to.
+    """Return the options of a plan: those of the request over its session's over the table's.
 
     Raises:
         InvalidOptionsError: A size is above a `max_split_size` that was set elsewhere.

@@ -7,8 +7,8 @@ between `min_split_size` and `max_split_size`.
 
 In a round each node, by name, takes its next splits in path order until the next one would exceed
 that length. A remainder of less than half the length is given up. Once no node fills a group, racks
-do the same at a part of the length, `rack_split_reduction`. After a round in which at most one in ten nodes filled
-a group, small groups are allowed, so that the remaining splits are grouped too.
+do the same at a fraction of the length, `rack_split_reduction`. After a round in which at most one
+in ten nodes filled a group, small groups are allowed, so that the remaining splits are grouped too.
 
 Differences: hosts without a rack share one; splits without hosts form a node, and a rack, of
 their own, which comes last. The count limit is `max_small_splits_grouped`; it does not shrink for
