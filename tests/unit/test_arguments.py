@@ -22,8 +22,8 @@ WRONG: dict[str, tuple[Call, str, str]] = {
     ),
     "columns": (
         lambda c: c.register_table("t", "/data", partition_columns=["ds"]),
-        "partition_columns",
-        "partition_columns",
+        "partition_columns.0",
+        "partition_columns.0='ds'",
     ),
     "strategy": (
         lambda c: c.plan("t", strategy="balansed"),
