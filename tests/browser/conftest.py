@@ -31,8 +31,9 @@ def pytest_report_header() -> str:
     return f"browser: {_CHROMIUM}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """A browser that ends with its file: Playwright's event loop would be in other tests' way."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=_ARGUMENTS)
         yield browser
