@@ -20,8 +20,10 @@ from windrow.client import Client
 _TIMEOUT_S = 120.0
 
 _PROGRAM = """
-import dataclasses, json, os, sys
+import dataclasses, json, os, signal, sys, time
+from pathlib import Path
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 import windrow
 from windrow.models import Plan
@@ -37,6 +39,9 @@ for name, value in {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Twins are started where a call asks for them: only after all tasks have ended otherwise.
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "1.0",
     **json.loads(conf),
 }.items():
     builder = builder.config(name, value)
@@ -63,6 +68,47 @@ def read_in_order(plan, groups):
         lambda index, rows: ((index, *row, os.environ["SPARK_LOCAL_IP"]) for row in rows)
     )
     return sorted(rows.collect())
+
+def read_disturbed(table, folder, **options):
+    folder = Path(folder)
+    rows = client.read(spark, table, **options)
+
+    def disturbed(index, rows):
+        attempt = TaskContext.get().attemptNumber()
+        # In the middle: a part of the rows has left already.
+        yield (index, attempt, os.environ["SPARK_LOCAL_IP"], *next(rows))
+        if attempt == 0 and index == 0:
+            raise RuntimeError("this task is disturbed")
+        if attempt == 0 and index == 1:
+            daemon = os.getppid()
+            executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+            os.kill(executor, signal.SIGKILL)
+            time.sleep(60)
+        if attempt == 0 and index == 2:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not (folder / "twin").exists():
+                time.sleep(0.05)
+        for row in rows:
+            yield (index, attempt, os.environ["SPARK_LOCAL_IP"], *row)
+        if attempt > 0 and index == 2:
+            (folder / "twin").touch()
+
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.speculation.quantile", "0.5")
+    try:
+        found = rows.rdd.mapPartitionsWithIndex(disturbed).collect()
+    finally:
+        conf.set("spark.speculation.quantile", "1.0")
+    return {"plan": rows._jdf.queryExecution().executedPlan().toString(), "rows": found}
+
+def read_with_places(table, **options):
+    rows = client.read(spark, table, **options)
+    placed = rows.rdd.mapPartitionsWithIndex(
+        lambda index, rows: ((index, os.environ["SPARK_LOCAL_IP"], *row) for row in rows)
+    )
+    return {
+        "plan": rows._jdf.queryExecution().executedPlan().toString(), "rows": placed.collect()
+    }
 
 def warm_up(table, rule=None):
     return dataclasses.asdict(warm(lambda: spark, client, table, rule))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Sequence
@@ -22,6 +23,9 @@ from windrow.spark.arrow_types import arrow_schema, spark_schema
 # Partitions are about this large at most where there are several for each slot.
 _PARTITION_BYTES = 256 * 2**20
 
+# As `WindrowHybrid.java` divides them again.
+_BETWEEN_HOSTS = "\n"
+
 _SAFE = "/=-_.~"
 _ESCAPED = r"[^A-Za-z0-9/=\-_.~]"
 
@@ -29,10 +33,13 @@ _opening = threading.Lock()
 _sessions: WeakKeyDictionary[SparkSession, dict[int, Any]] = WeakKeyDictionary()
 
 
-def native_relation(
+def native_relations(
     spark: SparkSession, factory: Any, plan: Plan, files: pa.Table, slots: int
-) -> Any:
-    """Return files as the JVM's `HadoopFsRelation`.
+) -> list[Any]:
+    """Return files as the JVM's `HadoopFsRelation`, or as several.
+
+    Spark packs the files of a relation by size alone. So those that prefer different hosts are
+    relations of their own, unless these would be more than there are slots.
 
     Args:
         spark: A classic session; its settings say how Spark reads.
@@ -41,6 +48,24 @@ def native_relation(
         files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in no order.
         slots: How many tasks run at the same time.
     """
+    hosts = pc.fill_null(pc.binary_join(files["hosts"], _BETWEEN_HOSTS), "")
+    files = files.set_column(files.column_names.index("hosts"), "hosts", hosts)
+    first = pc.replace_substring_regex(hosts, f"(?s){_BETWEEN_HOSTS}.*", "")
+    places = first.combine_chunks().dictionary_encode()
+    apart = len(places.dictionary) if len(places.dictionary) <= slots else 1
+    place = np.asarray(places.indices) if apart > 1 else np.zeros(len(files), np.int64)
+    sizes = np.bincount(place, np.asarray(files["size_bytes"], np.float64), apart)
+    partitions = _partitions(float(sizes.sum()), slots)
+    shares = np.maximum(1, np.rint(partitions * sizes / max(1.0, sizes.sum()))).astype(int)
+    return [
+        _relation(spark, factory, plan, files.filter(pa.array(place == at)), int(share))
+        for at, share in enumerate(shares)
+    ]
+
+
+def _relation(
+    spark: SparkSession, factory: Any, plan: Plan, files: pa.Table, partitions: int
+) -> Any:
     folders = {column.name for column in plan.partition_columns}
     asked = spark_schema(plan.columns)
     partition = StructType([field for field in asked if field.name in folders])
@@ -52,11 +77,11 @@ def native_relation(
             "size_bytes": files["size_bytes"].cast(pa.int64()),
             "mtime_ms": np.asarray(files["mtime_ns"]) // 1_000_000,
             "partition": places,
-            "hosts": pc.fill_null(pc.binary_join(files["hosts"], "\n"), ""),
+            "hosts": files["hosts"],
         }
     )
     return factory.files(
-        _session(spark, int(np.sum(np.asarray(files["size_bytes"]))), slots),
+        _session(spark, partitions),
         data.json(),
         partition.json(),
         _stream(values),
@@ -71,11 +96,14 @@ def _uris(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(folder, paths, "")
 
 
-def _session(spark: SparkSession, size_bytes: int, slots: int) -> Any:
-    """Return a session that reads as the user's does, and packs these files for the slots."""
-    waves = -(-size_bytes // (max(1, slots) * _PARTITION_BYTES))
-    # A power of two, so that there are few of these sessions.
-    partitions = slots * (1 << (max(1, waves) - 1).bit_length())
+def _partitions(size_bytes: float, slots: int) -> int:
+    waves = math.ceil(size_bytes / (slots * _PARTITION_BYTES))
+    # A power of two, so that there are few sessions.
+    return slots * (1 << (max(1, waves) - 1).bit_length())
+
+
+def _session(spark: SparkSession, partitions: int) -> Any:
+    """Return a session that reads as the user's does, and packs files into so many partitions."""
     jvm: Any = spark.sparkContext._jvm
     with _opening:
         sessions = _sessions.setdefault(spark, {})

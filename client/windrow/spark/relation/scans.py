@@ -23,7 +23,7 @@ from windrow.spark.reading.reader import read_plan
 from windrow.spark.relation.division import Division, Reader, divide
 from windrow.spark.relation.filters import Tree, weakened
 from windrow.spark.relation.java import hybrid
-from windrow.spark.relation.native import native_relation
+from windrow.spark.relation.native import native_relations
 from windrow.spark.relation.recent import Scan, last_scan, note
 from windrow.spark.session_options import session_options
 
@@ -164,7 +164,8 @@ def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str
         return parts
     parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
-    parts.add(native_relation(spark, hybrid(spark), plan.info, division.native, slots))
+    for relation in native_relations(spark, hybrid(spark), plan.info, division.native, slots):
+        parts.add(relation)
     if len(division.grouped):
         rows = read_plan(spark, plan.info, division.grouped)
         parts.add(rows._jdf.queryExecution().optimizedPlan())
