@@ -49,6 +49,11 @@ class Client(Coordinator):
         if self._on_close is not None:
             self._on_close()
 
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the coordinator runs inside this process, and no other can reach it."""
+        return self._on_close is not None
+
     def read(
         self,
         spark: SparkSession,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from windrow.client import Client
@@ -13,11 +16,11 @@ from windrow.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_IN_THE_QUERY = {"columns": "select them", "limit": "write LIMIT"}
+    from windrow.spark.data_source import Opened
 
 
 def register(spark: SparkSession, client: Client | None = None) -> None:
-    """Give a classic session, and all others of its driver, the format `windrow`.
+    """Give a session the format `windrow`; if it is classic, all others of its driver too.
 
     ```python
     windrow.register(spark)
@@ -25,48 +28,118 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
     ```
 
     In SQL: `CREATE TEMPORARY VIEW events USING windrow OPTIONS (coordinator '…', table
-    'sales.events')`. Further options are those of `Client.read`, except `columns` and `limit`,
-    which belong to the query. A token comes from WINDROW_TOKEN alone, as options are shown.
+    'sales.events')`. Further options are those of `Client.read`, except `limit`, which belongs to
+    the query; `columns` are separated by commas. A token comes from WINDROW_TOKEN alone, as options
+    are shown.
+
+    A session of Spark Connect has its server plan tables: Windrow must be installed there,
+    WINDROW_TOKEN set there, and the coordinator reachable from there. The session's settings hold
+    as they are now.
 
     Args:
         spark: The session.
         client: Plans the tables that name no `coordinator`.
 
     Raises:
-        SparkConnectError: The session is one of Spark Connect.
+        DataSourceUnavailableError: The session is one of Spark Connect before Spark 4.0.
+        ServerCannotReachError: It is one of Spark Connect, and the client's coordinator is
+            embedded.
         RelationUnavailableError: This Spark lacks what is needed.
     """
+    from windrow.spark.placement import is_classic
+
+    if is_classic(spark):
+        _register_relation(spark, client)
+    else:
+        _register_data_source(spark, client)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What options ask for.
+
+    Attributes:
+        url: Of the coordinator; None if they name none.
+        table: Name of the table.
+        options: The arguments of `Client.read`.
+    """
+
+    url: str | None
+    table: str
+    options: dict[str, Any]
+
+
+def _asked(given: Mapping[str, str], default_url: str | None = None) -> _Asked:
+    options = dict(given)
+    url = options.pop("coordinator", default_url)
+    path = options.pop("path", None)
+    table = options.pop("table", path)
+    if table is None:
+        raise InvalidArgumentError("table", "name a table: .load('sales.events')")
+    if "limit" in options:
+        raise InvalidArgumentError(
+            "limit", "'limit' is no option of the format: write LIMIT in the query"
+        )
+    return _Asked(url, table, {name: _value(name, text) for name, text in options.items()})
+
+
+def _url_of(asked: _Asked) -> str:
+    if asked.url is None:
+        raise InvalidArgumentError(
+            "coordinator", "name a coordinator: .option('coordinator', 'http://…')"
+        )
+    return asked.url
+
+
+def _value(name: str, text: str) -> Any:
+    """Return an option as `Client.read` takes it; Spark has only texts."""
+    if name == "columns":
+        return [column.strip() for column in text.split(",")]
+    if name == "filter":
+        # Text of SQL never begins like a tree.
+        return json.loads(text) if text.startswith("{") else text
+    if re.fullmatch("[0-9]+", text):
+        return int(text)
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _register_relation(spark: SparkSession, client: Client | None) -> None:
     from windrow.spark.relation.source import register_format
 
     clients: dict[str, Client] = {}
 
     def opened(session: SparkSession, given: Mapping[str, str]) -> DataFrame:
-        options = dict(given)
-        url = options.pop("coordinator", None)
-        path = options.pop("path", None)
-        table = options.pop("table", path)
-        if table is None:
-            raise InvalidArgumentError("table", "name a table: .load('sales.events')")
-        for name, remedy in _IN_THE_QUERY.items():
-            if name in options:
-                raise InvalidArgumentError(
-                    name, f"{name!r} is no option of the format: {remedy} in the query"
-                )
-        if url is None and client is None:
-            raise InvalidArgumentError(
-                "coordinator", "name a coordinator: .option('coordinator', 'http://…')"
-            )
-        if url is not None and url not in clients:
+        asked = _asked(given)
+        if asked.url is None and client is not None:
+            return client.read(session, asked.table, **asked.options)
+        url = _url_of(asked)
+        if url not in clients:
             clients[url] = connect(url)
-        chosen = client if url is None else clients[url]
-        assert chosen is not None
-        return chosen.read(session, table, **{n: _value(n, text) for n, text in options.items()})
+        return clients[url].read(session, asked.table, **asked.options)
 
     register_format(spark, opened)
 
 
-def _value(name: str, text: str) -> Any:
-    """Return an option as `Client.read` takes it; Spark has only texts."""
-    if name != "filter" and re.fullmatch("[0-9]+", text):
-        return int(text)
-    return {"true": True, "false": False}.get(text.lower(), text) if name != "filter" else text
+def _register_data_source(spark: SparkSession, client: Client | None) -> None:
+    from windrow.spark.errors import DataSourceUnavailableError, ServerCannotReachError
+
+    if not hasattr(spark, "dataSource"):
+        raise DataSourceUnavailableError(spark.version)
+    if client is not None and client.is_embedded:
+        raise ServerCannotReachError
+    from windrow.spark.data_source import register_data_source
+
+    register_data_source(spark, partial(_opened, None if client is None else client.url))
+
+
+def _opened(default_url: str | None, given: Mapping[str, str]) -> Opened:
+    """Open a table in a process of Spark's server."""
+    from windrow.spark.data_source import Opened
+
+    asked = _asked(given, default_url)
+    reader = asked.options.pop("reader", "auto")
+    if reader == "native":
+        raise InvalidArgumentError(
+            "reader", "on Spark Connect all files are read in groups: leave out 'reader'"
+        )
+    return Opened(connect(_url_of(asked)), asked.table, asked.options)

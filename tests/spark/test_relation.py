@@ -197,11 +197,13 @@ def test_spark_opens_tables_by_the_format_of_ours(
     other = spark.newSession()
     other.sql(
         "CREATE TEMPORARY VIEW few USING windrow "
-        "OPTIONS (table 'sales.events', filter 'id < 30', max_split_size '1MB', snapshot_id 1)"
+        "OPTIONS (table 'sales.events', filter 'id < 30', max_split_size '1MB', snapshot_id 1, "
+        "columns 'id, name')"
     )
 
     assert by_name.where("id >= 25").count() == 35
     assert other.sql("SELECT count(*) AS n FROM few WHERE id >= 25").collect()[0].n == 5
+    assert other.table("few").columns == ["id", "name"]
     for options, reason in (
         ({"path": "sales.none"}, "no table 'sales.none'"),
         ({}, "name a table"),

@@ -27,6 +27,11 @@ class Coordinator(
     """All calls of one coordinator, each defined with the resource that it is about."""
 
     @property
+    def url(self) -> str:
+        """Where the coordinator is."""
+        return self._transport.url
+
+    @property
     def is_closed(self) -> bool:
         """Whether the connections are closed, so that no call can be made any more."""
         return self._transport.is_closed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -27,6 +29,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
     VarcharType,
+    _parse_datatype_json_string,
     _parse_datatype_string,
 )
 
@@ -52,6 +55,10 @@ _ARROW: dict[type[DataType], pa.DataType] = {
 }
 
 
+# What Spark's JSON calls types that SQL calls otherwise.
+_IN_JSON = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
 def spark_schema(columns: Sequence[Column]) -> StructType:
     """Return columns as a Spark schema, all nullable.
 
@@ -68,6 +75,23 @@ def spark_schema(columns: Sequence[Column]) -> StructType:
             for column, field in zip(columns, parsed, strict=True)
         ]
     )
+
+
+def plain_schema(columns: Sequence[Column]) -> StructType:
+    """Return columns as `spark_schema` does where no session is running.
+
+    Raises:
+        UnsupportedTypeError: A column has a nested type.
+    """
+    fields = []
+    for column in columns:
+        name = column.type.lower().replace(" ", "")
+        try:
+            type_ = _parse_datatype_json_string(json.dumps(_IN_JSON.get(name, name)))
+        except PySparkException as error:
+            raise UnsupportedTypeError(column.name, column.type) from error
+        fields.append(StructField(column.name, _without_length(type_)))
+    return StructType(fields)
 
 
 def _without_length(type_: DataType) -> DataType:

@@ -3,6 +3,9 @@
 * WindrowError
   + ReadError
     - SparkConnectError         the session has no JVM that can be reached
+    - DataSourceUnavailableError  a session of Spark Connect is too old to read tables
+    - ServerCannotReachError    a coordinator inside this process is out of reach of Spark's server
+    - PlanningFailedError       Spark's server could not open or plan a table
     - RelationUnavailableError  this Spark lacks what a table that plans itself is made of
     - HybridUnavailableError    this Spark lacks what its own reader needs to take part
     - ClientClosedError         a query needs a plan, and who would make it is closed
@@ -13,6 +16,7 @@
     - BucketColumnsError        rows are to be read by bucket without a bucket column
     - BucketsDifferError        two tables that are to be joined by bucket are bucketed otherwise
     - BucketsUnavailableError   buckets cannot be told to Spark, so that it has to shuffle
+    - NestedConditionError      a filter names a nested column that is not read
     - UnsupportedTypeError      a column's type cannot be read
     - TaskFailedError           a task stopped; `kind` names an error of `executor.errors`
 """
@@ -32,10 +36,65 @@ class SparkConnectError(ReadError):
     """The session is one of Spark Connect, which gives no way to place tasks."""
 
     message = (
-        "Windrow needs a classic Spark session: Spark Connect cannot say where rows and tasks "
-        "go; {remedy}"
+        "this needs a classic Spark session, as Spark Connect cannot say where rows and tasks go: "
+        "{remedy}"
     )
-    remedy = "start the session with `.master(...)` instead of `.remote(...)`"
+    remedy = (
+        "start the session with `.master(...)` instead of `.remote(...)`, or read tables through "
+        "`windrow.register(spark)` and `spark.read.format('windrow')`"
+    )
+
+
+@dataclass(eq=False)
+class DataSourceUnavailableError(ReadError):
+    """A session of Spark Connect is too old to read tables.
+
+    Attributes:
+        version: Of Spark.
+    """
+
+    version: str
+    message = (
+        "tables are read on Spark Connect through Python data sources, which Spark {version} "
+        "lacks: {remedy}"
+    )
+    remedy = "use Spark 4.0 or newer, or a classic session"
+
+
+class ServerCannotReachError(ReadError):
+    """A coordinator inside this process is to plan what Spark's server reads."""
+
+    message = "Spark's server plans tables itself, and cannot reach a coordinator in here: {remedy}"
+    remedy = "run one with `windrow serve`, and use `windrow.connect(url)`"
+
+
+@dataclass(eq=False)
+class PlanningFailedError(ReadError):
+    """Spark's server could not open or plan a table.
+
+    Attributes:
+        kind: The class of the error there, such as `NotFoundError`.
+        detail: What it said.
+    """
+
+    kind: str
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(eq=False)
+class NestedConditionError(ReadError):
+    """A filter names a nested column that is not read, whose type only a session could parse.
+
+    Attributes:
+        column: The column.
+    """
+
+    column: str
+    message = "the filter names {column!r}, a nested column that is not among the columns: {remedy}"
+    remedy = "name it in `columns` too"
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from windrow.errors import WindrowError
 from windrow.spark import executor
-from windrow.spark.errors import TaskFailedError
+from windrow.spark.errors import PlanningFailedError, TaskFailedError
 from windrow.spark.executor.errors import StaleFileError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
@@ -27,6 +27,8 @@ _NATIVE_REMEDY = "if it has changed since it was planned, refresh the table and 
 _TRACED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(?P<raised>\S.*)$", re.M
 )
+# What a process of Spark's server raises where it opens and plans a table.
+_PLANNED = re.compile(r"^windrow\.(?:\w+\.)*(?P<kind>\w+): (?P<detail>.+)$", re.M)
 _CAUSED = re.compile(r"Caused by: (?:[\w.$]+: )?(.+)")
 
 _KEPT_ERRORS = 32
@@ -86,6 +88,9 @@ def plain_errors() -> Iterator[None]:
         if unplanned is not None:
             raise unplanned from error
         failure = task_failure(error)
-        if failure is None:
+        if failure is not None:
+            raise failure from error
+        refusals = _PLANNED.findall(str(error))
+        if not refusals:
             raise
-        raise failure from error
+        raise PlanningFailedError(*refusals[-1]) from error

@@ -26,13 +26,18 @@ class Descriptor:
     hosts: tuple[str, ...]
 
 
+def is_classic(spark: SparkSession) -> bool:
+    """Tell whether a session is a classic one, with a JVM within reach."""
+    return getattr(spark, "_jsparkSession", None) is not None
+
+
 def require_classic(spark: SparkSession) -> None:
     """Make sure that a session is a classic one, with a JVM within reach.
 
     Raises:
         SparkConnectError: It has none.
     """
-    if getattr(spark, "_jsparkSession", None) is None:
+    if not is_classic(spark):
         raise SparkConnectError
 
 

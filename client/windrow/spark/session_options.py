@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -29,9 +30,21 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
     # As one text: asking the JVM for the settings one by one takes a call for each.
     settings: str = spark._jsparkSession.sessionState().conf().getAllConfs().mkString(_BETWEEN)
     pairs = (setting.partition(" -> ") for setting in settings.split(_BETWEEN))
+    given = options_of_texts({name: value for name, _, value in pairs})
+    return {"parallelism": given.get("parallelism") or default_parallelism(spark)} | given
+
+
+def options_of_texts(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return the plan options among the settings of a session.
+
+    Raises:
+        InvalidArgumentError: A setting under `spark.windrow.` is no option, or its value is not
+            valid.
+    """
     texts = {
-        name.removeprefix(PREFIX): value for name, _, value in pairs if name.startswith(PREFIX)
+        name.removeprefix(PREFIX): value
+        for name, value in settings.items()
+        if name.startswith(PREFIX)
     }
     options = checked(PlanDefaults, values_of_texts(texts), prefix=PREFIX)
-    given = options.model_dump(exclude_none=True)
-    return {"parallelism": given.get("parallelism") or default_parallelism(spark)} | given
+    return options.model_dump(exclude_none=True)

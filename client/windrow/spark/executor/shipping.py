@@ -8,6 +8,7 @@ import sys
 import types
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -43,3 +44,25 @@ def shipped(packed: bytes, digest: str, spec: bytes) -> Task:
 
     run.__name__ = READER_NAME
     return run
+
+
+class PartitionReader(NamedTuple):
+    """Reads partitions of Spark's Python data source, whose values are descriptors of groups.
+
+    Attributes:
+        packed: As `shipped` takes it.
+        digest: Likewise.
+        spec: Likewise.
+    """
+
+    packed: bytes
+    digest: str
+    spec: bytes
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a group."""
+        # Spark makes up a partition without a value where there is no group.
+        if partition.value is None:
+            return iter(())
+        descriptor = pa.record_batch([pa.array([partition.value], pa.binary())], ["content"])
+        return shipped(*self)([descriptor])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from windrow.spark.errors import (
 from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY, task_of
 from windrow.spark.executor.rebasing import Calendars, may_be_rebased
-from windrow.spark.executor.shipping import Task, shipped
+from windrow.spark.executor.shipping import PartitionReader, Task, shipped
 from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
 from windrow.spark.placement import Descriptor, placed, require_classic
@@ -116,13 +116,23 @@ def check_readable(spark: SparkSession, plan: Plan) -> None:
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
     """
+    check_files(plan)
+    require_classic(spark)
+    if spark.conf.get("spark.sql.caseSensitive") == "true":
+        raise CaseSensitiveNamesError
+
+
+def check_files(plan: Plan) -> None:
+    """Refuse files that no session can read.
+
+    Raises:
+        UnsupportedFormatError: The table's files are not Parquet.
+        UnsupportedDeletesError: Delete files apply to them.
+    """
     if plan.format != "parquet":
         raise UnsupportedFormatError(plan.table, plan.format)
     if plan.summary.delete_files:
         raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
-    require_classic(spark)
-    if spark.conf.get("spark.sql.caseSensitive") == "true":
-        raise CaseSensitiveNamesError
 
 
 def descriptors_of(groups: pa.Table) -> list[Descriptor]:
@@ -170,6 +180,11 @@ def shipped_reader(spec: ReadSpec) -> Task:
     return shipped(*_packed_code(), spec.packed())
 
 
+def partition_reader(spec: ReadSpec) -> PartitionReader:
+    """Return what reads partitions of a Python data source; executors need not have Windrow."""
+    return PartitionReader(*_packed_code(), spec.packed())
+
+
 @cache
 def _packed_code() -> tuple[bytes, str]:
     """Return the reader's code, which is the same for every read, and its digest."""
@@ -177,27 +192,32 @@ def _packed_code() -> tuple[bytes, str]:
     return packed, hashlib.sha256(packed).hexdigest()
 
 
-class _Schemas(NamedTuple):
+class Schemas(NamedTuple):
+    """The columns of a plan as Spark's: those asked for, hidden ones, partition columns."""
+
     asked: StructType
     hidden: StructType
     partition: StructType
 
 
-def _schemas_of(plan: Plan) -> _Schemas:
-    """Return the columns of a plan as Spark's: those asked for, hidden ones, partition columns."""
+def _schemas_of(plan: Plan) -> Schemas:
     kinds = (plan.columns, plan.hidden_columns, plan.partition_columns)
     # One call of Spark's parser for all of them.
     fields = iter(spark_schema([column for kind in kinds for column in kind]).fields)
-    return _Schemas(*(StructType(list(islice(fields, len(kind)))) for kind in kinds))
+    return Schemas(*(StructType(list(islice(fields, len(kind)))) for kind in kinds))
 
 
-def _read_spec(spark: SparkSession, plan: Plan, schemas: _Schemas) -> ReadSpec:
+def _read_spec(spark: SparkSession, plan: Plan, schemas: Schemas) -> ReadSpec:
+    return read_spec(plan, schemas, lambda: calendars_of(spark))
+
+
+def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) -> ReadSpec:
     """Return what the tasks of a plan have in common.
 
     Args:
-        spark: A classic session, whose settings say how old dates and times are read.
         plan: What the coordinator answered.
         schemas: Its columns.
+        calendars: Says how old dates and times are read, if there may be any.
 
     Raises:
         UnsupportedTypeError: A column has a type that cannot be read.
@@ -216,7 +236,7 @@ def _read_spec(spark: SparkSession, plan: Plan, schemas: _Schemas) -> ReadSpec:
         partition=partition,
         output=tuple(asked.names),
         sort=_sort_keys(plan.sort_columns, known),
-        calendars=calendars_of(spark) if has_old else Calendars(),
+        calendars=calendars() if has_old else Calendars(),
     )
 
 

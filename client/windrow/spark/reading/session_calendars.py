@@ -23,14 +23,15 @@ def calendars_of(spark: SparkSession) -> Calendars:
     """Return the calendars of a classic session, with what its Spark knows of time zones."""
     jvm: Any = spark.sparkContext._jvm
     return Calendars(
-        dates=_mode(spark, "datetime"),
-        int96=_mode(spark, "int96"),
+        dates=mode_of(spark, "datetime"),
+        int96=mode_of(spark, "int96"),
         zone=str(jvm.java.util.TimeZone.getDefault().getID()),
         zones=_zones(jvm),
     )
 
 
-def _mode(spark: SparkSession, what: str) -> str:
+def mode_of(spark: SparkSession, what: str) -> str:
+    """Return how a session, of whichever kind, reads old `datetime` or `int96` values."""
     return str(spark.conf.get(_CONF.format(what))).upper()
 
 

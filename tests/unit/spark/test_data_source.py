@@ -1,0 +1,169 @@
+"""The Python data source of Spark Connect, in the processes that Spark's server runs it in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.types import LongType, StructField, StructType
+
+import windrow
+from tests.support import hive
+from windrow.errors import InvalidArgumentError
+from windrow.spark import data_source
+from windrow.spark.data_source import Opened, SessionSettings
+from windrow.spark.errors import (
+    DataSourceUnavailableError,
+    NestedConditionError,
+    ServerCannotReachError,
+    UnsupportedDeletesError,
+)
+from windrow.spark.executor.rebasing import Calendars
+
+IDS = StructType([StructField("id", LongType())])
+
+# The program of a task, on an executor without Windrow.
+TASK = """
+import pickle, sys
+sys.modules["windrow"] = None
+reader, source, groups = pickle.load(sys.stdin.buffer)
+print(sorted(id_ for group in groups for rows in reader.read(group) for id_ in rows["id"].to_pylist()))
+"""
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(tmp_path / "state", allowed_locations=(str(tmp_path),)) as client:
+        client.register_table("events", str(hive.write_events(tmp_path / "events")))
+        client.refresh("events")
+        yield client
+
+
+def source_of(client: windrow.Client, table: str = "events", **options: Any) -> DataSource:
+    def opened(_: object) -> Opened:
+        return Opened(nullcontext(client), table, options)
+
+    given = {
+        "opened": staticmethod(opened),
+        "settings": SessionSettings({"parallelism": 3}, Calendars()),
+    }
+    return type("Registered", (data_source._TableSource, DataSource), given)({})
+
+
+def test_tasks_read_their_groups_without_windrow(client: windrow.Client) -> None:
+    source = source_of(client, filter="id >= 12")
+    assert source.schema() == "`id` bigint, `name` string, `ds` date"
+    reader = source.reader(IDS)
+    groups = reader.partitions()
+
+    done = subprocess.run(
+        [sys.executable, "-c", TASK],
+        input=cloudpickle.dumps((reader, source, groups)),
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.stderr, done.stdout) == (b"", b"%a\n" % list(range(12, 60)))
+    assert len(groups) == 3
+
+
+def test_a_plan_without_groups_has_no_rows(client: windrow.Client) -> None:
+    source = source_of(client, filter="id < 0")
+    source.schema()
+    reader = source.reader(IDS)
+
+    assert reader.partitions() == []
+    # What Spark makes of that.
+    assert list(reader.read(InputPartition(None))) == []
+
+
+def test_a_table_is_planned_at_the_snapshot_that_its_columns_are_of(
+    client: windrow.Client, tmp_path: Path
+) -> None:
+    source = source_of(client)
+    source.schema()
+    hive.write_file(tmp_path / "events" / "ds=2026-11-01" / "later.parquet", range(100, 200))
+    client.refresh("events")
+
+    read = source.reader(IDS)
+    rows = [row for group in read.partitions() for batch in read.read(group) for row in batch["id"]]
+
+    assert len(rows) == 60
+
+
+def test_a_table_has_no_schema_but_its_own(client: windrow.Client) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"leave out \.schema"):
+        source_of(client).reader(IDS)
+
+
+def test_delete_files_are_refused_before_a_row_is_read(
+    client: windrow.Client, tmp_path: Path
+) -> None:
+    paths = hive.data_files(tmp_path / "events")
+    stats = [(tmp_path / "events" / path).stat() for path in paths]
+    inventory = {
+        "path": paths,
+        "size_bytes": [stat.st_size for stat in stats],
+        "mtime_ns": [stat.st_mtime_ns for stat in stats],
+        "row_count": [10] * len(paths),
+        "delete_count": [0, 2, 0, 0, 0, 1],
+    }
+    client.publish("events", pa.table(inventory))
+
+    source = source_of(client)
+    source.schema()
+    with pytest.raises(UnsupportedDeletesError, match="3 delete files"):
+        source.reader(IDS)
+
+
+def test_a_filter_on_a_nested_column_that_is_not_read_is_refused_with_the_remedy(
+    client: windrow.Client, tmp_path: Path
+) -> None:
+    location = tmp_path / "nested"
+    location.mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "of": [[1], None]}), location / "a.parquet")
+    client.register_table("nested", str(location))
+    client.refresh("nested")
+    source = source_of(client, "nested", columns=["id"], filter="of IS NULL")
+    source.schema()
+
+    with pytest.raises(NestedConditionError, match="name it in `columns` too"):
+        source.reader(IDS)
+
+
+def test_columns_are_what_a_dataframe_calls_them(client: windrow.Client, tmp_path: Path) -> None:
+    location = tmp_path / "odd"
+    location.mkdir()
+    pq.write_table(pa.table({"a`b, c": [1], "code": ["x"]}), location / "a.parquet")
+    columns = {"a`b, c": "bigint", "code": "varchar(3)"}
+    client.register_table("odd", str(location), columns=columns)
+    client.refresh("odd")
+
+    assert source_of(client, "odd").schema() == "`a``b, c` bigint, `code` string"
+
+
+class _ConnectSession:
+    """What can be seen of a session of Spark Connect before its server is asked."""
+
+    version = "3.5.9"
+
+
+def test_sessions_that_cannot_read_on_spark_connect_are_refused_by_name(
+    client: windrow.Client,
+) -> None:
+    session: Any = _ConnectSession()
+    with pytest.raises(DataSourceUnavailableError, match=r"3\.5\.9 lacks"):
+        windrow.register(session)
+
+    session.dataSource = None
+    with pytest.raises(ServerCannotReachError, match="windrow serve"):
+        windrow.register(session, client)
