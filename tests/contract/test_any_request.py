@@ -13,9 +13,17 @@ import httpx
 import pytest
 import requests
 import schemathesis
+import yaml
 from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck
 from schemathesis import Case
+from schemathesis.checks import load_all_checks
+from schemathesis.generation.hypothesis.builder import (
+    HypothesisTestConfig,
+    HypothesisTestMode,
+    create_test,
+)
+from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from tests.support import hive
 from tests.support.databases import new_database
@@ -32,6 +40,9 @@ PLAN_ID, PAGE_TOKEN = "f" * 32, "the next page"
 TABLE, WORKER, RULE = "fuzzed", "w1", "r1"
 # Random examples for each operation and database; many more edge cases are added to them.
 _EXAMPLES = 25 if is_nightly() else 10
+# Filters have thousands of edge cases and are read alike in all requests and with any database:
+# all of them are tested once, in plans of the embedded coordinator.
+_ONE_COMPARISON = ("CacheRuleDefinition", "CompactionRequest")
 
 
 @schemathesis.serializer("application/vnd.apache.arrow.stream")
@@ -39,10 +50,13 @@ def _any_bytes(_: Any, value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
 
 
-def _contract() -> dict[str, Any]:
+def _contract(*with_leaves_alone: str) -> dict[str, Any]:
     """Return the published contract, changed to make names that exist likely values.
 
     Tokens are added by the test, as a generated token would never be valid.
+
+    Args:
+        *with_leaves_alone: Models whose filter is a single comparison, except in a nightly run.
     """
     contract = document()
     del contract["components"]["securitySchemes"]
@@ -62,8 +76,7 @@ def _contract() -> dict[str, Any]:
                     likely = {"enum": [there[parameter["name"]]]}
                     parameter["schema"] = {"anyOf": [likely, parameter["schema"]]}
     if not is_nightly():
-        # Filters have thousands of edge cases and the same model everywhere: test them once.
-        for model in ("CacheRuleDefinition", "CompactionRequest"):
+        for model in with_leaves_alone:
             fields = contract["components"]["schemas"][model]["properties"]
             fields["filter"] = _with_leaves_alone(fields["filter"])
     for model in ("PlanRequest", "CachedFilesReport"):
@@ -83,11 +96,15 @@ def _with_leaves_alone(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_schema = schemathesis.openapi.from_dict(_contract())
-# A well-formed request may still not fit the table, for example by a filter on an unknown column.
-_schema.config.checks.positive_data_acceptance.expected_statuses = [
-    *("2xx", "401", "403", "404", "409", "410", "412", "422", "503")
-]
+def _schema(*with_leaves_alone: str) -> OpenApiSchema:
+    load_all_checks()
+    schema = schemathesis.openapi.from_dict(_contract(*with_leaves_alone))
+    # A well-formed request may still not fit the table, for example by a filter on an unknown
+    # column.
+    schema.config.checks.positive_data_acceptance.expected_statuses = [
+        *("2xx", "401", "403", "404", "409", "410", "412", "422", "503")
+    ]
+    return schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +116,7 @@ class Service:
     folder: Path
     log: Path
     session: requests.Session
+    schema: OpenApiSchema
 
     def calling(self) -> dict[str, Any]:
         """Return the arguments for sending a case; connections are reused, as opening them is slow."""
@@ -111,7 +129,8 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[S
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
     with ExitStack() as stack:
-        if request.param != "embedded":
+        embedded = request.param == "embedded"
+        if not embedded:
             server = request.getfixturevalue("postgresql_server")
             environment = {
                 "WINDROW_DATABASE_URL": stack.enter_context(new_database(server)),
@@ -132,7 +151,8 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[S
         # Headers of the session would replace generated ones.
         session.headers.clear()
         hive.write_events(folder / TABLE)
-        yield Service(started.url, headers, folder, started.log, session)
+        schema = _schema(*_ONE_COMPARISON, *(() if embedded else ("PlanRequest",)))
+        yield Service(started.url, headers, folder, started.log, session, schema)
         assert "Traceback" not in started.log.read_text()
 
 
@@ -163,19 +183,39 @@ def _token(settings: Settings) -> str:
         return portal.call(create)
 
 
+# Read from the file: tests/contract/test_openapi.py proves that it lists what the service serves.
+_OPERATIONS = [
+    (method.upper(), path)
+    for path, operations in yaml.load(
+        (Path(__file__).parents[2] / "openapi.yaml").read_text(), yaml.CSafeLoader
+    )["paths"].items()
+    for method in operations
+]
+
+
 @pytest.mark.slow
-@_schema.parametrize()
-@examples(_EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(
+    ("method", "path"), _OPERATIONS, ids=[" ".join(one) for one in _OPERATIONS]
+)
 def test_every_answer_is_listed_in_the_contract(
-    case: Case[Any], service: Service, real: dict[str, str]
+    method: str, path: str, service: Service, real: dict[str, str]
 ) -> None:
-    for values in (case.path_parameters, case.query):
-        for name, value in values.items():
-            if isinstance(value, str) and value in real:
-                values[name] = real[value]
-    case.call_and_validate(**service.calling(), headers=service.headers)
-    if service.headers and not case.path.startswith("/health/"):
-        assert case.call(**service.calling()).status_code == 401
+    @examples(_EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
+    def check_answer(case: Case[Any]) -> None:
+        for values in (case.path_parameters, case.query):
+            for name, value in values.items():
+                if isinstance(value, str) and value in real:
+                    values[name] = real[value]
+        case.call_and_validate(**service.calling(), headers=service.headers)
+        if service.headers and not case.path.startswith("/health/"):
+            assert case.call(**service.calling()).status_code == 401
+
+    # Not by `schema.parametrize()`: it lists the edge cases, which takes seconds, when tests are
+    # collected, and each process of a run collects all tests.
+    operation = service.schema[path][method]
+    modes = [HypothesisTestMode(mode) for mode in ("examples", "fuzzing", "coverage")]
+    config = HypothesisTestConfig(modes=modes, project=service.schema.config)
+    create_test(operation=operation, test_func=check_answer, config=config)()
 
 
 def nested(depth: int) -> str:
