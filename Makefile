@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEMO_INSTALLED := .venv/.demo-installed
-QUICK_SPARK := .venv/spark.jsa
+QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 
 # Hundreds of processes would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,8 +36,10 @@ $(DEMO_INSTALLED): pyproject.toml | $(BIN)/pip
 	@touch $@
 
 $(QUICK_SPARK): $(INSTALLED) | java # What lets the tests' JVMs start in half the time.
-	@$(BIN)/python -m tests.support.quick_spark >/dev/null 2>&1 || \
+	@$(@D)/bin/python -m tests.support.quick_spark >/dev/null 2>&1 || \
 	  echo "No archive of Spark's classes could be written: each JVM of the tests takes longer to start" >&2
+
+.venv-spark35/spark.jsa: | older-spark
 
 older-spark: $(INSTALLED) # In an environment of its own, which is kept.
 	@$(BIN)/python -m tests.support.older_spark
@@ -58,13 +60,13 @@ demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 # share the tests as tests/conftest.py says, in its order.
 PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-test: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests
+test: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests
 	$(PYTEST)
 
 test-fast: $(INSTALLED) ## Run the tests that take neither Spark nor long, in about three minutes
 	$(PYTEST) -m "not spark and not slow"
 
-test-nightly: $(INSTALLED) $(QUICK_SPARK) older-spark chromium ## Run all tests, their laws on many examples drawn anew
+test-nightly: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests, their laws on many examples drawn anew
 	$(PYTEST) --hypothesis-profile=nightly
 
 check: $(INSTALLED) ## Lint, types, import rules

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support import quick_spark
 from tests.support.older_spark import python_with_older_spark
-from tests.support.quick_spark import COMPILED
 from tests.support.servers import running
 from windrow_service.settings import Settings
 
@@ -43,7 +43,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "America/New_York")
     )
     # Results are compared with those of Spark as users run it.
-    for name, value in COMPILED.items():
+    for name, value in quick_spark.COMPILED.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
@@ -56,11 +56,13 @@ def on_older_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The results of `tests.support.on_older_spark`."""
     folder = tmp_path_factory.mktemp("older")
     python = python_with_older_spark()
+    environment = {**os.environ, "PYSPARK_PYTHON": python}
+    quick_spark.set_up(environment, Path(python).parents[1])
     with running(Settings(state_dir=folder / "state", allowed_locations=[str(folder)])) as url:
         done = subprocess.run(
             [python, "-m", "tests.support.on_older_spark", url, str(folder)],
             cwd=_ROOT,
-            env={**os.environ, "PYSPARK_PYTHON": python},
+            env=environment,
             capture_output=True,
             text=True,
             timeout=_OLDER_TIMEOUT_S,

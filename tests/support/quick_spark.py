@@ -2,9 +2,9 @@
 
     python -m tests.support.quick_spark
 
-writes an archive of the classes that Spark loads into the virtual environment. A JVM that finds it
-starts with half the CPU time; a JVM of another Spark or Java, or without the archive, starts as
-usual.
+writes an archive of the classes that this interpreter's Spark loads into its virtual environment. A
+JVM that finds it starts with half the CPU time; a JVM of another Spark or Java, or without the
+archive, starts as usual.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
-_CLASSES = Path(sys.prefix) / "spark.jsa"
+_THIS_SPARK = Path(sys.prefix)
 # Few JVMs run long enough for the optimising compiler to pay, and none should use both cores.
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Spark's classes are as its build made them, and those that it generates as its compiler did.
@@ -30,28 +30,39 @@ INTERPRETED = {
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
-def jvm_options() -> str:
-    """Return the options for Spark's JVMs."""
-    if not _CLASSES.exists():
+def jvm_options(spark: Path = _THIS_SPARK) -> str:
+    """Return the options for JVMs of the Spark in a virtual environment."""
+    classes = _classes(spark)
+    if not classes.exists():
         return f"{_BRIEF} {_UNVERIFIED}"
-    return f"{_BRIEF} {_UNVERIFIED} -XX:SharedArchiveFile={_CLASSES} -Xlog:cds=off"
+    return f"{_BRIEF} {_UNVERIFIED} -XX:SharedArchiveFile={classes} -Xlog:cds=off"
 
 
-def set_up(environment: MutableMapping[str, str]) -> None:
-    """Make drivers, masters and workers in this environment start and run short jobs faster."""
+def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> None:
+    """Make drivers, masters and workers in this environment start and run short jobs faster.
+
+    Args:
+        environment: Environment of the processes.
+        spark: Virtual environment that holds their Spark.
+    """
     # Not as a file of settings: the archive is of no use to a JVM with another SPARK_CONF_DIR.
     settings = (f"-D{name}={value}" for name, value in INTERPRETED.items())
-    environment["SPARK_SUBMIT_OPTS"] = " ".join([jvm_options(), *settings])
-    environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options()
+    environment["SPARK_SUBMIT_OPTS"] = " ".join([jvm_options(spark), *settings])
+    environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options(spark)
     environment["SPARK_LAUNCHER_OPTS"] = _BRIEF
+
+
+def _classes(spark: Path) -> Path:
+    return spark / "spark.jsa"
 
 
 def main() -> None:
     """Do a little of everything that tests do, and archive the classes loaded for it."""
     from pyspark.sql import SparkSession
 
-    _CLASSES.unlink(missing_ok=True)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{_BRIEF} -XX:ArchiveClassesAtExit={_CLASSES} -Xlog:cds=off"
+    classes = _classes(_THIS_SPARK)
+    classes.unlink(missing_ok=True)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{_BRIEF} -XX:ArchiveClassesAtExit={classes} -Xlog:cds=off"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[1]")
     for name, value in {
