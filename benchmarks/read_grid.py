@@ -12,6 +12,7 @@ files of 16 KB and 10 of 32 MB, and is also read by each of Windrow's ways alone
 from __future__ import annotations
 
 import shutil
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -52,7 +53,7 @@ def main() -> None:
     cells = (*QUICK_CELLS, QUICK_MIX) if given.quick else (*CELLS, MIX)
     if given.cells:
         cells = tuple(cell for cell in cells if cell.name in given.cells.split(","))
-    runs = 1 if given.quick else given.runs
+    given.runs = 1 if given.quick else given.runs
     data = given.data.resolve() / "grid"
     work = data / "work"
     shutil.rmtree(work / "state", ignore_errors=True)
@@ -66,14 +67,16 @@ def main() -> None:
         spark.range(10).count()
         for cell in cells:
             console.print(cell.title, style="dim")
-            results += _measured(spark, client, cell, written(data, cell), runs, given.reader)
+            results += _measured(spark, client, cell, written(data, cell), given)
     print("\n".join([*_grid(results), "", *_bars(results)]))
     if given.json is not None:
-        write_json(given.json, NAME, results, quick=given.quick, runs=runs, reader=given.reader)
+        write_json(
+            given.json, NAME, results, quick=given.quick, runs=given.runs, reader=given.reader
+        )
 
 
 def _measured(
-    spark: SparkSession, client: Client, cell: Cell, folder: Path, runs: int, reader: str
+    spark: SparkSession, client: Client, cell: Cell, folder: Path, given: Namespace
 ) -> list[Result]:
     table = f"grid.t{cell.name}"
     client.register_table(table, str(folder))
@@ -81,15 +84,17 @@ def _measured(
     listed = spark.read.parquet(str(folder))
     tuned = {"spark.sql.files.openCostInBytes": "0"}
     sides = [_side(DEFAULTS, listed), _side(TUNED, listed, tuned)]
-    ways = {WINDROW: reader} | ({way: way for way in ALONE} if cell.is_mix else {})
+    ways = {WINDROW: given.reader} | ({way: way for way in ALONE} if cell.is_mix else {})
     sides += [_side(name, client.read(spark, table, reader=way)) for name, way in ways.items()]
-    timings = time_in_turns(spark, sides, _queries(), runs=runs, on_run=lambda *_: None)
+    timings = time_in_turns(
+        spark, sides, _queries(), runs=given.runs, on_run=lambda *_: None, warm=not given.quick
+    )
     results = []
     for query in (NUMBERS, SHUFFLE):
         seconds = {t.side: t.median_s for t in timings if t.query == query}
         answers = {t.side: normal(t.answer) for t in timings if t.query == query}
         for engine, ask in _ENGINES.items():
-            tries = [timed_answer(ask, folder, query) for _ in range(runs + 1)]
+            tries = [timed_answer(ask, folder, query) for _ in range(given.runs + 1)]
             answers[engine] = tries[0][0]
             seconds[engine] = median(taken for _, taken in tries[1:])
         if len({repr(answer) for answer in answers.values()}) != 1:

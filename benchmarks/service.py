@@ -85,7 +85,7 @@ def main() -> None:
                     _warm(urls, load.table)
                     figures.append(_figure(load, run(load), replicas, running))
                 if replicas == 1:
-                    busy_s = 1.0 if given.quick else max(seconds, 3.0)
+                    busy_s = 0.5 if given.quick else max(seconds, 3.0)
                     results += _health(running[0].url, sizes[-1], seconds, busy_s)
     show(_figure_table(figures))
     results += _beside_peer(figures, given.runs, quick=given.quick)

@@ -112,14 +112,14 @@ def main() -> None:
     parser.add_argument("--target", type=int, default=64, help="target size of a file, in KiB")
     given = parser.parse_args()
     require_java()
-    days = 4 if given.quick else 365
+    days = 3 if given.quick else 365
     runs = 1 if given.quick else given.runs
     written: list[Written] = []
     with place_of_work(given.data) as (spark, client, folder):
         bench = Bench(spark, client, folder, given.target * KIB)
         per_row = bench.usual_bytes_per_row()
         for name, share, mean_files in (("growing", growing, 5), ("Zipf", zipf, 9)):
-            mean_files = mean_files // 3 + 1 if given.quick else mean_files
+            mean_files = 2 if given.quick else mean_files
             rows = round(days * mean_files * bench.target / per_row)
             year = Year(name=name, rows_per_day=share(days, rows), mean_files=mean_files)
             made = list(bench.run(given.data, year, runs, warm=not given.quick))

@@ -58,7 +58,7 @@ def _content(name: str, folder: Path) -> dict[str, Any]:
 
 
 def test_read_small_files_compares_windrow_with_every_peer(quick: Quick) -> None:
-    content = quick("read_small_files")
+    content = quick("read_small_files", "--cases", "quickmix")
 
     seen = {(row["metric"], row["peer"]) for row in content["results"]}
     assert {peer for metric, peer in seen if metric == "warm read"} == {
