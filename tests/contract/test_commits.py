@@ -80,6 +80,31 @@ def test_a_snapshot_describes_new_files_as_a_refresh_would(
     assert_known(client, events)
 
 
+def test_new_files_are_compared_with_the_tables_types_as_a_refresh_would(
+    client: Client, name: str, location: Path
+) -> None:
+    declared = {"id": "bigint", "name": "string", "part": "double"}
+    client.register_table(name, str(location), columns=declared)
+    with begin(client, name) as begun:
+        for number, type_ in enumerate((pa.int16(), pa.int32(), pa.int64())):
+            ids, parts = pa.array([1], type_), pa.array([1.0], pa.float32())
+            rows = pa.table({"part": parts, "name": pa.array(["a"]).dictionary_encode(), "id": ids})
+            pq.write_table(rows, Path(begun.folder, f"{number}.parquet"))
+        begun.commit(report_of(3))
+
+    native = {
+        column: [
+            split["native"]
+            for group in client.plan(name, columns=[column]).groups.to_pylist()
+            for split in sorted(group["splits"], key=lambda split: str(split["path"]))
+        ]
+        for column in declared
+    }
+
+    assert native == {"id": [False, False, True], "name": [False] * 3, "part": [False] * 3}
+    assert_known(client, name)
+
+
 def test_staged_files_are_hidden_from_everyone_who_lists_the_table(
     client: Client, events: str, location: Path
 ) -> None:

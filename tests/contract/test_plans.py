@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support import hive
@@ -62,6 +63,25 @@ def test_a_plan_comes_with_its_first_page(
     summary = plan["summary"]
     assert (summary["files_total"], summary["files_planned"], summary["row_count"]) == (6, 6, 60)
     assert summary["size_bytes"] == sum(stat.st_size for stat in sizes.values())
+
+
+def test_a_plan_tells_which_files_sparks_reader_reads_alike(
+    http: httpx.Client, events: str, location: Path, make_plan: MakePlan
+) -> None:
+    narrow = location / "ds=2026-11-02" / "narrow.parquet"
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), narrow)
+    http.post(f"/tables/{events}/refresh").raise_for_status()
+    unknown = {"path": "ds=2026-11-02/new", "size_bytes": 1, "mtime_ns": 1, "row_count": 1}
+    http.post(
+        f"/tables/{events}/snapshots", json={"mode": "delta", "added": [unknown]}
+    ).raise_for_status()
+
+    for columns, of_narrow in ((["name", "ds"], True), (["ID"], False), ([], True), (None, False)):
+        (group,) = make_plan(events, columns=columns)["groups"]
+        native = {split["path"]: split["native"] for split in group["splits"]}
+        assert native.pop("ds=2026-11-02/narrow.parquet") is of_narrow
+        assert native.pop("ds=2026-11-02/new") is None
+        assert list(native.values()) == [True] * 6
 
 
 def test_page_size_0_returns_a_plan_without_groups(

@@ -180,6 +180,7 @@ def inventories(draw: st.DrawFn, max_size: int = 30) -> pa.Table:
             "delete_bytes": 0,
             "row_group_offsets": draw(st.lists(st.integers(4, 9), max_size=2)),
             "stats_see_nan": draw(st.booleans()),
+            "grouped_columns": draw(st.none() | st.lists(st.sampled_from("xyz"), max_size=2)),
             "partition": {
                 "d": draw(st.none() | st.floats(allow_nan=False)),
                 "s": draw(st.none() | st.text(max_size=2)),

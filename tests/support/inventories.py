@@ -39,6 +39,7 @@ def inventory(
             pa.array([files for files, _ in deletes or [(0, 0)] * count], pa.int32()),
             pa.array([size_bytes for _, size_bytes in deletes or [(0, 0)] * count], pa.int64()),
             pa.array([False] * count, pa.bool_()),
+            pa.nulls(count, pa.list_(pa.string())),
             nothing,
             nothing,
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ def plan_of(
     by_row_group: bool = False,
     residual: Mapping[str, Any] | None = None,
     hosts: Mapping[str, Sequence[str]] | None = None,
+    native: Callable[[str], bool | None] = lambda path: None,
 ) -> tuple[Plan, pa.Table]:
     """Return a plan of every Parquet file under `location`, and its groups.
 
@@ -57,9 +58,11 @@ def plan_of(
         by_row_group: Whether each row group is a separate split.
         residual: Residual filter for the reader, the same for all groups.
         hosts: Hosts by relative path; each file with hosts becomes a separate group.
+        native: Whether Spark's own reader gives the same of the file at a relative path.
     """
     partition = dict(partition or {})
     splits = splits_of(location, partition, by_row_group=by_row_group)
+    splits = [{**split, "native": native(split["path"])} for split in splits]
     if hosts is None:
         size = -(-len(splits) // group_count) or 1
         members = [splits[i : i + size] for i in range(0, len(splits), size)]
@@ -161,6 +164,7 @@ def splits_type(partition: Mapping[str, str]) -> pa.DataType:
             *((name, pa.int64()) for name in ("start", "length", "size_bytes", "mtime_ns")),
             ("row_count", pa.int64()),
             ("partition", pa.struct([(n, _PARTITION_TYPES[t]) for n, t in partition.items()])),
+            ("native", pa.bool_()),
         ]
     )
 

@@ -13,7 +13,7 @@ from windrow.commits.errors import CommitInterruptedError, UnpublishedError
 from windrow.commits.intents import Intent, PartitionChange
 from windrow.commits.inventories import LocalInventory, list_local, stat_local, take_local
 from windrow.commits.leases import Lease
-from windrow.commits.shapes import partition_names, with_known_stats
+from windrow.commits.shapes import in_types_of, partition_names, with_known_stats
 from windrow.commits.staging_folders import StagingFolder
 from windrow.errors import (
     InvalidRequestError,
@@ -138,10 +138,11 @@ class Commit:
         else:
             listed = list_local(location)
         partitions = partition_names(self.table, self.intent.mode, listed["path"].to_pylist())
-        files = take_local(location, listed, partitions).files
-        if not len(files) or self.table.definition.columns is not None:
+        found = take_local(location, listed, partitions)
+        files, declared = found.files, self.table.definition.columns
+        if declared is not None or not len(files):
             # The columns stay as they are.
-            files = files.replace_schema_metadata(None)
+            files = in_types_of(declared or (), found)
         return self.client.publish(self.table.name, files, write_id=self.intent.write_id)
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from windrow.commits.errors import StagedFilesError
 from windrow.commits.inventories import LocalInventory
 from windrow.files.arrays import make_struct
+from windrow.files.assemble import with_grouped_columns
 from windrow.files.entries import HIVE_DEFAULT_PARTITION, unescape
 from windrow.files.partition_values import (
     InvalidValueError,
@@ -16,7 +17,7 @@ from windrow.files.partition_values import (
     describe_type,
     partition_type,
 )
-from windrow.models import TableInfo, WriteMode
+from windrow.models import Column, TableInfo, WriteMode
 
 
 def partition_names(table: TableInfo, mode: WriteMode, paths: Sequence[str]) -> list[str]:
@@ -105,6 +106,17 @@ def is_a_change(table: TableInfo, mode: WriteMode, added: LocalInventory) -> boo
     return all(known.get(name.lower()) == type_ for name, type_ in added.columns.items())
 
 
+def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
+    """Return files as those of a table: in its own types Spark's reader reads the same."""
+    wanted = {column.name.lower(): column.type for column in columns}
+    odd = [
+        name.lower()
+        for name, type_ in files.columns.items()
+        if wanted.get(name.lower(), type_) != type_
+    ]
+    return with_grouped_columns(files.files, odd).replace_schema_metadata(None)
+
+
 def with_known_stats(table: TableInfo, added: LocalInventory) -> pa.Table:
     """Return new files with the statistics of those columns that the snapshot has in that type."""
     assert table.current_snapshot is not None
@@ -119,7 +131,8 @@ def with_known_stats(table: TableInfo, added: LocalInventory) -> pa.Table:
             columns.append(stats.field(at))
     at = added.files.schema.get_field_index("stats")
     known = make_struct(columns, fields, len(stats))
-    return added.files.set_column(at, "stats", known).replace_schema_metadata(None)
+    files = in_types_of(table.current_snapshot.columns, added)
+    return files.set_column(at, "stats", known)
 
 
 def _keys(path: str) -> list[str]:

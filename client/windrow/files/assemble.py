@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow.files.arrays import flat as in_one
@@ -18,7 +19,7 @@ from windrow.files.schema import ColumnNames
 from windrow.files.types import has_order, spark_type
 
 # What a footer says, apart from the statistics of columns.
-_FILE_COLUMNS = ("row_count", "row_group_offsets", "stats_see_nan")
+_FILE_COLUMNS = ("row_count", "row_group_offsets", "stats_see_nan", "grouped_columns")
 _STATS = ("min", "max", "null_count")
 
 
@@ -61,12 +62,17 @@ def footer_columns(
         check: Called between columns; raises to stop.
 
     Returns:
-        `row_count`, `row_group_offsets`, `stats_see_nan` and `stats`, ordered by `row`.
+        `row_count`, `row_group_offsets`, `stats_see_nan`, `grouped_columns` and `stats`, ordered
+        by `row`.
     """
     fields = _Checked([field for field in data_schema if has_order(field.type)], check)
-    parts = [_from_group(group, fields) for group in groups]
+    parts = [
+        with_grouped_columns(_from_group(group, fields), unlike(group.files.schema, data_schema))
+        for group in groups
+    ]
     if kept is not None:
-        parts.append(_from_previous(kept, kept_schema, fields, has_all=kept_has_all))
+        rows = _from_previous(kept, kept_schema, fields, has_all=kept_has_all)
+        parts.append(with_grouped_columns(rows, unlike(kept_schema, data_schema)))
     table = pa.concat_tables(parts) if parts else _flat_schema(fields).empty_table()
     if len(table) < file_count:
         empty = np.setdiff1d(np.arange(file_count), table["row"].to_numpy())
@@ -96,6 +102,44 @@ def published_files(
     return pa.table(columns).replace_schema_metadata({"windrow:columns": json.dumps(named)})
 
 
+def unlike(held: pa.Schema, wanted: pa.Schema) -> list[str]:
+    """Return the names of columns that are held in another type than wanted, in lower case."""
+    types = {field.name.lower(): field.type for field in wanted}
+    return [
+        field.name.lower()
+        for field in held
+        if types.get(field.name.lower(), field.type) != field.type
+    ]
+
+
+def with_grouped_columns(files: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return files of which only the grouped reader reads some more columns.
+
+    Args:
+        files: With `grouped_columns`, which come back sorted; where they are null, they stay so.
+        names: The columns, in lower case.
+    """
+    lists = in_one(files["grouped_columns"])
+    known = np.flatnonzero(lists.is_valid())
+    held = lists.flatten()
+    if not len(known) or not len(held) + len(names):
+        return files
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    rows = np.append(np.repeat(np.arange(len(lists)), counts), np.repeat(known, len(names)))
+    more = pa.array(list(names) * len(known), pa.string())
+    encoded = pa.concat_arrays([held, more]).dictionary_encode()
+    places = np.argsort(pc.sort_indices(encoded.dictionary))
+    width = len(places)
+    cells = np.unique(rows * width + places[np.asarray(encoded.indices)])
+    offsets = np.searchsorted(cells, np.arange(len(lists) + 1) * width).astype(np.int32)
+    in_order = encoded.dictionary.take(pc.sort_indices(encoded.dictionary))
+    merged = pa.ListArray.from_arrays(
+        pa.array(offsets), in_order.take(pa.array(cells % width)), mask=lists.is_null()
+    )
+    at = files.schema.get_field_index("grouped_columns")
+    return files.set_column(at, files.schema.field(at), merged)
+
+
 def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
     stats = [
         pa.field(f"{index}.{name}", pa.int64() if name == "null_count" else field.type)
@@ -108,6 +152,7 @@ def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
             pa.field("row_count", pa.int64()),
             pa.field("row_group_offsets", pa.list_(pa.int64())),
             pa.field("stats_see_nan", pa.bool_()),
+            pa.field("grouped_columns", pa.list_(pa.string())),
             *stats,
         ]
     )
@@ -120,6 +165,7 @@ def _of_empty(rows: npt.NDArray[np.int64], fields: Iterable[pa.Field]) -> pa.Tab
         "row_count": pa.array(np.zeros(len(rows), np.int64)),
         "row_group_offsets": pa.array([[]] * len(rows), schema.field("row_group_offsets").type),
         "stats_see_nan": pa.array(np.zeros(len(rows), np.bool_)),
+        "grouped_columns": pa.array([[]] * len(rows), schema.field("grouped_columns").type),
     }
     columns = [
         nothing[field.name] if field.name in nothing else pa.nulls(len(rows), field.type)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windrow.files.alike import GroupedOnly
 from windrow.files.beneath import home_of, open_beneath
 from windrow.files.bounds import (
     BoundedColumn,
@@ -47,7 +48,8 @@ class FooterGroup:
         files: The schema, and the first file that has it.
         bounded: Names and types of the columns that have bounds.
         table: `row` (which of the files asked for), `row_count`, `row_group_offsets`,
-            `stats_see_nan`, and for the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
+            `stats_see_nan`, `grouped_columns` (what `GroupedOnly` names), and for the i-th bounded
+            column `<i>.min`, `<i>.max`, `<i>.nulls`.
     """
 
     files: FileSchema
@@ -98,6 +100,8 @@ class _GroupBuilder:
         self.row_counts: list[int] = []
         self.offsets: list[list[int]] = []
         self.see_nan: list[bool] = []
+        self.grouped_only = GroupedOnly()
+        self.grouped_columns: list[list[str]] = []
         self.group_files: list[int] = []
         self.group_row_counts: list[int] = []
         self.has_calendar = any(has_calendar(column.type) for column in self.bounded)
@@ -129,6 +133,7 @@ class _GroupBuilder:
         self.row_counts.append(rows_in(metadata))
         self.offsets.append(sorted(offsets))
         self.see_nan.append(writer_sees_nan(metadata.created_by))
+        self.grouped_columns.append(self.grouped_only.names_in(metadata))
 
     def finish(self) -> FooterGroup:
         row_counts = np.array(self.group_row_counts, np.int64)
@@ -139,6 +144,7 @@ class _GroupBuilder:
             "row_count": pa.array(self.row_counts, pa.int64()),
             "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
+            "grouped_columns": pa.array(self.grouped_columns, pa.list_(pa.string())),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)

@@ -62,6 +62,11 @@ class Split(Answer):
     mtime_ns: int
     row_count: int
     partition: dict[str, Scalar]
+    native: bool | None = Field(
+        default=None,
+        description="Whether Spark's own Parquet reader gives the same of the plan's columns of "
+        "this file as the grouped reader; null if unknown.",
+    )
 
 
 class SplitGroup(Answer):

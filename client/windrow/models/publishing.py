@@ -39,6 +39,12 @@ class InventoryFile(Request):
     delete_count: Annotated[int, Whole(0, 2**31 - 1)] = 0
     delete_bytes: _Count = 0
     stats_see_nan: bool = False
+    grouped_columns: list[ColumnName] | None = Field(
+        default=None,
+        max_length=10_000,
+        description="Columns of the file that Spark's own Parquet reader may give otherwise than "
+        "the grouped reader, because of their type or encoding; null if unknown.",
+    )
     stats: dict[ColumnName, ColumnBounds] = Field(default={}, max_length=10_000)
 
 

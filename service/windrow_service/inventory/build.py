@@ -41,6 +41,8 @@ from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.planner.columns import inventory_schema
 
 _NO_COLUMNS = pa.schema([])
+# Older inventories, and published ones, may not tell.
+_LEARNT = "grouped_columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,18 +149,19 @@ def take_inventory(
     buckets = bucket_numbers(files["path"], bucket_count)
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
-    kept_count = len(kept_rows) - kept_rows.null_count
+    known_rows = _with_known_columns(kept_rows, previous)
+    kept_count = len(known_rows) - known_rows.null_count
     reader = _FooterReader(
         location, files, columns, partitions.schema, meter, executor, max_footer_bytes
     )
     try:
-        data_schema, footers, read_count = reader.read(kept_rows, previous)
+        data_schema, footers, read_count = reader.read(known_rows, previous)
     except SchemaConflictError:
         if kept_count == 0:
             raise
         # The conflicting type may be that of a file which is gone; if it is not, the error must
         # name a file, and only reading all of them tells which one.
-        nothing_kept = pa.nulls(files.num_rows, kept_rows.type)
+        nothing_kept = pa.nulls(files.num_rows, known_rows.type)
         data_schema, footers, read_count = reader.read(nothing_kept, None)
     chosen = chosen_columns(bloom, data_schema) if len(files) else []
     schema = inventory_schema(data_schema, partitions.schema, chosen)
@@ -176,7 +179,7 @@ def take_inventory(
     inventory = pa.table([found[name] for name in schema.names], schema=schema)
     same_count = kept_count
     if previous is not None:
-        again = pc.and_(pa.array(listing.replaced), same_rows.is_valid())
+        again = pc.and_(known_rows.is_null(), same_rows.is_valid())
         same_count += _count_same(inventory.filter(again), previous, same_rows.filter(again))
     return Inventory(
         files=inventory,
@@ -190,11 +193,21 @@ def take_inventory(
     )
 
 
+def _with_known_columns(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
+    """Return the rows to carry over without those of files whose footer has more to tell."""
+    if previous is None or not previous.files[_LEARNT].null_count:
+        return kept_rows
+    told = previous.files[_LEARNT].is_valid().take(kept_rows)
+    return flat(pc.if_else(told, kept_rows, pa.scalar(None, kept_rows.type)))
+
+
 def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) -> int:
     """Return how many files that were read again are the same as in the previous inventory."""
     if not len(files) or files.schema != previous.files.schema:
         return 0
-    return int((~differing(files, previous.files.take(rows))).sum())
+    # What is learnt of a file does not change it.
+    one, other = (some.drop_columns([_LEARNT]) for some in (files, previous.files.take(rows)))
+    return int((~differing(one, other)).sum())
 
 
 def _partitions_with(

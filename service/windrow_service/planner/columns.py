@@ -12,6 +12,7 @@
 | `delete_count` | int32 | delete files that apply to the file |
 | `delete_bytes` | int64 | bytes of those delete files that apply to the file |
 | `stats_see_nan` | bool | whether float statistics prove that no NaN is present |
+| `grouped_columns` | list<string>, null | columns of the file that Spark's own Parquet reader may give otherwise than the grouped reader, in lower case; null if unknown |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column whose type is ordered |
 | `bloom` | struct of large_binary | one field per column with Bloom filters; absent if no column has them |
@@ -41,6 +42,7 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("delete_count", pa.int32(), nullable=False),
     pa.field("delete_bytes", pa.int64(), nullable=False),
     pa.field("stats_see_nan", pa.bool_(), nullable=False),
+    pa.field("grouped_columns", pa.list_(pa.string())),
 )
 
 

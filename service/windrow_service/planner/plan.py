@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,6 +37,8 @@ class GroupedSplits:
         residual_filters: Filters that the reader still has to apply; None means none.
         pruning: Which files were pruned, and by which evidence.
         cached: Which files are cacheable, and where they are read.
+        native: For each file, whether Spark's own reader gives the same of the columns asked for;
+            null if unknown.
     """
 
     files: pa.Table
@@ -49,6 +51,7 @@ class GroupedSplits:
     residual_filters: Sequence[Expression | None]
     pruning: Pruning
     cached: Cached
+    native: pa.Array
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -75,6 +78,7 @@ def plan_groups(
     policy: Policy,
     caching: Callable[[pa.Table, Ints], Cached] = _nothing_cached,
     *,
+    columns: Collection[str] = (),
     table_format: str = "parquet",
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
@@ -91,6 +95,7 @@ def plan_groups(
         policy: Limits and costs.
         caching: Tells which of the files at given rows are cacheable, and where they are read.
             By default no file is cacheable.
+        columns: The columns asked for.
         limit: How many rows are enough; None means all.
         by_manifest: Files that are not in `files` because their manifests were ruled out.
         table_format: Format of files whose name does not tell it.
@@ -142,7 +147,18 @@ def plan_groups(
         residual_filters=residual_filters,
         pruning=pruning,
         cached=cached,
+        native=_native(files, columns),
     )
+
+
+def _native(files: pa.Table, columns: Collection[str]) -> pa.Array:
+    lists = files["grouped_columns"].combine_chunks()
+    asked = pa.array([name.lower() for name in columns], pa.string())
+    native = np.ones(len(files), np.bool_)
+    native[pc.list_parent_indices(lists).filter(pc.is_in(lists.flatten(), asked)).to_numpy()] = (
+        False
+    )
+    return pa.array(native, mask=lists.is_null().to_numpy(zero_copy_only=False))
 
 
 def _pack(splits: Splits, cached: Cached, strategy: Strategy, policy: Policy) -> Groups:

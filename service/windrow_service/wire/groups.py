@@ -169,6 +169,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         "start": pa.array(plan.splits.start),
         "length": pa.array(plan.splits.length),
         **{name: files[name] for name in _FILE_COLUMNS},
+        "native": plan.native.take(pa.array(plan.splits.file)),
     }
     splits = pa.StructArray.from_arrays(
         [flat(column) for column in columns.values()], names=list(columns)

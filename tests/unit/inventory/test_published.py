@@ -30,10 +30,12 @@ def published(**columns: Any) -> pa.Table:
     return pa.table({**FILES, **columns})
 
 
-def accept(table: pa.Table, previous: Inventory | None = None) -> Inventory:
+def accept(
+    table: pa.Table, previous: Inventory | None = None, columns: pa.Schema = DATA
+) -> Inventory:
     return accept_inventory(
         table,
-        columns=DATA,
+        columns=columns,
         partition_types=None,
         bucket_count=None,
         previous=as_previous(previous) if previous else None,
@@ -94,9 +96,24 @@ def test_unchanged_files_keep_statistics_that_are_not_published_again() -> None:
     assert (after.added_count, after.removed_count) == (1, 1)
 
 
+def test_what_sparks_reader_gives_otherwise_is_kept_as_long_as_the_columns_are_the_same() -> None:
+    before = accept(published(grouped_columns=[["X", "s"], [], None]))
+
+    again = accept(published(size_bytes=[10, 20, 31]), before)
+    other = accept(published(), before, columns=pa.schema([("x", pa.int16()), ("s", pa.string())]))
+
+    assert before.files["grouped_columns"].to_pylist() == [["x", "s"], [], None]
+    assert again.files["grouped_columns"].to_pylist() == [["x", "s"], [], None]
+    assert other.files["grouped_columns"].to_pylist() == [None, None, None]
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
+        (
+            {"grouped_columns": [["x", None], [], []]},
+            "column 'grouped_columns', row 0: ['x', None] holds",
+        ),
         ({"size_bytes": [1, -1, -2]}, "column 'size_bytes', row 1: -1 is negative"),
         ({"mtime_ns": [1, None, 3]}, "column 'mtime_ns', row 1: None is null"),
         ({"path": ["month=1/b", "month=1/a", "month=1/b"]}, "row 2: 'month=1/b' appears twice"),
@@ -149,7 +166,7 @@ def test_a_delta_states_added_and_removed_files() -> None:
     assert delta.added["path"].to_pylist() == ["month=1/a", "month=2/b"]
     assert delta.added["size_bytes"].to_pylist() == [10, 20]
     assert delta.removed.to_pylist() == [{"path": "month=2/c", "row": 0}]
-    assert delta.carried == ("bloom",)
+    assert delta.carried == ("grouped_columns", "bloom")
 
 
 def test_a_delta_that_only_removes_files_needs_only_paths() -> None:

@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.plans import plan_of
 from windrow.calls.plans import SplitPlan
-from windrow.files.beneath import home_of
 from windrow.spark.relation.cost import Asked, Way, asked_of, native_files
 from windrow.spark.relation.division import Division, Reader, divide
-from windrow.spark.relation.readable import is_readable
 
 NUMBERS = Asked(1, 0)
 CHEAP_FILES = Way(scan_s=0.5, file_s=0.001, number_mb_s=0.1, text_mb_s=0.2)
 CHEAP_BYTES = Way(scan_s=0.0, file_s=0.01, number_mb_s=0.001, text_mb_s=0.002)
-DATA = pa.schema([("id", pa.int64())])
 MB = 10**6
 
 
@@ -73,8 +70,13 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return location
 
 
+def is_native(path: str) -> bool | None:
+    """What a coordinator tells of the files at `location`."""
+    return {0: True, 1: True, 2: False}[int(path[-9]) % 3]
+
+
 def divided(plan: SplitPlan, reader: Reader = "native", *, filtered: bool = False) -> Division:
-    return divide(plan, reader, filtered=filtered, data=DATA, held=[pa.int64()])
+    return divide(plan, reader, filtered=filtered, asked=[pa.int64()], held=[pa.int64()])
 
 
 @examples(60, deadline=None)
@@ -88,6 +90,7 @@ def test_every_file_is_read_one_way_and_every_split_of_the_others_once(
         partition={"ds": "int"},
         group_count=groups,
         by_row_group=by_row_group,
+        native=is_native,
     )
     options = info.options.model_copy(update={"parallelism": parallelism})
     plan = SplitPlan(info.model_copy(update={"options": options}), table)
@@ -106,7 +109,8 @@ def test_every_file_is_read_one_way_and_every_split_of_the_others_once(
 
 def test_files_that_need_a_filter_or_a_cache_of_their_own_stay_in_groups(location: Path) -> None:
     residual = {"op": "gt", "column": "id", "value": 3}
-    plan = SplitPlan(*plan_of(location, {"id": "bigint"}, residual=residual))
+    info, groups = plan_of(location, {"id": "bigint"}, residual=residual, native=is_native)
+    plan = SplitPlan(info, groups)
     assert len(divided(plan).native) == 6
     assert len(divided(plan, filtered=True).native) == 0
     cached = plan.groups.append_column("cached_on", pa.array(["host", *[None] * 1]))
@@ -114,50 +118,19 @@ def test_files_that_need_a_filter_or_a_cache_of_their_own_stay_in_groups(locatio
     assert divided(plan, "grouped").grouped is plan.groups
 
 
-@pytest.mark.parametrize(
-    ("column", "type_", "readable"),
-    [
-        (pa.array([1], pa.int64()), pa.int64(), True),
-        (pa.array([1], pa.int32()), pa.int64(), False),
-        (pa.array([1], pa.uint32()), pa.int64(), False),
-        (pa.array(["a"]), pa.string(), True),
-        (pa.array(["a"]).dictionary_encode(), pa.string(), False),
-        (pa.array([b"a"]), pa.string(), False),
-        (pa.array([1], pa.timestamp("ms", "UTC")), pa.timestamp("us", "UTC"), True),
-        (pa.array([1], pa.timestamp("ns", "UTC")), pa.timestamp("us", "UTC"), False),
-        (pa.array([1], pa.timestamp("us")), pa.timestamp("us", "UTC"), False),
-        (pa.array([[1]]), pa.list_(pa.int64()), False),
-        (pa.array([1.5], pa.float16()), pa.float32(), False),
-    ],
-    ids=str,
-)
-def test_only_files_in_the_tables_own_types_are_read_by_sparks_reader(
-    tmp_path: Path, column: pa.Array, type_: pa.DataType, readable: bool
-) -> None:
-    path = tmp_path / "file.parquet"
-    pq.write_table(pa.table({"A": column, "other": column}), path)
-    found = path.stat()
-
-    def ask(mtime_ns: int, *names: str, rows: int = 1) -> bool:
-        wanted = pa.schema([(name, type_) for name in names])
-        return is_readable(home_of(str(tmp_path)), str(path), found.st_size, mtime_ns, rows, wanted)
-
-    assert ask(found.st_mtime_ns, "a") is readable
-    assert ask(found.st_mtime_ns, "missing") is True
-    assert ask(found.st_mtime_ns + 1, "missing") is False
-    assert ask(found.st_mtime_ns, "missing", rows=2) is False
+def test_files_are_divided_without_being_looked_at(location: Path) -> None:
+    info, groups = plan_of(location, {"id": "bigint"}, native=is_native)
+    elsewhere = info.model_copy(update={"location": "/nowhere"})
+    assert len(divided(SplitPlan(elsewhere, groups)).native) == 6
 
 
-@pytest.mark.parametrize("how", [{"compression": "brotli"}, {"names": ["a", "A"]}])
-def test_what_only_one_reader_can_decode_stays_in_groups(
-    tmp_path: Path, how: dict[str, object]
-) -> None:
-    path = tmp_path / "file.parquet"
-    names = how.pop("names", ["a"])
-    assert isinstance(names, list)
-    columns = [pa.array([1], pa.int64())] * len(names)
-    pq.write_table(pa.Table.from_arrays(columns, names=names), path, **how)
-    found = path.stat()
-    wanted = pa.schema([("a", pa.int64())])
-    asked = (home_of(str(tmp_path)), str(path), found.st_size, found.st_mtime_ns, 1, wanted)
-    assert not is_readable(*asked)
+def test_files_of_which_the_inventory_tells_nothing_stay_in_groups(location: Path) -> None:
+    info, groups = plan_of(location, {"id": "bigint"})
+    assert divided(SplitPlan(info, groups)).grouped is groups
+    splits = groups["splits"].combine_chunks()
+    names = [field.name for field in splits.values.type if field.name != "native"]
+    older = pa.StructArray.from_arrays([splits.values.field(name) for name in names], names)
+    lists = pa.ListArray.from_arrays(splits.offsets, older)
+    at = groups.column_names.index("splits")
+    by_older_coordinator = groups.set_column(at, "splits", lists)
+    assert len(divided(SplitPlan(info, by_older_coordinator)).native) == 0

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.time.Instant;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -70,9 +71,10 @@ public final class PlannedFormat extends ParquetFileFormat {
         Path path = Paths.get(planned.filePath().toUri());
         try {
             compare(path, "size in bytes", planned.fileSize(), Files.size(path));
+            Instant changed = Files.getLastModifiedTime(path).toInstant();
             compare(
-                path, "modification time in ms", planned.modificationTime(),
-                Files.getLastModifiedTime(path).toMillis());
+                path, "modification time in microseconds", planned.modificationTime(),
+                changed.getEpochSecond() * 1000000L + changed.getNano() / 1000);
         } catch (NoSuchFileException error) {
             throw new IllegalStateException("file '" + path + "' has vanished since the plan was made");
         } catch (IOException error) {

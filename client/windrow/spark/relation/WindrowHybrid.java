@@ -287,13 +287,14 @@ public final class WindrowHybrid {
                 VarCharVector uris = (VarCharVector) batch.getVector("uri");
                 VarCharVector hosts = (VarCharVector) batch.getVector("hosts");
                 BigIntVector sizes = (BigIntVector) batch.getVector("size_bytes");
-                BigIntVector times = (BigIntVector) batch.getVector("mtime_ms");
+                BigIntVector times = (BigIntVector) batch.getVector("mtime_us");
                 IntVector partitions = (IntVector) batch.getVector("partition");
                 Map known = new HashMap();
                 long sizeInBytes = 0;
                 for (int i = 0; i < batch.getRowCount(); i++) {
                     String uri = text(uris, i);
                     long size = sizes.get(i);
+                    // Only `PlannedFormat` looks at the time, and takes it for microseconds.
                     FileStatus file =
                         new FileStatus(size, false, 1, size, times.get(i), new Path(URI.create(uri)));
                     String at = text(hosts, i);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,11 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.calls.plans import SplitPlan
-from windrow.files.beneath import home_of
 from windrow.files.remote import is_remote
 from windrow.models import Plan
 from windrow.spark.relation.cost import asked_of, native_files
-from windrow.spark.relation.readable import is_readable
 
 Reader = Literal["auto", "grouped", "native"]
 
@@ -78,7 +75,7 @@ def explained(plan: SplitPlan, division: Division) -> ReadExplanation:
 
 
 def divide(
-    plan: SplitPlan, reader: Reader, *, filtered: bool, data: pa.Schema, held: Sequence[Any]
+    plan: SplitPlan, reader: Reader, *, filtered: bool, asked: Sequence[Any], held: Sequence[Any]
 ) -> Division:
     """Divide the files of a plan.
 
@@ -86,7 +83,7 @@ def divide(
         plan: The plan.
         reader: `auto` for whichever way is estimated to be faster; or the way to prefer.
         filtered: Whether rows are to be left out that the query itself does not leave out.
-        data: The columns to read from the files.
+        asked: The types of the columns to read from the files.
         held: The types of all columns of the files.
     """
     info = plan.info
@@ -101,19 +98,14 @@ def divide(
     sizes[file] = np.asarray(splits["size_bytes"])
     able = np.ones(len(sizes), np.bool_)
     able[file[~_fit_groups(plan.groups, filtered)[group]]] = False
+    able[file[~_known_alike(splits)]] = False
     slots = info.options.parallelism
-    chosen = (
-        able if reader == "native" else native_files(sizes, able, asked_of(data.types, held), slots)
-    )
+    chosen = able if reader == "native" else native_files(sizes, able, asked_of(asked, held), slots)
     if not chosen.any():
         why = "groups cost less for files of their size" if able.any() else _NOT_ABLE
         return _grouped(plan, splits, why)
     first = np.full(len(sizes), -1, np.int64)
     first[file[::-1]] = np.arange(len(file))[::-1]
-    unreadable = _unreadable(info, splits.take(first[chosen]), data)
-    chosen[np.flatnonzero(chosen)[unreadable]] = False
-    if not chosen.any():
-        return _grouped(plan, splits, _NOT_ABLE)
     hosts = plan.groups["hosts"].take(group[first[chosen]])
     native = splits.take(first[chosen]).append_column("hosts", hosts)
     bytes_ = int(sizes[chosen].sum())
@@ -160,17 +152,12 @@ def _fit_groups(groups: pa.Table, filtered: bool) -> _Marks:
     return fit
 
 
-def _unreadable(plan: Plan, files: pa.Table, wanted: pa.Schema) -> _Marks:
-    home, prefix = home_of(plan.location), plan.location.rstrip(os.sep) + os.sep
-    planned = ("path", "size_bytes", "mtime_ns", "row_count")
-    columns = (files[name].to_pylist() for name in planned)
-    return np.array(
-        [
-            not is_readable(home, prefix + path, size_bytes, mtime_ns, row_count, wanted)
-            for path, size_bytes, mtime_ns, row_count in zip(*columns, strict=True)
-        ],
-        np.bool_,
-    )
+def _known_alike(splits: pa.Table) -> _Marks:
+    """Mark the splits of whose file the inventory says that both readers give the same."""
+    # An older coordinator has no such column.
+    if "native" not in splits.column_names:
+        return np.zeros(len(splits), np.bool_)
+    return np.asarray(splits["native"].fill_null(False), np.bool_)
 
 
 def _flat(groups: pa.Table) -> pa.Table:

@@ -75,7 +75,7 @@ def _relation(
         {
             "uri": _uris(plan.location, files["path"].cast(pa.string())),
             "size_bytes": files["size_bytes"].cast(pa.int64()),
-            "mtime_ms": np.asarray(files["mtime_ns"]) // 1_000_000,
+            "mtime_us": np.asarray(files["mtime_ns"]) // 1_000,
             "partition": places,
             "hosts": files["hosts"],
         }

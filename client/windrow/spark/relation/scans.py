@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
@@ -186,12 +185,12 @@ def divided(
     columns = [Column(name=name, type=type_) for name, type_ in types.items()]
     partition = {column.name for column in plan.info.partition_columns}
     held = [f for f in arrow_schema(spark_schema(columns)) if f.name not in partition]
-    asked = {column.name for column in plan.info.columns}
+    names = {column.name for column in plan.info.columns}
     return divide(
         plan,
         reader,
         filtered=filtered,
-        data=pa.schema([field for field in held if field.name in asked]),
+        asked=[field.type for field in held if field.name in names],
         held=[field.type for field in held],
     )
 

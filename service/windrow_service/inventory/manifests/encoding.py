@@ -16,6 +16,7 @@ import pyarrow.types as pt
 
 from windrow.files.arrays import flat
 from windrow_service.inventory.errors import CorruptManifestError
+from windrow_service.planner.columns import FIXED_FIELDS
 from windrow_service.planner.pruning.ranges import range_of
 
 MANIFEST_FILES = 50_000
@@ -23,6 +24,9 @@ MANIFEST_FILES = 50_000
 _WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
     metadata_version=pa.ipc.MetadataVersion.V5, compression=pa.Codec("zstd", compression_level=3)
 )
+
+_ADDED = FIXED_FIELDS[-1]
+_BEFORE_ADDED = len(FIXED_FIELDS) - 1
 
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -149,12 +153,20 @@ def decode_manifest(
                 if (columns is None or name in columns) and (bloom or name != "bloom")
             ]
             if len(wanted) == len(names):
-                return reader.read_all()
+                return _with_added_columns(reader.read_all(), columns)
         options = pa.ipc.IpcReadOptions(included_fields=wanted)
         with pa.ipc.open_stream(data, options=options) as reader:
-            return reader.read_all()
+            return _with_added_columns(reader.read_all(), columns)
     except (pa.ArrowException, OSError) as error:
         raise CorruptManifestError(str(error)) from error
+
+
+def _with_added_columns(files: pa.Table, columns: Collection[str] | None) -> pa.Table:
+    """Return the rows of a manifest with a column that older ones lack, as unknown."""
+    name = _ADDED.name
+    if name in files.column_names or not (columns is None or name in columns):
+        return files
+    return files.add_column(_BEFORE_ADDED, _ADDED, pa.nulls(len(files), _ADDED.type))
 
 
 def _canonical(table: pa.Table, check: Callable[[], None]) -> pa.Table:

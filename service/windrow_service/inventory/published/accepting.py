@@ -82,7 +82,10 @@ def accept_inventory(
     files = _files(rows, paths, partitions, schema, bucket_count)
     kept = unchanged(files, previous)
     if previous is not None and len(previous.files):
-        files = _carry_over(files, previous.files, kept, _not_published(published))
+        carried = _not_published(published)
+        if data_schema != previous.data_schema:
+            carried = tuple(name for name in carried if name != "grouped_columns")
+        files = _carry_over(files, previous.files, kept, carried)
     kept_count = len(kept) - kept.null_count
     return Inventory(
         files=_by_path(files),
@@ -162,8 +165,10 @@ def _is_added(published: pa.Table) -> Bools:
 
 def _not_published(published: pa.Table) -> tuple[str, ...]:
     """Return the columns that were not published; unchanged files keep their values."""
-    carried = () if "stats" in published.column_names else ("stats_see_nan", "stats")
-    return carried if "bloom" in published.column_names else (*carried, "bloom")
+    together = (("stats", "stats_see_nan"), ("grouped_columns",), ("bloom",))
+    return tuple(
+        name for names in together if names[0] not in published.column_names for name in names
+    )
 
 
 def _files(
@@ -181,6 +186,7 @@ def _files(
         else _unknown(field, len(paths))
         for field in FIXED_FIELDS
     }
+    found["grouped_columns"] = _in_lower_case(flat(found["grouped_columns"]))
     if "bucket" not in sent:
         found["bucket"] = bucket_numbers(paths, bucket_count)
     found["partition"] = partitions.values
@@ -189,8 +195,20 @@ def _files(
     return pa.table([found[name] for name in schema.names], schema=schema)
 
 
+def _in_lower_case(lists: pa.Array) -> pa.Array:
+    names = lists.flatten().dictionary_encode()
+    lower = pa.array([name.lower() for name in names.dictionary.to_pylist()], pa.string())
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), lower.take(names.indices), mask=lists.is_null()
+    )
+
+
 def _unknown(field: pa.Field, count: int) -> pa.Array:
     """Return the values of a column that was not published."""
+    if field.nullable:
+        return pa.nulls(count, field.type)
     if pt.is_list(field.type):
         empty = pa.array([], field.type.value_type)
         return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), empty)
@@ -217,8 +235,10 @@ def _carry_over(
             carried = filter_struct(carried_filters(type_.names, kept, previous))
         elif name == "stats":
             carried = _carried_stats(previous["stats"], kept, type_)
-        else:
+        elif name == "stats_see_nan":
             carried = previous[name].take(kept).fill_null(False)
+        else:
+            carried = previous[name].take(kept)
         files = files.set_column(at, files.schema.field(at), carried)
     return files
 

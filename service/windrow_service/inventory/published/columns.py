@@ -23,6 +23,7 @@ _OPTIONAL = (
     "delete_count",
     "delete_bytes",
     "stats_see_nan",
+    "grouped_columns",
     "stats",
     "bloom",
 )

@@ -165,6 +165,7 @@ def draft_plan(
         expression,
         policy,
         caching.of,
+        columns=columns,
         limit=request.limit,
         by_manifest=scan.pruned,
         table_format=definition.format,
