@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,8 +95,7 @@ def _value(name: str, text: str) -> Any:
     if name == "columns":
         return [column.strip() for column in text.split(",")]
     if name == "filter":
-        # Text of SQL never begins like a tree.
-        return json.loads(text) if text.startswith("{") else text
+        return text
     if re.fullmatch("[0-9]+", text):
         return int(text)
     return {"true": True, "false": False}.get(text.lower(), text)

@@ -174,8 +174,9 @@ class _TableSource:
         spec = read_spec(plan.info, schemas, lambda: self.settings.calendars)
         self._is_planned = True
         reader = type("Planned", (_PlannedReader, DataSourceReader), {})
+        # Without any, each version of Spark makes up another.
         groups = [InputPartition(descriptor.content) for descriptor in descriptors_of(plan.groups)]
-        return reader(partition_reader(spec), groups)
+        return reader(partition_reader(spec), groups or [InputPartition(None)])
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # Spark sends it to tasks beside the reader: they do not need it, and have no Windrow.

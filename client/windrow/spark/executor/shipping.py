@@ -60,8 +60,7 @@ class PartitionReader(NamedTuple):
     spec: bytes
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a group."""
-        # Spark makes up a partition without a value where there is no group.
+        """Return the rows of a group; none where there is no group."""
         if partition.value is None:
             return iter(())
         descriptor = pa.record_batch([pa.array([partition.value], pa.binary())], ["content"])
