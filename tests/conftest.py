@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -112,4 +113,24 @@ def postgresql_url(postgresql_server: str) -> Iterator[str]:
     from tests.support.databases import new_database
 
     with new_database(postgresql_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def _newest_database(postgresql_server: str) -> Iterator[str]:
+    """Name of a PostgreSQL database at the newest revision, to be copied."""
+    from tests.support.databases import new_database
+    from windrow_service.store.database import server_url, upgrade_database
+
+    with new_database(postgresql_server) as url:
+        upgrade_database(server_url(url))
+        yield str(sa.make_url(url).database)
+
+
+@pytest.fixture
+def upgraded_postgresql_url(postgresql_server: str, _newest_database: str) -> Iterator[str]:
+    """URL of an empty PostgreSQL database at the newest revision."""
+    from tests.support.databases import new_database
+
+    with new_database(postgresql_server, copied_from=_newest_database) as url:
         yield url

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,8 @@ from windrow.installed import require_service
 # Planning a large table takes seconds; connecting takes none.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _TOKEN_VARIABLE = "WINDROW_TOKEN"
+# Trusts nobody, so that no encrypted connection can be made with it.
+_NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class InvalidTokenError(WindrowError):
@@ -45,6 +48,7 @@ def connect(
     timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 5.0))
     http = httpx.Client(
         base_url=url,
+        verify=_certificates(url),
         timeout=timeout,
         headers=_authorization(token),
         # Another host must not get the token.
@@ -74,10 +78,15 @@ def embedded(
     coordinator = EmbeddedCoordinator(Path(state_dir), allowed_locations)
     http = httpx.Client(
         base_url="http://embedded",
-        transport=httpx.HTTPTransport(uds=str(coordinator.socket)),
+        transport=httpx.HTTPTransport(uds=str(coordinator.socket), verify=_NO_CERTIFICATES),
         timeout=_TIMEOUT,
     )
     return Client(Transport(http), on_close=coordinator.stop)
+
+
+def _certificates(url: str) -> ssl.SSLContext:
+    # Loading them takes longer than most requests, and http:// needs none.
+    return httpx.create_ssl_context() if httpx.URL(url).scheme == "https" else _NO_CERTIFICATES
 
 
 def _authorization(token: str | None) -> dict[str, str]:

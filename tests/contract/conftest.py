@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from tests.support import hive
-from tests.support.servers import running
+from tests.support import embedded, hive
+from tests.support.servers import PLAIN, running
 from windrow_service.settings import Settings
-from windrow_service.store.database import embedded_url, server_url, upgrade_database
+from windrow_service.store.database import server_url
 
 
 @pytest.fixture(scope="session")
@@ -32,15 +31,9 @@ def url(tables_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
 
 
-@pytest.fixture(scope="session")
-def certificates() -> ssl.SSLContext:
-    """The CA certificates, loaded once: loading them per client takes longer than most calls."""
-    return httpx.create_ssl_context()
-
-
 @pytest.fixture
-def http(url: str, certificates: ssl.SSLContext) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=60, verify=certificates) as client:
+def http(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=60, verify=PLAIN) as client:
         yield client
 
 
@@ -82,7 +75,5 @@ def make_plan(http: httpx.Client) -> Callable[..., dict[str, Any]]:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> sa.URL:
     """An empty database of either kind."""
     if request.param == "sqlite":
-        return embedded_url(tmp_path)
-    url = server_url(request.getfixturevalue("postgresql_url"))
-    upgrade_database(url)
-    return url
+        return embedded.upgraded(tmp_path)
+    return server_url(request.getfixturevalue("upgraded_postgresql_url"))

@@ -30,7 +30,7 @@ from tests.support.databases import new_database
 from tests.support.laws import examples, is_nightly
 from tests.support.problems import PREFIX
 from tests.support.redis import redis_url
-from tests.support.servers import coordinator_process
+from tests.support.servers import PLAIN, coordinator_process
 from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
@@ -160,7 +160,9 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[S
 def real(service: Service) -> dict[str, str]:
     """A fresh table with a plan of several pages, and a worker."""
     location = service.folder / TABLE
-    with httpx.Client(base_url=service.url, headers=service.headers, timeout=60) as http:
+    with httpx.Client(
+        verify=PLAIN, base_url=service.url, headers=service.headers, timeout=60
+    ) as http:
         http.delete(f"/tables/{TABLE}")
         http.put(f"/tables/{TABLE}", json={"location": str(location)}).raise_for_status()
         http.post(f"/tables/{TABLE}/refresh").raise_for_status()
@@ -301,7 +303,7 @@ JSON = {"Content-Type": "application/json"}
 def filtered(url: str, tables_folder: Any) -> str:
     """A table with an integer, a string and a date column."""
     hive.write_events(tables_folder / "filtered")
-    with httpx.Client(base_url=url) as http:
+    with httpx.Client(verify=PLAIN, base_url=url) as http:
         http.put("/tables/filtered", json={"location": str(tables_folder / "filtered")})
         http.post("/tables/filtered/refresh").raise_for_status()
     return "filtered"

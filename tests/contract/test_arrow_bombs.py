@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.arrow_bombs import BOMBS
 from tests.support.problems import problem_of
-from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from windrow.calls.snapshots import inventory_stream
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
@@ -27,7 +27,7 @@ def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinato
     folder = tmp_path_factory.mktemp("bombed")
     with coordinator_process(tmp_path_factory.mktemp("state"), folder) as process:
         table = {"location": str(folder)}
-        httpx.put(f"{process.url}/tables/bombed", json=table).raise_for_status()
+        httpx.put(f"{process.url}/tables/bombed", verify=PLAIN, json=table).raise_for_status()
         yield process
 
 
@@ -45,7 +45,9 @@ def test_a_stream_that_decodes_to_gigabytes_is_refused_and_takes_no_memory(
     body = bomb()
     before = peak_bytes(coordinator)
 
-    answer = httpx.post(coordinator.url + PUBLISH, content=body, headers=ARROW, timeout=60)
+    answer = httpx.post(
+        coordinator.url + PUBLISH, verify=PLAIN, content=body, headers=ARROW, timeout=60
+    )
 
     problem_of(answer, 422, "invalid-inventory")
     assert peak_bytes(coordinator) - before < MOST_GAINED_BYTES
@@ -62,7 +64,7 @@ def test_a_json_body_that_decodes_to_gigabytes_is_refused_and_takes_no_memory(
     files = [*named, *({"path": f"{n}", **facts} for n in range(9_000))]
     before = peak_bytes(coordinator)
 
-    answer = httpx.post(coordinator.url + PUBLISH, json={"added": files}, timeout=60)
+    answer = httpx.post(coordinator.url + PUBLISH, verify=PLAIN, json={"added": files}, timeout=60)
 
     assert "MAX_PUBLISH_DECODED_BYTES" in problem_of(answer, 422, "invalid-inventory")["detail"]
     assert peak_bytes(coordinator) - before < MOST_GAINED_BYTES
@@ -81,7 +83,7 @@ def test_a_damaged_stream_is_refused_or_published(
     )
     whole = inventory_stream(table)
     chance = random.Random(7)
-    with httpx.Client(base_url=coordinator.url, headers=ARROW, timeout=60) as http:
+    with httpx.Client(verify=PLAIN, base_url=coordinator.url, headers=ARROW, timeout=60) as http:
         statuses = set()
         for _ in range(150):
             damaged = bytearray(whole)

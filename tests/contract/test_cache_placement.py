@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support import hive
-from tests.support.servers import running
+from tests.support.servers import PLAIN, running
 from windrow_service.settings import Settings
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -59,7 +59,7 @@ class Caches:
 def caches(tmp_path: Path) -> Iterator[Caches]:
     location = hive.write_events(tmp_path / "events")
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
-    with running(settings) as url, httpx.Client(base_url=url, timeout=60) as http:
+    with running(settings) as url, httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http:
         http.put("/tables/events", json={"location": str(location)}).raise_for_status()
         http.post("/tables/events/refresh").raise_for_status()
         yield Caches(http, location)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.support.problems import problem_of
-from tests.support.servers import running
+from tests.support.servers import PLAIN, running
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.settings import Settings
 
@@ -84,7 +84,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("extremes")
     with (
         running(Settings(state_dir=folder / "state", allowed_locations=(str(folder),))) as url,
-        httpx.Client(base_url=url, timeout=120) as http,
+        httpx.Client(verify=PLAIN, base_url=url, timeout=120) as http,
     ):
         yield http
 

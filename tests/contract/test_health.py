@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.disks import nearly_full, small_disk
 from tests.support.problems import problem_of
-from tests.support.servers import running
+from tests.support.servers import PLAIN, running
 from windrow_service.settings import Settings
 
 
@@ -25,7 +25,7 @@ def database(tmp_path: Path) -> Path:
 def own(tmp_path: Path) -> Iterator[httpx.Client]:
     """A coordinator with its own database, which a test may damage."""
     settings = Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))
-    with running(settings) as url, httpx.Client(base_url=url) as http:
+    with running(settings) as url, httpx.Client(verify=PLAIN, base_url=url) as http:
         yield http
 
 
@@ -41,9 +41,10 @@ def test_a_coordinator_without_its_database_is_live_but_not_ready(
     own: httpx.Client, database: Path
 ) -> None:
     with closing(sqlite3.connect(database)) as other:
+        # All names first: changes from within an open read fail if the coordinator writes then.
         for (table,) in other.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        ):
+        ).fetchall():
             other.execute(f"ALTER TABLE {table} RENAME TO gone_{table}")
 
     live, ready = own.get("/health/live"), own.get("/health/ready")
@@ -69,7 +70,7 @@ def test_a_coordinator_with_a_full_disk_is_degraded_but_still_answers(tmp_path: 
     with (
         small_disk(tmp_path / "disk", 8 * 2**20) as disk,
         running(Settings(state_dir=disk, allowed_locations=(str(tmp_path),))) as url,
-        httpx.Client(base_url=url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http,
     ):
         table = {"location": str(tmp_path), "columns": [{"name": "id", "type": "bigint"}]}
         http.put("/tables/t", json=table).raise_for_status()

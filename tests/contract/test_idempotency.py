@@ -14,8 +14,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from tests.support.problems import problem_of
-from tests.support.servers import running
-from windrow_service import administration, bootstrap
+from tests.support.servers import PLAIN, running
+from windrow_service import administration
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url, open_database, server_url
@@ -32,17 +32,15 @@ DEFINITION = {
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     database = {}
     if request.param == "postgresql":
-        database = {"database_url": request.getfixturevalue("postgresql_url")}
-    settings = Settings.model_validate(
+        database = {"database_url": request.getfixturevalue("upgraded_postgresql_url")}
+    return Settings.model_validate(
         {"state_dir": tmp_path / "state", "allowed_locations": (str(tmp_path),)} | database
     )
-    bootstrap.upgrade(settings)
-    return settings
 
 
 @pytest.fixture
 def http(settings: Settings) -> Iterator[httpx.Client]:
-    with running(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with running(settings) as url, httpx.Client(verify=PLAIN, base_url=url, timeout=60) as client:
         yield client
 
 
@@ -173,6 +171,7 @@ def test_each_caller_has_its_own_keys(settings: Settings, table: dict[str, Any])
         answers = [
             httpx.put(
                 f"{url}/tables/{at}",
+                verify=PLAIN,
                 json=table,
                 headers=key("k") | {"Authorization": f"Bearer {secret}"},
             )

@@ -16,7 +16,7 @@ from fastapi import Request
 
 from tests.support import hive
 from tests.support.problems import problem_of
-from tests.support.servers import running, serving
+from tests.support.servers import PLAIN, running, serving
 from windrow_service.bootstrap import build_app
 from windrow_service.settings import LimitSettings, Settings
 
@@ -39,7 +39,7 @@ def settings_of(folder: Path, **limits: object) -> Settings:
 
 @contextmanager
 def refreshed(url: str, folder: Path) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=60) as http:
+    with httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http:
         http.put("/tables/events", json={"location": str(folder / "events")}).raise_for_status()
         http.post("/tables/events/refresh").raise_for_status()
         yield http
@@ -234,7 +234,7 @@ def test_an_unexpected_error_is_hidden_from_the_caller(folder: Path) -> None:
         raise RuntimeError("the password is swordfish")
 
     with serving(app) as url:
-        answer = httpx.get(f"{url}/broken")
+        answer = httpx.get(f"{url}/broken", verify=PLAIN)
 
     body = problem_of(answer, 500, "internal-error")
     assert "swordfish" not in answer.text

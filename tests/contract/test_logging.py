@@ -14,7 +14,7 @@ import pytest
 
 import windrow
 from tests.support.problems import problem_of
-from tests.support.servers import coordinator_process, serving
+from tests.support.servers import PLAIN, coordinator_process, serving
 from windrow_service.bootstrap import build_app
 from windrow_service.logs import logging_to
 from windrow_service.settings import Settings
@@ -36,7 +36,7 @@ def logged(settings: Settings, *paths: str, **headers: str) -> tuple[list[httpx.
         logging_to(log, level="info", for_people=False, secrets=["hunter-two"]),
         serving(app) as url,
     ):
-        answers = [httpx.get(url + path, headers=headers) for path in paths]
+        answers = [httpx.get(url + path, verify=PLAIN, headers=headers) for path in paths]
     return answers, log.getvalue()
 
 
@@ -125,7 +125,7 @@ def test_an_unread_log_blocks_nothing(tmp_path: Path) -> None:
     try:
         with (
             coordinator_process(tmp_path / "state", allowed, prefix=prefix) as coordinator,
-            httpx.Client(base_url=coordinator.url, timeout=30) as http,
+            httpx.Client(verify=PLAIN, base_url=coordinator.url, timeout=30) as http,
         ):
             answers = {http.get("/config").status_code for _ in range(1000)}
     finally:

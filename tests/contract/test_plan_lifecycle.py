@@ -19,7 +19,7 @@ import windrow
 from tests.support import hive
 from tests.support.inventories import inventory
 from tests.support.problems import problem_of
-from tests.support.servers import coordinator_process
+from tests.support.servers import PLAIN, coordinator_process
 from windrow.calls.plans import read_group_stream
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -211,7 +211,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]
     limits = {"WINDROW_LIMITS__MAX_PLAN_BYTES": str(64 * 2**20)}
     with (
         coordinator_process(state, folder, WINDROW_PLANNER_THREADS="1", **limits) as coordinator,
-        httpx.Client(base_url=coordinator.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=coordinator.url, timeout=60) as http,
     ):
         column = {"name": "id", "type": "bigint"}
         definition = {"location": str(folder / "t"), "columns": [column]}
@@ -232,7 +232,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]
 
 @pytest.fixture
 def busy(large: tuple[str, Path]) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=large[0], timeout=60) as client:
+    with httpx.Client(verify=PLAIN, base_url=large[0], timeout=60) as client:
         yield client
 
 

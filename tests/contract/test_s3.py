@@ -13,7 +13,7 @@ import pytest
 from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.s3 import S3, s3_server
-from tests.support.servers import free_port, running
+from tests.support.servers import PLAIN, free_port, running
 from windrow.files.signs import signs_beside
 from windrow_service.settings import Settings
 
@@ -30,7 +30,7 @@ def http(s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Cli
         state_dir=tmp_path_factory.mktemp("state"),
         allowed_locations=("s3://tab", "s3://missing-bucket", "hdfs://127.0.0.1:1/"),
     )
-    with running(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with running(settings) as url, httpx.Client(verify=PLAIN, base_url=url, timeout=60) as client:
         yield client
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.problems import problem_of
+from tests.support.servers import PLAIN
 from windrow.cli.app import run
 
 FILES = pa.table(
@@ -64,7 +65,7 @@ def test_an_inventory_is_imported_from_a_file(
 
     assert (published["file_count"], published["size_bytes"]) == (3, 6)
     body = {"table": table, "options": {"max_split_size": 1}}
-    groups = httpx.post(f"{url}/plans", json=body).json()["groups"]
+    groups = httpx.post(f"{url}/plans", verify=PLAIN, json=body).json()["groups"]
     hosts = {group["splits"][0]["path"]: group["hosts"] for group in groups}
     assert hosts == {"a": ["h1"], "b": [], "c": ["h1", "h2"]}
 

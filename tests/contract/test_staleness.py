@@ -15,9 +15,8 @@ from pydantic import SecretStr
 
 from tests.support import hive
 from tests.support.problems import problem_of
-from tests.support.servers import running
+from tests.support.servers import PLAIN, running
 from windrow_service.settings import Settings
-from windrow_service.store.database import server_url, upgrade_database
 
 # Longer than any test takes.
 FRESH_S = 3600
@@ -29,8 +28,7 @@ def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[ht
     """Two replicas on one database, and a table of six files that was never refreshed."""
     database_url = None
     if request.param == "postgresql":
-        database_url = SecretStr(request.getfixturevalue("postgresql_url"))
-        upgrade_database(server_url(database_url.get_secret_value()))
+        database_url = SecretStr(request.getfixturevalue("upgraded_postgresql_url"))
     settings = Settings(
         state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),), database_url=database_url
     )
@@ -38,7 +36,9 @@ def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[ht
     with ExitStack() as stack:
         urls = [stack.enter_context(running(settings)) for _ in range(2)]
         clients = [
-            stack.enter_context(httpx.Client(base_url=url, timeout=60, trust_env=False))
+            stack.enter_context(
+                httpx.Client(verify=PLAIN, base_url=url, timeout=60, trust_env=False)
+            )
             for url in urls
         ]
         clients[0].put("/tables/events", json={"location": str(location)}).raise_for_status()

@@ -15,7 +15,7 @@ from anyio.from_thread import start_blocking_portal
 
 from tests.support.databases import postgresql
 from tests.support.problems import PREFIX, problem_of
-from tests.support.servers import running
+from tests.support.servers import PLAIN, running
 from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
@@ -48,7 +48,7 @@ def guarded(settings: Settings) -> Iterator[str]:
 @pytest.fixture
 def anyone(guarded: str) -> Iterator[httpx.Client]:
     """A caller without a token."""
-    with httpx.Client(base_url=guarded, timeout=60) as client:
+    with httpx.Client(verify=PLAIN, base_url=guarded, timeout=60) as client:
         yield client
 
 
@@ -236,7 +236,7 @@ def test_a_missing_database_is_not_reported_as_a_bad_token(tmp_path: Path) -> No
         )
         bootstrap.upgrade(settings)
         _, secret = created(settings, "etl", ["read"])
-        with running(settings) as url, httpx.Client(base_url=url, timeout=60) as http:
+        with running(settings) as url, httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http:
             server.stop()
             answer = http.get("/tables", headers=bearing(secret))
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import hive
 from tests.support.problems import problem_of
-from tests.support.servers import running
+from tests.support.servers import PLAIN, running
 from windrow.models import CacheCounters
 from windrow_service.settings import Settings
 
@@ -191,7 +191,7 @@ def test_without_redis_a_coordinator_starts_plans_and_reports_what_is_missing(
             "redis_url": nobody,
         }
     )
-    with running(settings) as url, httpx.Client(base_url=url, timeout=60) as http:
+    with running(settings) as url, httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http:
         http.put("/tables/events", json={"location": str(tmp_path / "events")}).raise_for_status()
         http.post("/tables/events/refresh").raise_for_status()
 

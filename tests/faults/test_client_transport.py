@@ -21,7 +21,7 @@ import pytest
 
 import windrow
 from tests.support import hive
-from tests.support.servers import free_port, running
+from tests.support.servers import PLAIN, free_port, running
 from windrow import errors
 from windrow.models import Limits
 from windrow_service.settings import Settings
@@ -392,7 +392,7 @@ def losing_answers(upstream: str, count: int) -> Iterator[tuple[str, list[int]]]
     answered: list[int] = []
     lost: Counter[str] = Counter()
 
-    with httpx.Client(base_url=upstream, timeout=60) as http:
+    with httpx.Client(verify=PLAIN, base_url=upstream, timeout=60) as http:
 
         def passes_on(handler: BaseHTTPRequestHandler) -> None:
             answer = http.request(
@@ -435,7 +435,7 @@ def test_changes_whose_answers_are_lost_are_made_once_and_answered_correctly(
         )
         assert answered == [201] * 3
         assert made == beside.table("events")
-        etag = httpx.get(f"{upstream}/tables/events").headers["ETag"]
+        etag = httpx.get(f"{upstream}/tables/events", verify=PLAIN).headers["ETag"]
         files = pa.table(
             {
                 "path": ["ds=2026-11-01/a"],
@@ -451,6 +451,17 @@ def test_changes_whose_answers_are_lost_are_made_once_and_answered_correctly(
         client.delete_table("events")
         with pytest.raises(errors.NotFoundError):
             beside.table("events")
+
+
+def test_certificates_are_loaded_for_https_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing"))
+
+    windrow.connect("http://127.0.0.1:1").close()
+    for url in ("https://127.0.0.1:1", "HTTPS://127.0.0.1:1"):
+        with pytest.raises(FileNotFoundError):
+            windrow.connect(url)
 
 
 def test_an_answer_that_cannot_be_decompressed_is_an_error_of_the_coordinator() -> None:

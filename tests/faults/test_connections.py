@@ -18,7 +18,7 @@ import httpx
 import pytest
 from fastapi.responses import StreamingResponse
 
-from tests.support.servers import running, serving
+from tests.support.servers import PLAIN, running, serving
 from windrow_service.bootstrap import build_app
 from windrow_service.settings import LimitSettings, Settings
 
@@ -82,7 +82,7 @@ def _end_of(received: bytes) -> int:
 
 
 def is_live(url: str) -> bool:
-    return httpx.get(f"{url}/health/live", timeout=30).is_success
+    return httpx.get(f"{url}/health/live", verify=PLAIN, timeout=30).is_success
 
 
 @pytest.mark.parametrize(

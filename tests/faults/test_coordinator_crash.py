@@ -14,7 +14,7 @@ import pytest
 
 from tests.support import hive
 from tests.support.problems import problem_of
-from tests.support.servers import coordinator_process
+from tests.support.servers import PLAIN, coordinator_process
 
 ALONE = {"max_split_size": 1}
 
@@ -65,7 +65,7 @@ def crash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crash]:
     paths = hive.data_files(location)
     with (
         coordinator_process(folder / "state", folder) as first,
-        httpx.Client(base_url=first.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=first.url, timeout=60) as http,
     ):
         register(http, location)
         snapshot = refresh(http)["snapshot"]
@@ -81,7 +81,7 @@ def crash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crash]:
 
     with (
         coordinator_process(folder / "state", folder) as second,
-        httpx.Client(base_url=second.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=second.url, timeout=60) as http,
     ):
         yield Crash(location, paths, snapshot, plan, http)
 
@@ -112,7 +112,7 @@ def test_plans_survive_a_kill_and_page_on_with_the_old_tokens(crash: Crash) -> N
 def test_stopping_a_coordinator_stops_a_long_refresh(tmp_path: Path, location: Path) -> None:
     write_many(location)
     with coordinator_process(tmp_path / "state", tmp_path) as coordinator:
-        with httpx.Client(base_url=coordinator.url, timeout=60) as http:
+        with httpx.Client(verify=PLAIN, base_url=coordinator.url, timeout=60) as http:
             register(http, location)
             http.post("/tables/events/refresh", headers={"Prefer": "respond-async"})
 
@@ -128,8 +128,8 @@ def test_two_coordinators_that_refresh_a_table_at_once_neither_lose_nor_mix_file
         coordinator_process(tmp_path / "state", tmp_path) as one,
         coordinator_process(tmp_path / "state", tmp_path) as two,
         ThreadPoolExecutor(4) as threads,
-        httpx.Client(base_url=one.url, timeout=60) as http,
-        httpx.Client(base_url=two.url, timeout=60) as other,
+        httpx.Client(verify=PLAIN, base_url=one.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=two.url, timeout=60) as other,
     ):
         register(http, location)
         for round_ in range(3):
@@ -160,8 +160,8 @@ def test_only_one_of_two_coordinators_that_change_a_table_at_once_succeeds(
         coordinator_process(tmp_path / "state", tmp_path) as one,
         coordinator_process(tmp_path / "state", tmp_path) as two,
         ThreadPoolExecutor(2) as threads,
-        httpx.Client(base_url=one.url, timeout=60) as http,
-        httpx.Client(base_url=two.url, timeout=60) as other,
+        httpx.Client(verify=PLAIN, base_url=one.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=two.url, timeout=60) as other,
     ):
         register(http, location)
         for round_ in range(10):
@@ -179,7 +179,7 @@ def test_a_table_that_is_deleted_during_its_refresh_stays_deleted(
     write_many(location)
     with (
         coordinator_process(tmp_path / "state", tmp_path) as coordinator,
-        httpx.Client(base_url=coordinator.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=coordinator.url, timeout=60) as http,
         ThreadPoolExecutor(1) as threads,
     ):
         register(http, location)
@@ -199,7 +199,7 @@ def test_files_that_come_and_go_during_refreshes_never_produce_a_mixed_snapshot(
     restless = location / "ds=2026-11-02" / "restless.parquet"
     with (
         coordinator_process(tmp_path / "state", tmp_path) as coordinator,
-        httpx.Client(base_url=coordinator.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=coordinator.url, timeout=60) as http,
         ThreadPoolExecutor(1) as threads,
     ):
         register(http, location)
@@ -236,7 +236,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_half_published(
     state = tmp_path / "state"
     with (
         coordinator_process(state, tmp_path) as roomy,
-        httpx.Client(base_url=roomy.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=roomy.url, timeout=60) as http,
     ):
         register(http, location)
         before = refresh(http)["snapshot"]
@@ -250,7 +250,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_half_published(
     limit = ("prlimit", "--fsize=40000")
     with (
         coordinator_process(state, tmp_path, prefix=limit) as full,
-        httpx.Client(base_url=full.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=full.url, timeout=60) as http,
     ):
         refused = http.post("/tables/events/refresh")
 
@@ -261,7 +261,7 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_half_published(
 
     with (
         coordinator_process(state, tmp_path) as roomy,
-        httpx.Client(base_url=roomy.url, timeout=60) as http,
+        httpx.Client(verify=PLAIN, base_url=roomy.url, timeout=60) as http,
     ):
         assert http.get("/tables/events").json()["current_snapshot"] == before
         assert planned_paths(http) == old

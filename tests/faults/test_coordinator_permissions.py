@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import hive
 from tests.support.problems import problem_of
-from tests.support.servers import running
+from tests.support.servers import PLAIN, running
 from windrow_service.settings import Settings
 
 NOBODY = 65534
@@ -53,7 +53,7 @@ def test_unreadable_files_are_named_and_making_them_readable_is_enough(
     state = folder / "state"
     settings = Settings(state_dir=state, allowed_locations=(str(folder),))
 
-    with running(settings) as url, httpx.Client(base_url=url, timeout=60) as http:
+    with running(settings) as url, httpx.Client(verify=PLAIN, base_url=url, timeout=60) as http:
         http.put("/tables/events", json={"location": str(location)}).raise_for_status()
         closed.chmod(0)
         for path in (state, *state.iterdir()):

@@ -15,9 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.problems import problem_of
-from tests.support.servers import coordinator_process
-from windrow_service import bootstrap
-from windrow_service.settings import Settings
+from tests.support.servers import PLAIN, coordinator_process
 
 AT_ONCE = 20
 ARROW = "application/vnd.apache.arrow.stream"
@@ -29,17 +27,14 @@ def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[ht
     count, _, kind = request.param.partition(" on ")
     environment = {}
     if kind == "postgresql":
-        environment["WINDROW_DATABASE_URL"] = request.getfixturevalue("postgresql_url")
-        bootstrap.upgrade(
-            Settings.model_validate({"database_url": environment["WINDROW_DATABASE_URL"]})
-        )
+        environment["WINDROW_DATABASE_URL"] = request.getfixturevalue("upgraded_postgresql_url")
     with ExitStack() as stack:
         started = [
             stack.enter_context(coordinator_process(tmp_path / "state", tmp_path, **environment))
             for _ in range(1 if count == "one" else 2)
         ]
         yield [
-            stack.enter_context(httpx.Client(base_url=replica.url, timeout=60))
+            stack.enter_context(httpx.Client(verify=PLAIN, base_url=replica.url, timeout=60))
             for replica in started
         ]
 

@@ -23,7 +23,7 @@ import windrow
 from tests.support.databases import PostgreSQL, address_of, postgresql, through
 from tests.support.problems import problem_of
 from tests.support.proxies import Proxy, Verdict, proxy
-from tests.support.servers import CoordinatorProcess, coordinator_process, free_port
+from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process, free_port
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
 
@@ -119,7 +119,7 @@ def plan(load: Load, url: str) -> None:
 
 
 def page(load: Load, url: str) -> None:
-    with httpx.Client(base_url=url, timeout=_TIMEOUT_S) as http:
+    with httpx.Client(verify=PLAIN, base_url=url, timeout=_TIMEOUT_S) as http:
         while not load.stop.is_set():
             for path in ("/tables", "/tables/steady/snapshots"):
                 load.answers.append(http.get(path, params={"page_size": 2}))
@@ -139,8 +139,8 @@ def test_an_outage_under_load_neither_loses_nor_doubles_changes_and_needs_no_res
     with (
         coordinator_process(tmp_path / "state", tmp_path, WINDROW_DATABASE_URL=server.url) as one,
         coordinator_process(tmp_path / "state", tmp_path, WINDROW_DATABASE_URL=server.url) as two,
-        httpx.Client(base_url=one.url, timeout=_TIMEOUT_S) as http,
-        httpx.Client(base_url=two.url, timeout=_TIMEOUT_S) as other,
+        httpx.Client(verify=PLAIN, base_url=one.url, timeout=_TIMEOUT_S) as http,
+        httpx.Client(verify=PLAIN, base_url=two.url, timeout=_TIMEOUT_S) as other,
         ThreadPoolExecutor(8) as threads,
     ):
         replicas = (http, other)
@@ -250,19 +250,18 @@ class Cut:
 
 
 @pytest.fixture
-def cut(postgresql_url: str, tmp_path: Path) -> Iterator[Cut]:
-    bootstrap.upgrade(Settings.model_validate({"database_url": postgresql_url}))
-    with proxy(address_of(postgresql_url)) as between:
-        proxied = through(between.port, postgresql_url)
+def cut(upgraded_postgresql_url: str, tmp_path: Path) -> Iterator[Cut]:
+    with proxy(address_of(upgraded_postgresql_url)) as between:
+        proxied = through(between.port, upgraded_postgresql_url)
         with (
             coordinator_process(
                 tmp_path / "state", tmp_path, WINDROW_DATABASE_URL=proxied
             ) as coordinator,
-            httpx.Client(base_url=coordinator.url, timeout=_TIMEOUT_S) as http,
+            httpx.Client(verify=PLAIN, base_url=coordinator.url, timeout=_TIMEOUT_S) as http,
         ):
             http.put("/tables/t", json=definition(tmp_path)).raise_for_status()
             http.post("/tables/t/snapshots", content=stream_of(files(0)), headers=ARROW)
-            yield Cut(http, between, postgresql_url, tmp_path, coordinator)
+            yield Cut(http, between, upgraded_postgresql_url, tmp_path, coordinator)
 
 
 @pytest.mark.parametrize("verdict", ["cut before", "cut after"])

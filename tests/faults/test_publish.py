@@ -18,20 +18,18 @@ import pytest
 import windrow
 import windrow.calls.snapshots
 from tests.support.problems import problem_of
-from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from windrow.errors import WindrowError
 from windrow.models import SnapshotInfo
-from windrow_service.store.database import server_url, upgrade_database
 
 PUBLISHERS = 32
 MANY = 200_000
 
 
 @pytest.fixture
-def postgresql(postgresql_url: str) -> dict[str, str]:
+def postgresql(upgraded_postgresql_url: str) -> dict[str, str]:
     """Settings of coordinators on one PostgreSQL database."""
-    upgrade_database(server_url(postgresql_url))
-    return {"WINDROW_DATABASE_URL": postgresql_url}
+    return {"WINDROW_DATABASE_URL": upgraded_postgresql_url}
 
 
 @pytest.fixture
@@ -45,7 +43,7 @@ def replicas(tmp_path: Path, postgresql: dict[str, str]) -> Iterator[list[Coordi
 
 def register(url: str, folder: Path) -> None:
     definition = {"location": str(folder / "t"), "columns": [{"name": "id", "type": "bigint"}]}
-    httpx.put(f"{url}/tables/t", json=definition).raise_for_status()
+    httpx.put(f"{url}/tables/t", verify=PLAIN, json=definition).raise_for_status()
 
 
 def entry(path: str) -> dict[str, Any]:
@@ -80,16 +78,17 @@ def test_exactly_one_of_the_publishers_that_saw_the_same_snapshot_wins(
     urls = [replica.url for replica in replicas]
     register(urls[0], tmp_path)
     publish = {"mode": "full", "added": [entry("f")]}
-    httpx.post(f"{urls[0]}/tables/t/snapshots", json=publish).raise_for_status()
+    httpx.post(f"{urls[0]}/tables/t/snapshots", verify=PLAIN, json=publish).raise_for_status()
     kept = ["f"]
     with ThreadPoolExecutor(PUBLISHERS) as threads:
         for round_ in range(3):
-            etag = httpx.get(f"{urls[0]}/tables/t").headers["ETag"]
+            etag = httpx.get(f"{urls[0]}/tables/t", verify=PLAIN).headers["ETag"]
 
             def change(number: int, url: str, etag: str = etag, round_: int = round_) -> int:
                 body = {"mode": "delta", "added": [entry(f"r{round_}-{number}")]}
                 answer = httpx.post(
                     f"{url}/tables/t/snapshots",
+                    verify=PLAIN,
                     json=body,
                     headers={"If-Match": etag},
                     timeout=120,
@@ -115,7 +114,9 @@ def test_deltas_without_a_condition_are_all_applied_once(
     urls = [replica.url for replica in replicas]
     register(urls[0], tmp_path)
     before = [entry(f"old-{number}") for number in range(PUBLISHERS)]
-    httpx.post(f"{urls[0]}/tables/t/snapshots", json={"added": before}).raise_for_status()
+    httpx.post(
+        f"{urls[0]}/tables/t/snapshots", verify=PLAIN, json={"added": before}
+    ).raise_for_status()
 
     def change(number: int, url: str) -> int:
         with windrow.connect(url) as client:
@@ -176,10 +177,12 @@ def test_a_full_disk_refuses_a_publish_and_loses_nothing(tmp_path: Path) -> None
     limit = ("prlimit", "--fsize=600000")
     with coordinator_process(state, tmp_path, prefix=limit) as full:
         stream = windrow.calls.snapshots.inventory_stream(inventory(MANY, 2))
-        refused = httpx.post(f"{full.url}/tables/t/snapshots", content=stream, timeout=120)
+        refused = httpx.post(
+            f"{full.url}/tables/t/snapshots", verify=PLAIN, content=stream, timeout=120
+        )
 
         problem_of(refused, 503, "store-unavailable")
-        assert httpx.get(f"{full.url}/health/live").is_success
+        assert httpx.get(f"{full.url}/health/live", verify=PLAIN).is_success
         assert [one.file_count for one in history(full.url)] == [10]
         with windrow.connect(full.url) as client:
             assert client.publish_delta("t", added=[entry("small")]).file_count == 11

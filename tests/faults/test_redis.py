@@ -14,7 +14,7 @@ import pytest
 from tests.support import hive
 from tests.support.problems import problem_of
 from tests.support.redis import RedisProcess, redis_process
-from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 
 PASSWORD = "open-sesame"
 HOST = "cache-1"
@@ -85,7 +85,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
         coordinator_process(
             tmp_path / "state", tmp_path / "tables", WINDROW_REDIS_URL=redis.url
         ) as coordinator,
-        httpx.Client(base_url=coordinator.url, timeout=_TIMEOUT_S) as http,
+        httpx.Client(verify=PLAIN, base_url=coordinator.url, timeout=_TIMEOUT_S) as http,
     ):
         http.put("/tables/events", json={"location": str(location)}).raise_for_status()
         http.post("/tables/events/refresh").raise_for_status()

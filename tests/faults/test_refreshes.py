@@ -18,9 +18,9 @@ import httpx
 import pytest
 
 from tests.support import hive
-from tests.support.databases import postgresql
+from tests.support.databases import PostgreSQL, postgresql
 from tests.support.problems import problem_of
-from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from tests.support.stores import slow_store
 from windrow import connect
 from windrow.errors import RefreshFailedError
@@ -47,13 +47,19 @@ def add_many(location: Path, count: int = MANY) -> None:
 
 
 @contextmanager
+def upgraded_postgresql() -> Iterator[PostgreSQL]:
+    with postgresql() as server:
+        upgrade_database(server_url(server.url))
+        yield server
+
+
+@contextmanager
 def two_replicas(tmp_path: Path, url: str) -> Iterator[tuple[Replica, Replica]]:
-    upgrade_database(server_url(url))
     with (
         coordinator_process(tmp_path / "one", tmp_path, WINDROW_DATABASE_URL=url) as one,
         coordinator_process(tmp_path / "two", tmp_path, WINDROW_DATABASE_URL=url) as two,
-        httpx.Client(base_url=one.url, timeout=DEADLINE_S) as http,
-        httpx.Client(base_url=two.url, timeout=DEADLINE_S) as other,
+        httpx.Client(verify=PLAIN, base_url=one.url, timeout=DEADLINE_S) as http,
+        httpx.Client(verify=PLAIN, base_url=two.url, timeout=DEADLINE_S) as other,
     ):
         yield Replica(one, http), Replica(two, other)
 
@@ -123,9 +129,12 @@ def ended(status: dict[str, Any]) -> bool:
 
 
 def test_callers_waiting_for_the_refresh_of_a_killed_replica_get_a_correct_snapshot(
-    tmp_path: Path, location: Path, postgresql_url: str
+    tmp_path: Path, location: Path, upgraded_postgresql_url: str
 ) -> None:
-    with two_replicas(tmp_path, postgresql_url) as (one, two), ThreadPoolExecutor() as threads:
+    with (
+        two_replicas(tmp_path, upgraded_postgresql_url) as (one, two),
+        ThreadPoolExecutor() as threads,
+    ):
         one.register(location)
         old = one.refresh()
         add_many(location)
@@ -151,10 +160,13 @@ def test_callers_waiting_for_the_refresh_of_a_killed_replica_get_a_correct_snaps
 
 
 def test_many_callers_at_two_replicas_share_one_refresh(
-    tmp_path: Path, location: Path, postgresql_url: str
+    tmp_path: Path, location: Path, upgraded_postgresql_url: str
 ) -> None:
     add_many(location)
-    with two_replicas(tmp_path, postgresql_url) as replicas, ThreadPoolExecutor(16) as threads:
+    with (
+        two_replicas(tmp_path, upgraded_postgresql_url) as replicas,
+        ThreadPoolExecutor(16) as threads,
+    ):
         replicas[0].register(location)
         calls = [threads.submit(replicas[number % 2].refresh) for number in range(16)]
         outcomes = [call.result() for call in calls]
@@ -167,9 +179,12 @@ def test_many_callers_at_two_replicas_share_one_refresh(
 
 
 def test_a_refresh_is_seen_and_cancelled_from_the_other_replica(
-    tmp_path: Path, location: Path, postgresql_url: str
+    tmp_path: Path, location: Path, upgraded_postgresql_url: str
 ) -> None:
-    with two_replicas(tmp_path, postgresql_url) as (one, two), ThreadPoolExecutor() as threads:
+    with (
+        two_replicas(tmp_path, upgraded_postgresql_url) as (one, two),
+        ThreadPoolExecutor() as threads,
+    ):
         one.register(location)
         one.refresh()
         add_many(location, TOO_MANY)
@@ -196,9 +211,12 @@ def test_a_refresh_is_seen_and_cancelled_from_the_other_replica(
 
 
 def test_a_stopped_replica_hands_its_refresh_to_the_other_at_once(
-    tmp_path: Path, location: Path, postgresql_url: str
+    tmp_path: Path, location: Path, upgraded_postgresql_url: str
 ) -> None:
-    with two_replicas(tmp_path, postgresql_url) as (one, two), ThreadPoolExecutor() as threads:
+    with (
+        two_replicas(tmp_path, upgraded_postgresql_url) as (one, two),
+        ThreadPoolExecutor() as threads,
+    ):
         one.register(location)
         add_many(location)
         stopped = one.begin()
@@ -215,7 +233,7 @@ def test_a_stopped_replica_hands_its_refresh_to_the_other_at_once(
 
 def test_a_refresh_survives_a_restart_of_the_database(tmp_path: Path, location: Path) -> None:
     with (
-        postgresql() as server,
+        upgraded_postgresql() as server,
         two_replicas(tmp_path, server.url) as (one, two),
         ThreadPoolExecutor() as threads,
     ):
@@ -256,7 +274,7 @@ def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(tmp_path
             WINDROW_ALLOWED_LOCATIONS="s3://tables",
             **store.environment,
         ) as process,
-        httpx.Client(base_url=process.url, timeout=DEADLINE_S) as http,
+        httpx.Client(verify=PLAIN, base_url=process.url, timeout=DEADLINE_S) as http,
     ):
         replica = Replica(process, http)
         http.put("/tables/events", json={"location": "s3://tables/events"}).raise_for_status()

@@ -20,7 +20,7 @@ from tests.support.databases import new_database
 from tests.support.inventories import inventory
 from tests.support.problems import problem_of
 from tests.support.proxies import Proxy, Verdict, proxy
-from tests.support.servers import CoordinatorProcess, coordinator_process
+from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from windrow.calls.plans import read_group_stream
 from windrow.errors import CoordinatorUnreachableError, IncompletePlanError
 from windrow_service import bootstrap
@@ -65,7 +65,10 @@ def cluster(postgresql_server: str, tmp_path_factory: pytest.TempPathFactory) ->
     with new_database(postgresql_server) as url:
         bootstrap.upgrade(Settings.model_validate({"database_url": url}))
         cluster = Cluster(folder, url)
-        with cluster.replica() as first, httpx.Client(base_url=first.url, timeout=60) as http:
+        with (
+            cluster.replica() as first,
+            httpx.Client(verify=PLAIN, base_url=first.url, timeout=60) as http,
+        ):
             publish(http, folder, "t", FILES)
             publish(http, folder, "few", 50)
         yield cluster
@@ -83,13 +86,13 @@ def pair(cluster: Cluster) -> Iterator[tuple[CoordinatorProcess, CoordinatorProc
 
 @pytest.fixture
 def one(pair: tuple[CoordinatorProcess, CoordinatorProcess]) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=pair[0].url, timeout=_TIMEOUT_S) as http:
+    with httpx.Client(verify=PLAIN, base_url=pair[0].url, timeout=_TIMEOUT_S) as http:
         yield http
 
 
 @pytest.fixture
 def other(pair: tuple[CoordinatorProcess, CoordinatorProcess]) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=pair[1].url, timeout=_TIMEOUT_S) as http:
+    with httpx.Client(verify=PLAIN, base_url=pair[1].url, timeout=_TIMEOUT_S) as http:
         yield http
 
 
@@ -308,7 +311,9 @@ def test_a_stopping_replica_finishes_running_requests_and_leaves_the_rest_to_oth
     other: httpx.Client,
 ) -> None:
     def plan(number: int) -> httpx.Response:
-        return httpx.post(f"{pair[0].url}/plans", json=request(number), timeout=_TIMEOUT_S)
+        return httpx.post(
+            f"{pair[0].url}/plans", verify=PLAIN, json=request(number), timeout=_TIMEOUT_S
+        )
 
     with ThreadPoolExecutor(4) as threads:
         running = [threads.submit(plan, number) for number in range(4)]

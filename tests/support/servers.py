@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -19,12 +20,17 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from tests.support import embedded
 from windrow_service import __main__ as served
 from windrow_service.bootstrap import build_app
 from windrow_service.serving import server_config
 from windrow_service.settings import Settings
 
 _START_TIMEOUT_S = 60.0
+
+# For `verify=` of clients: coordinators of tests encrypt nothing, and loading the CA certificates
+# for each client takes longer than most requests.
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 # One process imports what coordinators need, and each coordinator is forked from it: still a
 # separate process, but without seconds of imports.
@@ -36,6 +42,8 @@ _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
 @contextmanager
 def running(settings: Settings) -> Iterator[str]:
     """Serve a coordinator in a thread on a free loopback port; yield its URL."""
+    if settings.database_url is None:
+        embedded.upgraded(settings.state_dir)
     with serving(build_app(settings), settings) as url:
         yield url
 
@@ -120,6 +128,8 @@ def coordinator_process(
     }
     command = [*prefix, str(executable), "-m", "windrow_service"]
     as_usual = not prefix and executable == sys.executable
+    if as_usual and "WINDROW_DATABASE_URL" not in environment:
+        embedded.upgraded(state_dir)
     process: BaseProcess | subprocess.Popen[bytes] = (
         _forked(log, variables | environment)
         if as_usual
@@ -127,8 +137,7 @@ def coordinator_process(
     )
     started = CoordinatorProcess(f"http://127.0.0.1:{port}", process, log)
     try:
-        # One client for all attempts: making one loads certificates, which takes longer than a request.
-        with httpx.Client(base_url=started.url) as http:
+        with httpx.Client(verify=PLAIN, base_url=started.url) as http:
             _wait_until(lambda: started.has_ended() or _is_ready(http))
         assert not started.has_ended(), f"the coordinator did not start: {log.read_text()}"
         yield started

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.servers import PLAIN
 from tests.unit.cli.conftest import Command, Said
 from windrow.terminal.render import DASH, size_text
 
@@ -27,7 +28,7 @@ BEAT = {
 
 @pytest.fixture(scope="module")
 def refreshed(coordinator_url: str, sales: Path) -> str:
-    with httpx.Client(base_url=coordinator_url, timeout=60) as http:
+    with httpx.Client(verify=PLAIN, base_url=coordinator_url, timeout=60) as http:
         http.put(f"/tables/{TABLE}", json={"location": str(sales)}).raise_for_status()
         http.post(f"/tables/{TABLE}/refresh").raise_for_status()
     return TABLE
@@ -42,7 +43,7 @@ def table(windrow: Command, refreshed: str) -> Iterator[str]:
 
 @pytest.fixture
 def worker(coordinator_url: str) -> Iterator[str]:
-    with httpx.Client(base_url=coordinator_url) as http:
+    with httpx.Client(verify=PLAIN, base_url=coordinator_url) as http:
         http.put("/workers/w-1", json=BEAT).raise_for_status()
         yield "w-1"
         http.delete("/workers/w-1")
@@ -217,7 +218,7 @@ def test_show_says_what_is_cacheable_and_which_host_holds_it(
     path = "ds=2026-11-03/part-0.parquet"
     stat = (sales / path).stat()
     held = {"path": path, "size_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    with httpx.Client(base_url=coordinator_url) as http:
+    with httpx.Client(verify=PLAIN, base_url=coordinator_url) as http:
         session = http.put(f"/workers/{worker}", json=BEAT).json()["session"]
         report = {"table": table, "session": session, "added": [held]}
         http.post(f"/workers/{worker}/cached-files", json=report).raise_for_status()

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from tests.support.servers import PLAIN
+
 pytestmark = pytest.mark.slow
 
 COMMAND = [sys.executable, "-m", "windrow.cli"]
@@ -78,8 +80,8 @@ def _serving(cwd: Path, *options: str) -> Iterator[_Serving]:
 
 def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Path) -> None:
     with _serving(tmp_path) as serving:
-        docs = httpx.get(f"{serving.url}/docs")
-        config = httpx.get(f"{serving.url}/config").json()
+        docs = httpx.get(f"{serving.url}/docs", verify=PLAIN)
+        config = httpx.get(f"{serving.url}/config", verify=PLAIN).json()
 
     assert docs.is_success
     assert config["allowed_locations"] == [str(tmp_path)]
@@ -93,7 +95,7 @@ def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Pat
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/health/ready").is_success
+        return httpx.get(f"{url}/health/ready", verify=PLAIN).is_success
     except httpx.TransportError:
         return False
 

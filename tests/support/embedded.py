@@ -1,0 +1,27 @@
+"""Embedded databases at the newest revision, copied from one instead of migrated."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from windrow_service.store.database import database_path, embedded_url, upgrade_database
+
+
+def upgraded(state_dir: Path) -> sa.URL:
+    """Return the URL of the database in a folder; an empty one is made if there is none."""
+    is_new = not database_path(state_dir).exists()
+    url = embedded_url(state_dir)
+    if is_new:
+        database_path(state_dir).write_bytes(_newest())
+    return url
+
+
+@cache
+def _newest() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        upgrade_database(embedded_url(Path(folder)))
+        return database_path(Path(folder)).read_bytes()
