@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.property.test_plan_laws import files
+from tests.property.test_plan_laws import files, under_every_strategy
 from tests.support.inventories import inventory, told
 from tests.support.laws import examples
 from windrow_service.planner.caching.cached import FALLBACK, HELD, Cached
-from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.planner.splits import NO_HOST
@@ -32,22 +30,23 @@ def cached_at(count: int, seed: int) -> Cached:
     )
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_splits_that_one_worker_holds_never_share_groups_with_others(strategy: str) -> None:
-    policies = st.builds(
+@SETTINGS
+@given(
+    files(),
+    st.builds(
         Policy,
-        strategy=st.just(strategy),
         max_split_size=st.integers(1, 60),
         max_small_splits_grouped=st.none() | st.integers(1, 6),
         cached_splits=st.just("by_worker"),
         parallelism=st.integers(1, 9),
-    )
-
-    @SETTINGS
-    @given(files(), policies, st.integers(0, 99))
-    def law(table: pa.Table, policy: Policy, seed: int) -> None:
-        cached = cached_at(len(table), seed)
-
+    ),
+    st.integers(0, 99),
+)
+def test_splits_that_one_worker_holds_never_share_groups_with_others(
+    table: pa.Table, drawn: Policy, seed: int
+) -> None:
+    cached = cached_at(len(table), seed)
+    for policy in under_every_strategy(drawn):
         grouped = plan_groups(table, None, policy, told(cached))
 
         assert sorted(set(grouped.splits.file.tolist())) == list(range(len(table)))
@@ -62,8 +61,6 @@ def test_splits_that_one_worker_holds_never_share_groups_with_others(strategy: s
                     for file in members.file.tolist()
                 }
                 assert len(places) == 1
-
-    law()
 
 
 @SETTINGS

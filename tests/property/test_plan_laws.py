@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from tests.support.inventories import MIB, inventory, marked
@@ -48,7 +50,7 @@ def files(draw: st.DrawFn) -> pa.Table:
     )
 
 
-def policies(strategy: str) -> st.SearchStrategy[Policy]:
+def policies(strategy: str = "balanced") -> st.SearchStrategy[Policy]:
     return st.builds(
         Policy,
         strategy=st.just(strategy),
@@ -69,14 +71,17 @@ def flags(count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).random(count) < 0.2
 
 
-strategies = pytest.mark.parametrize("strategy", STRATEGIES)
+def under_every_strategy(drawn: Policy) -> Iterator[Policy]:
+    """Yield the same policy for each strategy: drawing files takes longer than planning them."""
+    for strategy in STRATEGIES:
+        note(strategy)
+        yield replace(drawn, strategy=strategy)
 
 
-@strategies
-def test_every_byte_of_every_file_is_in_exactly_one_group(strategy: str) -> None:
-    @SETTINGS
-    @given(files(), policies(strategy))
-    def law(table: pa.Table, policy: Policy) -> None:
+@SETTINGS
+@given(files(), policies())
+def test_every_byte_of_every_file_is_in_exactly_one_group(table: pa.Table, drawn: Policy) -> None:
+    for policy in under_every_strategy(drawn):
         grouped = plan_groups(table, None, policy)
 
         covered: dict[int, list[tuple[int, int]]] = {}
@@ -95,16 +100,14 @@ def test_every_byte_of_every_file_is_in_exactly_one_group(strategy: str) -> None
         assert grouped.offsets[-1] == len(grouped.splits)
         assert (np.diff(grouped.offsets) > 0).all()
 
-    law()
 
-
-@strategies
-def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(strategy: str) -> None:
-    @SETTINGS
-    @given(files(), policies(strategy), st.integers(0, 9))
-    def law(table: pa.Table, policy: Policy, seed: int) -> None:
-        cacheable = flags(len(table), seed)
-
+@SETTINGS
+@given(files(), policies(), st.integers(0, 9))
+def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(
+    table: pa.Table, drawn: Policy, seed: int
+) -> None:
+    cacheable = flags(len(table), seed)
+    for policy in under_every_strategy(drawn):
         grouped = plan_groups(table, None, policy, marked(cacheable))
 
         for begin, end in zip(grouped.offsets[:-1], grouped.offsets[1:], strict=True):
@@ -115,23 +118,19 @@ def test_the_limits_hold_and_buckets_and_cacheable_splits_never_mix(strategy: st
                 assert not cacheable[members.file].any()
             assert len(set(members.bucket.tolist())) == 1
 
-    law()
 
-
-@strategies
-def test_the_same_files_in_any_order_give_byte_identical_plans(strategy: str) -> None:
-    @SETTINGS
-    @given(files(), policies(strategy), st.integers(0, 2**32 - 1))
-    def law(table: pa.Table, policy: Policy, seed: int) -> None:
-        order = np.random.default_rng(seed).permutation(len(table))
-        cacheable = flags(len(table), seed)
-
+@SETTINGS
+@given(files(), policies(), st.integers(0, 2**32 - 1))
+def test_the_same_files_in_any_order_give_byte_identical_plans(
+    table: pa.Table, drawn: Policy, seed: int
+) -> None:
+    order = np.random.default_rng(seed).permutation(len(table))
+    cacheable = flags(len(table), seed)
+    for policy in under_every_strategy(drawn):
         one = plan_groups(table, None, policy, marked(cacheable))
         other = plan_groups(table.take(pa.array(order)), None, policy, marked(cacheable))
 
         assert ArrowGroups().encode(one) == ArrowGroups().encode(other)
-
-    law()
 
 
 @SETTINGS
