@@ -18,6 +18,7 @@ import windrow
 from tests.support import hive, hybrids
 from windrow.spark.errors import TaskFailedError
 from windrow.spark.failures import plain_errors
+from windrow.spark.relation.recent import Figures, recent_scans
 
 pytestmark = pytest.mark.spark
 
@@ -220,7 +221,7 @@ def test_a_file_that_changes_after_its_scan_was_planned_fails_it_by_name(
         rows.collect()
 
 
-def test_every_supported_spark_divides_scans_and_compares_files_in_their_tasks(
+def test_every_supported_spark_divides_scans_and_counts_and_compares_files_in_their_tasks(
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,
@@ -231,6 +232,26 @@ def test_every_supported_spark_divides_scans_and_compares_files_in_their_tasks(
         assert "PlannedFiles(2 paths)" in found["plan"]
         assert "MapInArrow" in found["plan"]
         assert "part-00000.parquet' has changed since the plan was made" in found["failure"]
+        assert found["read"] == {"files": 3, "bytes": found["bytes"], "rows": 21, "cache_hits": 0}
+
+
+def test_scans_say_what_their_tasks_have_read(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = hive.write_events(folder / "counted", days=["2026-11-01"], rows_per_file=5_000)
+    sizes = [(location / path).stat().st_size for path in hive.data_files(location)]
+    table = registered(client, location, "native.counted")
+    for reader in READERS:
+        rows = client.read(spark, table, reader=reader)
+        one = rows.where("upper(name) = 'NAME-7'").select("id")
+        assert len(one.collect()) == 1
+        scan = recent_scans(table)[0]
+        assert scan.read == Figures(files=2, bytes=sum(sizes), rows=10_000, cache_hits=0), reader
+        # A query that reads them again with the same plan adds to it.
+        one.collect()
+        assert scan.read.rows == 20_000, reader
+        assert rows.count() == 10_000
+        assert (recent_scans(table)[0].read.rows, scan.read.rows) == (10_000, 20_000), reader
 
 
 def test_which_files_go_which_way_is_told_with_the_reason(

@@ -27,7 +27,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 import windrow
 from windrow.models import Plan
-from windrow.spark import read_plan
+from windrow.spark import read_plan, recent_scans
 from windrow_jobs.warm import warm
 
 answers = os.fdopen(os.dup(1), "w")
@@ -99,7 +99,11 @@ def read_disturbed(table, folder, **options):
         found = rows.rdd.mapPartitionsWithIndex(disturbed).collect()
     finally:
         conf.set("spark.speculation.quantile", "1.0")
-    return {"plan": rows._jdf.queryExecution().executedPlan().toString(), "rows": found}
+    plan = rows._jdf.queryExecution().executedPlan().toString()
+    return {"plan": plan, "rows": found, "read": read_of(table)}
+
+def read_of(table):
+    return dataclasses.asdict(recent_scans(table)[0].read)
 
 def read_with_places(table, **options):
     rows = client.read(spark, table, **options)

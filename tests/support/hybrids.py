@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ import windrow
 from tests.support import hive
 from windrow.spark.errors import TaskFailedError
 from windrow.spark.failures import plain_errors
+from windrow.spark.relation.recent import recent_scans
 
 
 def outcome(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
     """Read a table whose last file only groups can read, then again after another has changed.
 
     Returns:
-        `ids`: the ids of the day that was asked for; `plan`: Spark's plan; `failure`: what the
-        second read said.
+        `ids`: the ids of the days that were asked for; `plan`: Spark's plan; `read`: what their
+        tasks counted, and `bytes` what they should; `failure`: what the second read said.
     """
     location = hive.write_events(folder / "hybrid", files_per_day=1)
     narrow = pa.table({"id": pa.array([100], pa.int32())})
@@ -30,12 +32,22 @@ def outcome(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[s
     client.refresh("hybrid")
     rows = client.read(spark, "hybrid", reader="native").where("ds > '2026-11-01'").select("id")
     ids = sorted(row.id for row in rows.collect())
+    (scan,) = recent_scans("hybrid")
+    read = asdict(scan.read)
+    files = [path for day in ("02", "03") for path in (location / f"ds=2026-11-{day}").iterdir()]
     plan = rows._jdf.queryExecution().executedPlan().toString()
     changed = location / "ds=2026-11-03" / "part-00000.parquet"
     os.utime(changed, ns=(0, changed.stat().st_mtime_ns + 10**9))
     try:
         with plain_errors():
             rows.collect()
+        failure = None
     except TaskFailedError as error:
-        return {"ids": ids, "plan": str(plan), "failure": str(error)}
-    return {"ids": ids, "plan": str(plan), "failure": None}
+        failure = str(error)
+    return {
+        "ids": ids,
+        "plan": str(plan),
+        "read": read,
+        "bytes": sum(path.stat().st_size for path in files),
+        "failure": failure,
+    }

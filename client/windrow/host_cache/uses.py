@@ -55,6 +55,11 @@ class CacheUse:
             except CacheTroubleError as error:
                 _log.warning("reads from the cache could not be recorded: %s", error)
 
+    @property
+    def hits(self) -> int:
+        """How many files the cache had so far."""
+        return self._counts["hits"]
+
     def at_hand(self, key: str) -> bytes | None:
         """Return a file's content if it is cached."""
         content = None

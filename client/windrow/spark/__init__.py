@@ -9,10 +9,11 @@ from windrow.spark.errors import (
 from windrow.spark.failures import plain_errors, task_failure
 from windrow.spark.placement import default_parallelism
 from windrow.spark.reading.reader import read_plan
-from windrow.spark.relation.recent import Scan, recent_scans
+from windrow.spark.relation.recent import Figures, Scan, recent_scans
 from windrow.spark.session_options import session_options
 
 __all__ = [
+    "Figures",
     "ReadError",
     "Scan",
     "SparkConnectError",

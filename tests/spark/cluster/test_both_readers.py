@@ -100,3 +100,7 @@ def test_every_row_arrives_once_whatever_happens_to_tasks(
     assert attempts[0] > 0
     assert attempts[1] > 0
     assert (tmp_path / "twin").exists()
+    # What was read again does not count again.
+    sizes = [(location / path).stat().st_size for path in hive.data_files(location)]
+    expected = {"files": FILES, "bytes": sum(sizes), "rows": 10 * FILES, "cache_hits": 0}
+    assert found["read"] == expected

@@ -115,6 +115,8 @@ def test_the_second_read_of_cached_partitions_sends_no_request_to_the_store(cach
 
     assert rows == cached.expected()
     assert not cached.requested()
+    cached.place.driver.begin("read_of", table=cached.name)
+    assert cached.place.driver.finish()["cache_hits"] == 2 * FILES_PER_DAY
     after = counters(cached.place.client)
     assert after.hits - before.hits == 2 * FILES_PER_DAY
     assert after.elsewhere == before.elsewhere

@@ -37,6 +37,11 @@ class Files:
     def __init__(self, spec: ReadSpec) -> None:
         self._home = home_of(spec.location)
 
+    @property
+    def hits(self) -> int:
+        """How many files the cache had."""
+        return 0
+
     def close(self) -> None:
         """Release what is held."""
 
@@ -74,6 +79,11 @@ class CachedFiles(Files):
         self._location = spec.location
         self._prefix_length = len(spec.prefix)
         self._max_buffered_bytes = spec.limits.max_buffered_file_bytes
+
+    @property
+    def hits(self) -> int:
+        """See `Files.hits`."""
+        return self._use.hits
 
     def close(self) -> None:
         """Note what was read."""

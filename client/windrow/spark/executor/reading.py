@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.spark.executor.batches import bounded
 from windrow.spark.executor.caching import Files, files_of
@@ -38,6 +40,7 @@ def read_group(
     splits: pa.RecordBatch,
     residual: Mapping[str, Any] | None,
     cached_on: str | None = None,
+    counts: Counter[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the splits of one group.
 
@@ -47,6 +50,7 @@ def read_group(
             `length`, `size_bytes`, `mtime_ns`, `row_count`, `partition`.
         residual: What is left of the filter, as a JSON filter tree.
         cached_on: The host whose cache the files belong in; None if they are not cached.
+        counts: What is read is added here: `files`, `bytes`, `rows`, `cache_hits`.
 
     Yields:
         Batches of `spec.output_schema` within `spec.limits`, none empty. Rows come in the order
@@ -59,18 +63,26 @@ def read_group(
         group = _Group(spec, splits, residual, files)
         tables = group.merged() if spec.sort else group.concatenated()
         limits = spec.limits
-        yield from bounded(
+        counts = Counter() if counts is None else counts
+        for batch in bounded(
             (table.select(spec.output_schema.names) for table in tables),
             limits.max_batch_rows,
             limits.max_batch_bytes,
-        )
+        ):
+            counts["rows"] += batch.num_rows
+            yield batch
+        # Of a file that several groups share, the first split counts it.
+        counts["files"] += pc.sum(pc.equal(splits.column("start"), 0)).as_py()
+        counts["bytes"] += pc.sum(splits.column("length")).as_py()
+        counts["cache_hits"] += files.hits
 
 
-def task_of(packed_spec: bytes) -> Task:
+def task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
     """Return what `mapInArrow` runs on the descriptors of a task's groups.
 
     Args:
         packed_spec: What to read of the table, as `ReadSpec.packed` gives it.
+        counts: What is read is added here; see `read_group`.
     """
     spec = ReadSpec.unpacked(packed_spec)
 
@@ -86,6 +98,7 @@ def task_of(packed_spec: bytes) -> Task:
                     splits,
                     json.loads(residual) if residual else None,
                     cached_on.decode() if cached_on else None,
+                    counts,
                 )
 
     return read

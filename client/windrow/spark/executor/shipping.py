@@ -7,18 +7,21 @@ import pickle
 import sys
 import types
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+# Adds up what tasks count.
+Count = Callable[[Mapping[str, int]], None]
 
 # What Spark calls it in its plans.
 READER_NAME = "windrow_reader"
 
 
-def shipped(packed: bytes, digest: str, spec: bytes) -> Task:
+def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None) -> Task:
     """Return a function that is small to send and makes the packed one read.
 
     Unpacking the code takes 10 ms, and a whole task that reads one file hardly more. Spark unpacks
@@ -28,19 +31,25 @@ def shipped(packed: bytes, digest: str, spec: bytes) -> Task:
         packed: `task_of`, pickled by value and compressed by zlib.
         digest: Tells it apart from the code of another version.
         spec: What `task_of` takes.
+        count: Called once in each task that ends, with what it has read.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Code pickled by value has no module whose globals would outlive the task.
         home = sys.modules.setdefault("_windrow_readers", types.ModuleType("_windrow_readers"))
-        readers: dict[str, Callable[[bytes], Task]] = home.__dict__.setdefault("readers", {})
+        readers: dict[str, Callable[[bytes, Counter[str]], Task]] = home.__dict__.setdefault(
+            "readers", {}
+        )
         if digest not in readers:
             readers[digest] = pickle.loads(zlib.decompress(packed))
             if len(readers) == 1:
                 # Spark's workers collect garbage after every task. With all that pandas, pyarrow
                 # and this have loaded, that would take 40 ms, and find nothing in it.
                 gc.freeze()
-        return readers[digest](spec)(batches)
+        counts: Counter[str] = Counter()
+        yield from readers[digest](spec, counts)(batches)
+        if count is not None:
+            count(counts)
 
     run.__name__ = READER_NAME
     return run

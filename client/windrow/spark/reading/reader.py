@@ -28,7 +28,7 @@ from windrow.spark.errors import (
 from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY, task_of
 from windrow.spark.executor.rebasing import Calendars, may_be_rebased
-from windrow.spark.executor.shipping import PartitionReader, Task, shipped
+from windrow.spark.executor.shipping import Count, PartitionReader, Task, shipped
 from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
 from windrow.spark.placement import Descriptor, placed, require_classic
@@ -42,7 +42,9 @@ cloudpickle.register_pickle_by_value(files)
 cloudpickle.register_pickle_by_value(host_cache)
 
 
-def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
+def read_plan(
+    spark: SparkSession, plan: Plan, groups: pa.Table, count: Count | None = None
+) -> DataFrame:
     """Return the rows of a plan; nothing is read before the DataFrame is used.
 
     Each group is one task, which prefers the hosts of the group. Where the table has sort
@@ -52,6 +54,7 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
         spark: A classic session, which runs the tasks.
         plan: What the coordinator answered.
         groups: Its groups, as the coordinator streams them.
+        count: Called in each task that ends, with what it has read.
 
     Returns:
         The plan's columns, in its order and with its types, all nullable. Its `count()` decodes
@@ -72,35 +75,39 @@ def read_plan(spark: SparkSession, plan: Plan, groups: pa.Table) -> DataFrame:
     def bare_rows() -> DataFrame:
         bare = _without_columns(plan, groups)
         spec = _read_spec(spark, bare, _schemas_of(bare))
-        return tasks.mapInArrow(shipped_reader(spec), _BARE_ROWS).select()
+        return tasks.mapInArrow(shipped_reader(spec, count), _BARE_ROWS).select()
 
     if not plan.columns:
         return bare_rows()
-    rows = read_descriptors(spark, plan, tasks)
+    rows = read_descriptors(spark, plan, tasks, count)
 
-    def count() -> int:
+    def count_rows() -> int:
         # Counting cached rows is how they get into the cache, with all their columns.
         is_cached = rows.storageLevel != StorageLevel.NONE
         return int(type(rows).count(rows) if is_cached else bare_rows().count())
 
     # Spark cannot prune the columns of this reader, so counting would decode them all.
-    vars(rows)["count"] = count
+    vars(rows)["count"] = count_rows
     return rows
 
 
-def read_descriptors(spark: SparkSession, plan: Plan, tasks: DataFrame) -> DataFrame:
+def read_descriptors(
+    spark: SparkSession, plan: Plan, tasks: DataFrame, count: Count | None = None
+) -> DataFrame:
     """Return the plan's columns of the rows of some groups.
 
     Args:
         spark: A classic session.
         plan: What the coordinator answered.
         tasks: One row per group, the content of its descriptor; a task reads those of a partition.
+        count: As for `read_plan`.
 
     Raises:
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     schemas = _schemas_of(plan)
-    return tasks.mapInArrow(shipped_reader(_read_spec(spark, plan, schemas)), schemas.asked)
+    reader = shipped_reader(_read_spec(spark, plan, schemas), count)
+    return tasks.mapInArrow(reader, schemas.asked)
 
 
 def check_readable(spark: SparkSession, plan: Plan) -> None:
@@ -175,9 +182,9 @@ def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
     return plan.model_copy(update={"columns": [], "hidden_columns": hidden, "sort_columns": []})
 
 
-def shipped_reader(spec: ReadSpec) -> Task:
+def shipped_reader(spec: ReadSpec, count: Count | None = None) -> Task:
     """Return what `mapInArrow` runs on descriptors; executors need not have Windrow to run it."""
-    return shipped(*_packed_code(), spec.packed())
+    return shipped(*_packed_code(), spec.packed(), count)
 
 
 def partition_reader(spec: ReadSpec) -> PartitionReader:

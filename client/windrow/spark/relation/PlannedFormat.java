@@ -9,10 +9,13 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.time.Instant;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.LongAccumulator;
 import scala.Function1;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
@@ -20,25 +23,54 @@ import scala.runtime.AbstractFunction1;
 
 /** Spark's Parquet reader, for files that must be those of a plan. Also runs on executors. */
 public final class PlannedFormat extends ParquetFileFormat {
+    private final Counters counters;
+
+    public PlannedFormat(SparkContext context) {
+        this.counters = new Counters(context);
+    }
+
+    /** Returns how many files, bytes and rows the tasks that have ended have read. */
+    public String counts() {
+        return counters.files.value() + " " + counters.bytes.value() + " " + counters.rows.value();
+    }
+
     public Function1 buildReaderWithPartitionValues(
             SparkSession session, StructType data, StructType partition, StructType required,
             SEQ filters, scala.collection.immutable.Map options, Configuration configuration) {
         return new Reader(super.buildReaderWithPartitionValues(
-            session, data, partition, required, filters, options, configuration));
+            session, data, partition, required, filters, options, configuration), counters);
+    }
+
+    /** Spark adds up what tasks count, each task once. */
+    private static final class Counters implements Serializable {
+        private final LongAccumulator files;
+        private final LongAccumulator bytes;
+        private final LongAccumulator rows;
+
+        Counters(SparkContext context) {
+            this.files = context.longAccumulator();
+            this.bytes = context.longAccumulator();
+            this.rows = context.longAccumulator();
+        }
     }
 
     /** Opens one file, or a range of one. */
     public static final class Reader extends AbstractFunction1 implements Serializable {
         private final Function1 reader;
+        private final Counters counters;
 
-        Reader(Function1 reader) {
+        Reader(Function1 reader, Counters counters) {
             this.reader = reader;
+            this.counters = counters;
         }
 
         public Object apply(Object file) {
             PartitionedFile planned = (PartitionedFile) file;
             require(planned);
-            return new Rows((Iterator) reader.apply(planned), planned);
+            // Of a file that several tasks share, the first one counts it.
+            if (planned.start() == 0L) counters.files.add(1L);
+            counters.bytes.add(planned.length());
+            return new Rows((Iterator) reader.apply(planned), planned, counters);
         }
     }
 
@@ -46,23 +78,37 @@ public final class PlannedFormat extends ParquetFileFormat {
     private static final class Rows extends AbstractIterator implements Closeable {
         private final Iterator rows;
         private final PartitionedFile file;
+        private final Counters counters;
+        private long count = 0;
 
-        Rows(Iterator rows, PartitionedFile file) {
+        Rows(Iterator rows, PartitionedFile file, Counters counters) {
             this.rows = rows;
             this.file = file;
+            this.counters = counters;
         }
 
         public boolean hasNext() {
             boolean more = rows.hasNext();
-            if (!more) require(file);
+            if (!more) {
+                require(file);
+                tell();
+            }
             return more;
         }
 
         public Object next() {
-            return rows.next();
+            Object next = rows.next();
+            count += next instanceof ColumnarBatch ? ((ColumnarBatch) next).numRows() : 1;
+            return next;
+        }
+
+        private void tell() {
+            counters.rows.add(count);
+            count = 0;
         }
 
         public void close() throws IOException {
+            tell();
             if (rows instanceof Closeable) ((Closeable) rows).close();
         }
     }

@@ -75,7 +75,8 @@ public final class WindrowHybrid {
             StructType columns = (StructType) DataType.fromJson(partition);
             return new HadoopFsRelation(
                 new PlannedFiles(columns, values, files), columns,
-                (StructType) DataType.fromJson(data), Option.empty(), new PlannedFormat(),
+                (StructType) DataType.fromJson(data), Option.empty(),
+                new PlannedFormat(session.sparkContext()),
                 (scala.collection.immutable.Map) Map$.MODULE$.empty(), session);
         }
     }

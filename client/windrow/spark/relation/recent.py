@@ -1,15 +1,38 @@
-"""The latest scans: what queries asked of their tables, and the plans made for them."""
+"""The latest scans: what queries asked of their tables, what was planned, and what was read."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import SparkContext
 
 from windrow.models import Plan
+from windrow.spark.executor.shipping import Count
+from windrow.spark.relation.counting import counted, counter_of, counts_of, forget_others
 from windrow.spark.relation.filters import Tree
 
 _KEPT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the tasks of a scan have read; each counts once it has ended, however often it was tried.
+
+    Attributes:
+        files: How many files.
+        bytes: Their bytes, whichever columns were asked for.
+        rows: Rows that came of them, before the query's own conditions were applied.
+        cache_hits: How many of the files were in the cache of the host that read them.
+    """
+
+    files: int
+    bytes: int
+    rows: int
+    cache_hits: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +45,36 @@ class Scan:
         conditions: What the query's filters leave out for certain, as trees joined by AND.
         plan: What was planned, without groups; `plan.summary` counts files, bytes, rows and groups,
             and `client.explain(plan.plan_id)` says why.
+        context: The application that reads it.
     """
 
     table: str
     columns: tuple[str, ...]
     conditions: tuple[Tree, ...]
     plan: Plan
+    context: SparkContext = field(repr=False, compare=False)
+    _native: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def read(self) -> Figures:
+        """What has been read so far, on both ways and in all queries that share the scan."""
+        grouped = counts_of(self.context, self.plan.plan_id)
+        native = [list(map(int, format.counts().split())) for format in self._native]
+        files, bytes_, rows = (sum(column) for column in zip((0, 0, 0), *native, strict=True))
+        return Figures(
+            files=grouped["files"] + files,
+            bytes=grouped["bytes"] + bytes_,
+            rows=grouped["rows"] + rows,
+            cache_hits=grouped["cache_hits"],
+        )
+
+    def count_groups(self) -> Count:
+        """Return what the tasks of groups report to."""
+        return counted(counter_of(self.context), self.plan.plan_id)
+
+    def count_native(self, relations: Sequence[Any]) -> None:
+        """Count what is read of the JVM's relations too."""
+        self._native.extend(relation.fileFormat() for relation in relations)
 
     def __str__(self) -> str:
         """What Spark's UI shows of it."""
@@ -45,6 +92,7 @@ _of_thread = threading.local()
 def note(scan: Scan) -> None:
     """Keep a scan as the latest, also of this thread."""
     _scans.append(scan)
+    forget_others(scan.context, {one.plan.plan_id for one in _scans.copy()})
     _of_thread.scan = scan
 
 

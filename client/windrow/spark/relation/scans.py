@@ -145,7 +145,7 @@ def scanned(
     plan = _SCANNED.take(pinned, columns, filters)
     if plan is None:
         plan = planned(source, pinned, columns, weakened(filters, pinned.types))
-    return read_plan(source.spark, plan.info, plan.groups)
+    return read_plan(source.spark, plan.info, plan.groups, last_scan().count_groups())
 
 
 def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
@@ -163,10 +163,12 @@ def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str
         return parts
     parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
-    for relation in native_relations(spark, hybrid(spark), plan.info, division.native, slots):
+    relations = native_relations(spark, hybrid(spark), plan.info, division.native, slots)
+    last_scan().count_native(relations)
+    for relation in relations:
         parts.add(relation)
     if len(division.grouped):
-        rows = read_plan(spark, plan.info, division.grouped)
+        rows = read_plan(spark, plan.info, division.grouped, last_scan().count_groups())
         parts.add(rows._jdf.queryExecution().optimizedPlan())
     return parts
 
@@ -261,6 +263,7 @@ def planned(
             columns=tuple(columns),
             conditions=tuple(conditions),
             plan=plan.info,
+            context=source.spark.sparkContext,
         )
     )
     return plan
