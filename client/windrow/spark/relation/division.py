@@ -98,12 +98,14 @@ def divide(
     sizes[file] = np.asarray(splits["size_bytes"])
     able = np.ones(len(sizes), np.bool_)
     able[file[~_fit_groups(plan.groups, filtered)[group]]] = False
-    able[file[~_known_alike(splits)]] = False
+    alike = _alike(splits)
+    able[file[~np.asarray(alike.fill_null(False), np.bool_)]] = False
+    unknown = len(np.unique(file[np.asarray(alike.is_null(), np.bool_)]))
     slots = info.options.parallelism
     chosen = able if reader == "native" else native_files(sizes, able, asked_of(asked, held), slots)
     if not chosen.any():
         why = "groups cost less for files of their size" if able.any() else _NOT_ABLE
-        return _grouped(plan, splits, why)
+        return _grouped(plan, splits, why + _unknown_text(unknown))
     first = np.full(len(sizes), -1, np.int64)
     first[file[::-1]] = np.arange(len(file))[::-1]
     hosts = plan.groups["hosts"].take(group[first[chosen]])
@@ -113,6 +115,7 @@ def divide(
         f"Spark's own reader reads {int(chosen.sum()):,} files of {bytes_:,} bytes"
         + (", as asked for" if reader == "native" else ", where it costs less")
         + f"; {int((~chosen).sum()):,} files stay in groups"
+        + _unknown_text(unknown)
     )
     return Division(
         native=native,
@@ -152,12 +155,18 @@ def _fit_groups(groups: pa.Table, filtered: bool) -> _Marks:
     return fit
 
 
-def _known_alike(splits: pa.Table) -> _Marks:
-    """Mark the splits of whose file the inventory says that both readers give the same."""
+def _alike(splits: pa.Table) -> Any:
+    """Return for each split whether both readers give the same of its file; null if unknown."""
     # An older coordinator has no such column.
     if "native" not in splits.column_names:
-        return np.zeros(len(splits), np.bool_)
-    return np.asarray(splits["native"].fill_null(False), np.bool_)
+        return pa.chunked_array([pa.nulls(len(splits), pa.bool_())])
+    return splits["native"]
+
+
+def _unknown_text(files: int) -> str:
+    if not files:
+        return ""
+    return f"; of {files:,} it is not known whether both readers give the same: refresh the table"
 
 
 def _flat(groups: pa.Table) -> pa.Table:
