@@ -33,8 +33,8 @@ _SCALARS: dict[object, pa.DataType] = {
     exp.DataType.Type.NULL: pa.null(),
 }
 
-# sqlglot calls Spark's void null; a quoted name or a field called void stays.
-_VOID = re.compile(r"(`(?:[^`]|``)*`)|\bvoid\b(?!\s*:)", re.IGNORECASE)
+# sqlglot calls Spark's void null, and takes fewer words for names of fields.
+_WORD = re.compile(r"(`(?:[^`]|``)*`|'[^']*')|(\w+)(?=\s*:)|\bvoid\b", re.IGNORECASE)
 _QUOTED = re.compile(r"`(?:[^`]|``)*`|'[^']*'")
 
 
@@ -44,7 +44,7 @@ def parse_type(text: str) -> pa.DataType:
         raise UnknownTypeError(text, "it contains a semicolon")
     if text.strip().lower() == "struct<>":
         return pa.struct([])
-    sql = _VOID.sub(lambda match: match[1] or "null", text)
+    sql = _WORD.sub(lambda found: found[1] or (f"`{found[2]}`" if found[2] else "null"), text)
     try:
         # Through CAST, because sqlglot ignores what follows a bare type.
         cast = sqlglot.parse_one(f"CAST(NULL AS {sql}\n)", dialect="spark")

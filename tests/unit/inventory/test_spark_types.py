@@ -28,6 +28,14 @@ TYPES = {
     "array<void>": pa.list_(pa.null()),
     "map<string,array<decimal(3,1)>>": pa.map_(pa.string(), pa.list_(pa.decimal128(3, 1))),
     "struct<>": pa.struct([]),
+    "struct<NOT:boolean,case:int,void:void,Select:struct<from:date>>": pa.struct(
+        [
+            ("NOT", pa.bool_()),
+            ("case", pa.int32()),
+            ("void", pa.null()),
+            ("Select", pa.struct([("from", pa.date32())])),
+        ]
+    ),
     "struct<a:int,b:struct<c:timestamp>>": pa.struct(
         [("a", pa.int32()), ("b", pa.struct([("c", pa.timestamp("us", tz="UTC"))]))]
     ),
@@ -47,6 +55,7 @@ def test_types_round_trip(text: str, type_: pa.DataType) -> None:
     ("text", "type_"),
     [
         (" INTEGER ", pa.int32()),
+        ("struct<not : int COMMENT 'is: void'>", pa.struct([("not", pa.int32())])),
         ("long", pa.int64()),
         ("short", pa.int16()),
         ("byte", pa.int8()),
