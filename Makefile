@@ -9,7 +9,7 @@ QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-nightly check format openapi bench java older-spark chromium clean
+.PHONY: help setup demo test test-fast test-nightly test-sparks check format openapi bench java older-spark other-sparks chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -44,6 +44,9 @@ $(QUICK_SPARK): $(INSTALLED) | java # What lets the tests' JVMs start in half th
 older-spark: $(INSTALLED) # In an environment of its own, which is kept.
 	@$(BIN)/python -m tests.support.older_spark
 
+other-sparks: older-spark # 1.3 GB, likewise kept.
+	@$(BIN)/python -m tests.support.older_spark --all
+
 java:
 	@command -v java >/dev/null || [ -n "$$JAVA_HOME" ] || { \
 	  echo "Spark needs Java 17 or newer, and there is none here: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2; exit 1; }
@@ -66,8 +69,11 @@ test: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests
 test-fast: $(INSTALLED) ## Run the tests that take neither Spark nor long, in about three minutes
 	$(PYTEST) -m "not spark and not slow"
 
-test-nightly: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests, their laws on many examples drawn anew
-	$(PYTEST) --hypothesis-profile=nightly
+test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks chromium ## Run all tests, their laws on many examples drawn anew
+	$(PYTEST) --hypothesis-profile=nightly --all-sparks
+
+test-sparks: $(INSTALLED) $(QUICK_SPARK) other-sparks ## Run the tests that try every supported release of Spark
+	$(PYTEST) --all-sparks -m every_spark
 
 check: $(INSTALLED) ## Lint, types, import rules
 	$(BIN)/ruff format --check .
@@ -86,4 +92,4 @@ bench: $(INSTALLED) java ## Compare the readers on generated tables
 	$(BIN)/python benchmarks/read_small_files.py
 
 clean: ## Remove what was built; data/ stays
-	rm -rf .venv .venv-spark35 .venv-image .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-spark* .venv-image .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

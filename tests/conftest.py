@@ -41,6 +41,16 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 _TESTS = Path(__file__).parent
 # Most tests in these folders take seconds, since they start and kill processes.
 _SLOW_FOLDERS = {"browser", "deploy", "faults"}
+_ON_EVERY_SPARK = {"on_older_sparks", "on_spark_connect"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that `make test-sparks` uses."""
+    parser.addoption(
+        "--all-sparks",
+        action="store_true",
+        help="try what every supported Spark must do on releases between the oldest and the newest too",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,6 +62,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(_TESTS).parts[0]
         if folder == "spark":
             item.add_marker(pytest.mark.spark)
+        if _ON_EVERY_SPARK & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.every_spark)
         if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
     items.sort(key=_place_in_line)

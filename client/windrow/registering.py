@@ -135,8 +135,7 @@ def _opened(default_url: str | None, given: Mapping[str, str]) -> Opened:
     from windrow.spark.data_source import Opened
 
     asked = _asked(given, default_url)
-    reader = asked.options.pop("reader", "auto")
-    if reader == "native":
+    if asked.options.pop("reader", "grouped") not in ("auto", "grouped"):
         raise InvalidArgumentError(
             "reader", "on Spark Connect all files are read in groups: leave out 'reader'"
         )

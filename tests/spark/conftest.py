@@ -6,17 +6,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.support import quick_spark
-from tests.support.older_spark import python_with_older_spark
+from tests.support.older_spark import OLDEST, OTHERS, python_with_spark
 from tests.support.servers import running
 from windrow_service.settings import Settings
+
+NEWEST = pyspark.__version__
 
 _ROOT = Path(__file__).parents[2]
 _OLDER_TIMEOUT_S = 600
@@ -52,15 +55,39 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def on_older_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The results of `tests.support.on_older_spark`."""
+def on_older_sparks(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """The results of `tests.support.on_older_spark` on each older release of Spark."""
     folder = tmp_path_factory.mktemp("older")
-    python = python_with_older_spark()
+    versions = [OLDEST, *_others(request)]
+    return [_results("on_older_spark", version, folder) for version in versions]
+
+
+@pytest.fixture(scope="session")
+def on_spark_connect(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """The results of `tests.support.on_spark_connect` on each release of Spark."""
+    folder = tmp_path_factory.mktemp("connect")
+    versions = [NEWEST, *_others(request)]
+    return [_results("on_spark_connect", version, folder) for version in versions]
+
+
+def _others(request: pytest.FixtureRequest) -> Sequence[str]:
+    return OTHERS if request.config.getoption("--all-sparks") else ()
+
+
+def _results(name: str, version: str, below: Path) -> dict[str, Any]:
+    """Run a program of `tests.support` on a release of Spark, and return what it reports."""
+    folder = below / version
+    folder.mkdir()
+    python = sys.executable if version == NEWEST else python_with_spark(version)
     environment = {**os.environ, "PYSPARK_PYTHON": python}
     quick_spark.set_up(environment, Path(python).parents[1])
     with running(Settings(state_dir=folder / "state", allowed_locations=[str(folder)])) as url:
         done = subprocess.run(
-            [python, "-m", "tests.support.on_older_spark", url, str(folder)],
+            [python, "-m", f"tests.support.{name}", url, str(folder)],
             cwd=_ROOT,
             env=environment,
             capture_output=True,
@@ -69,4 +96,5 @@ def on_older_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         )
     assert done.returncode == 0, done.stderr[-5_000:]
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert answer["version"] == version
     return answer

@@ -225,9 +225,12 @@ def test_every_supported_spark_divides_scans_and_counts_and_compares_files_in_th
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,
-    on_older_spark: dict[str, Any],
+    on_older_sparks: list[dict[str, Any]],
 ) -> None:
-    for found in (hybrids.outcome(spark, client, folder), on_older_spark["hybrid"]):
+    for found in (
+        hybrids.outcome(spark, client, folder),
+        *(older["hybrid"] for older in on_older_sparks),
+    ):
         assert found["ids"] == [*range(10, 30), 100]
         assert "PlannedFiles(2 paths)" in found["plan"]
         assert "MapInArrow" in found["plan"]

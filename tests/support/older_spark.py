@@ -1,8 +1,9 @@
-"""A virtual environment with the oldest supported Spark release line, for subprocesses.
+"""Virtual environments with older releases of Spark, for subprocesses.
 
-    python -m tests.support.older_spark
+    python -m tests.support.older_spark [--all]
 
-creates it unless it exists. It shares everything except Spark with the environment that runs this.
+creates that of the oldest, or all, unless they exist. They share everything except Spark with the
+environment that runs this.
 """
 
 from __future__ import annotations
@@ -13,29 +14,40 @@ import sys
 import sysconfig
 from pathlib import Path
 
-_VERSION = "3.5.9"
-_FOLDER = Path(__file__).parents[2] / ".venv-spark35"
+# The last release of each line that is supported besides the newest.
+OLDEST = "3.5.9"
+OTHERS = ("4.0.5", "4.1.4", "4.2.1")
+
+_ROOT = Path(__file__).parents[2]
 
 
-def python_with_older_spark() -> str:
-    """Return the interpreter of the environment, which is created on first use and then kept."""
-    python = _FOLDER / "bin" / "python"
+def python_with_spark(version: str) -> str:
+    """Return the interpreter of an environment, which is created on first use and then kept.
+
+    Args:
+        version: Of Spark.
+    """
+    folder = _ROOT / f".venv-spark{''.join(version.split('.')[:2])}"
+    python = folder / "bin" / "python"
     others = sysconfig.get_path("purelib")
-    installed = _FOLDER / f".installed-{_VERSION}"
-    _FOLDER.mkdir(exist_ok=True)
+    installed = folder / f".installed-{version}"
+    folder.mkdir(exist_ok=True)
     # Two test runs may reach this point at once.
-    with (_FOLDER / ".lock").open("w") as lock:
+    with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not installed.exists() or installed.read_text() != others:
-            subprocess.run([sys.executable, "-m", "venv", str(_FOLDER)], check=True)
-            # This Spark needs distutils, which setuptools provides on Python 3.12 and later.
-            packages = [f"pyspark=={_VERSION}", "setuptools<81"]
-            subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=True)
-            own = _FOLDER / Path(others).relative_to(sys.prefix)
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            # What it needs is among what is shared; only Spark 3.5 needs distutils, which
+            # setuptools provides on Python 3.12 and later.
+            packages = [f"pyspark=={version}", *(["setuptools<81"] if version == OLDEST else [])]
+            pip = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-compile"]
+            subprocess.run([*pip, *packages], check=True)
+            own = folder / Path(others).relative_to(sys.prefix)
             (own / "others.pth").write_text(f"import site; site.addsitedir({others!r})\n")
             installed.write_text(others)
     return str(python)
 
 
 if __name__ == "__main__":
-    python_with_older_spark()
+    for version in (OLDEST, *OTHERS) if "--all" in sys.argv else (OLDEST,):
+        python_with_spark(version)

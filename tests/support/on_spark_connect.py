@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import hive, quick_spark
+from tests.support import hive
 from windrow.spark import plain_errors
 
 _NOON = datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
@@ -31,7 +31,6 @@ def main(url: str, folder: Path) -> None:
     """Do all of it, and report the results."""
     # The server takes any free port then, and tells the client.
     os.environ["SPARK_TESTING"] = "1"
-    quick_spark.set_up(os.environ)
     spark = (
         SparkSession.builder.remote("local[2]")
         .config("spark.driver.memory", "600m")

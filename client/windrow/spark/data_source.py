@@ -81,7 +81,7 @@ def register_data_source(spark: SparkSession, opener: Opener) -> None:
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         raise CaseSensitiveNamesError
     given = {"opened": staticmethod(opener), "settings": settings_of(spark)}
-    spark.dataSource.register(type("Registered", (_TableSource, DataSource), given))
+    spark.dataSource.register(type("Registered", (TableSource, DataSource), given))
 
 
 def settings_of(spark: SparkSession) -> SessionSettings:
@@ -111,7 +111,7 @@ def _parallelism(spark: SparkSession) -> int:
     return int(slots[1])
 
 
-class _TableSource:
+class TableSource:
     """What makes a `DataSource`: a table, opened once for each analysis of a query that names it.
 
     It has no `pushFilters`: Spark keeps the reader that took the filters of one query for all uses

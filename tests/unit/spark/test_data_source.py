@@ -56,7 +56,7 @@ def source_of(client: windrow.Client, table: str = "events", **options: Any) -> 
         "opened": staticmethod(opened),
         "settings": SessionSettings({"parallelism": 3}, Calendars()),
     }
-    return type("Registered", (data_source._TableSource, DataSource), given)({})
+    return type("Registered", (data_source.TableSource, DataSource), given)({})
 
 
 def test_tasks_read_their_groups_without_windrow(client: windrow.Client) -> None:
