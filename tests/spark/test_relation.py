@@ -328,7 +328,7 @@ def read_bytes() -> int:
     total = 0
     for process in parents:
         with suppress(OSError):
-            if b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes() and is_below(
+            if b"pyspark.worker" in Path(f"/proc/{process}/cmdline").read_bytes() and is_below(
                 process
             ):
                 counters = Path(f"/proc/{process}/io").read_text().split()

@@ -1,4 +1,4 @@
-"""Faster start of the tests' JVMs, most of which run only for seconds.
+"""Faster start of the tests' JVMs and Python workers, most of which run only for seconds.
 
     python -m tests.support.quick_spark
 
@@ -29,6 +29,12 @@ INTERPRETED = {
 }
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
+_DAEMON = {
+    "spark.python.daemon.module": "tests.support.worker_daemon",
+    # Executors run in folders of their own.
+    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+}
+
 
 def jvm_options(spark: Path = _THIS_SPARK) -> str:
     """Return the options for JVMs of the Spark in a virtual environment."""
@@ -46,7 +52,7 @@ def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> 
         spark: Virtual environment that holds their Spark.
     """
     # Not as a file of settings: the archive is of no use to a JVM with another SPARK_CONF_DIR.
-    settings = (f"-D{name}={value}" for name, value in INTERPRETED.items())
+    settings = (f"-D{name}={value}" for name, value in {**INTERPRETED, **_DAEMON}.items())
     environment["SPARK_SUBMIT_OPTS"] = " ".join([jvm_options(spark), *settings])
     environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options(spark)
     environment["SPARK_LAUNCHER_OPTS"] = _BRIEF

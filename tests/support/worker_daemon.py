@@ -1,0 +1,16 @@
+"""Spark's daemon of Python workers, which has imported what nearly every worker imports.
+
+Workers are forks of the daemon. Spark's own imports as little as it can, so each worker imports
+pandas and PyArrow anew: most of its CPU time, where a worker runs only a few short tasks.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from pyspark.daemon import manager
+
+if __name__ == "__main__":
+    for name in ("pandas", "pyarrow.parquet", "pyspark.worker"):
+        import_module(name)
+    manager()
