@@ -110,9 +110,9 @@ def test_both_ways_and_a_mix_of_them_give_the_same_rows(
 
     plan = executed(spark.sql("SELECT * FROM mixed_native"))
     assert "PlannedFiles(3 paths)" in plan
-    assert "MapInArrow" in plan
+    assert "PlannedGroups(" in plan
     # A file's types matter only if they are asked for.
-    assert "MapInArrow" in executed(spark.sql("SELECT id FROM mixed_native"))
+    assert "PlannedGroups(" in executed(spark.sql("SELECT id FROM mixed_native"))
     assert "PlannedFiles(6 paths)" in executed(spark.sql("SELECT money FROM mixed_native"))
 
 
@@ -133,7 +133,7 @@ def test_spark_reads_whole_tables_natively_as_it_would_by_itself(
     assert rows.select("s.b", "part").where("part = 1").count() == 25
     plan = executed(rows.where("part = 1"))
     assert "PartitionFilters: [isnotnull(part" in plan
-    assert "MapInArrow" not in plan
+    assert "PlannedGroups(" not in plan
 
 
 def test_a_scan_keeps_to_the_settings_of_the_users_session(
@@ -165,7 +165,7 @@ def test_sessions_that_know_nothing_of_hybrids_read_the_same_rows(
     rows.createOrReplaceGlobalTempView("other_events")
 
     found = other.table("global_temp.other_events")
-    assert "MapInArrow" in executed(found) or "windrow" in executed(found)
+    assert "windrow" in executed(found)
     assert sorted_rows(found) == sorted_rows(rows)
     spark.catalog.dropGlobalTempView("other_events")
 
@@ -233,7 +233,7 @@ def test_every_supported_spark_divides_scans_and_counts_and_compares_files_in_th
     ):
         assert found["ids"] == [*range(10, 30), 100]
         assert "PlannedFiles(2 paths)" in found["plan"]
-        assert "MapInArrow" in found["plan"]
+        assert "PlannedGroups(" in found["plan"]
         assert "part-00000.parquet' has changed since the plan was made" in found["failure"]
         assert found["read"] == {"files": 3, "bytes": found["bytes"], "rows": 21, "cache_hits": 0}
 

@@ -54,6 +54,18 @@ def default_parallelism(spark: SparkSession) -> int:
 def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
     """Return one binary row per descriptor, each in a partition of its own on its hosts.
 
+    Args:
+        spark: A classic session.
+        descriptors: At least one.
+    """
+    encoder = _used_of(spark.sparkContext._jvm).binary_encoder
+    rows = spark._jsparkSession.createDataset(placed_bytes(spark, descriptors), encoder)
+    return DataFrame(rows.toDF(), spark)
+
+
+def placed_bytes(spark: SparkSession, descriptors: Sequence[Descriptor]) -> Any:
+    """Return the descriptors as the JVM's RDD, each in a partition of its own on its hosts.
+
     Only the JVM's `SparkContext.makeRDD` lets a partition prefer hosts; rows made there, rather
     than in Python, need no Python worker besides the one that reads.
 
@@ -76,12 +88,11 @@ def placed(spark: SparkSession, descriptors: Sequence[Descriptor]) -> DataFrame:
     # Iterators, as Scala 2.12 has no such methods of sequences that Java can call.
     hosts_of_each = numbers.iterator().map(jvm.to_seq(distinct))
     pairs = sent([d.content for d in descriptors]).iterator().zip(hosts_of_each).toList()
-    rdd = spark.sparkContext._jsc.sc().makeRDD(pairs, jvm.any_tag)
-    return DataFrame(spark._jsparkSession.createDataset(rdd, jvm.binary_encoder).toDF(), spark)
+    return spark.sparkContext._jsc.sc().makeRDD(pairs, jvm.any_tag)
 
 
 class _Used(NamedTuple):
-    """What `placed` uses of the JVM."""
+    """What these functions use of the JVM."""
 
     to_seq: Any
     unpickler: Any

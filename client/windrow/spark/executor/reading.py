@@ -17,6 +17,7 @@ from windrow.spark.executor.caching import Files, files_of
 from windrow.spark.executor.decoding import Decoder, Rows, splits_of
 from windrow.spark.executor.errors import UnsortedFileError
 from windrow.spark.executor.filters import columns_of, matching
+from windrow.spark.executor.packing import packed
 from windrow.spark.executor.shipping import Task
 from windrow.spark.executor.sorting import (
     KeyAt,
@@ -89,19 +90,41 @@ def task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
     def read(descriptors: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in descriptors:
             for descriptor in batch.column(0):
-                with pa.ipc.open_stream(descriptor.as_buffer()) as stream:
-                    metadata = stream.schema.metadata or {}
-                    splits = stream.read_next_batch()
-                residual, cached_on = metadata.get(RESIDUAL_KEY), metadata.get(CACHED_ON_KEY)
-                yield from read_group(
-                    spec,
-                    splits,
-                    json.loads(residual) if residual else None,
-                    cached_on.decode() if cached_on else None,
-                    counts,
-                )
+                yield from _read_descriptor(spec, descriptor.as_buffer(), counts)
 
     return read
+
+
+def packing_task_of(packed_spec: bytes, counts: Counter[str]) -> Task:
+    """Return what makes packed batches (`packed`) of the descriptors of a task's groups.
+
+    Args:
+        packed_spec: What to read of the table, as `ReadSpec.packed` gives it.
+        counts: What is read is added here; see `read_group`.
+    """
+    spec = ReadSpec.unpacked(packed_spec)
+
+    def read(descriptors: Iterable[bytes]) -> Iterator[bytes]:
+        for descriptor in descriptors:
+            yield from map(packed, _read_descriptor(spec, pa.py_buffer(descriptor), counts))
+
+    return read
+
+
+def _read_descriptor(
+    spec: ReadSpec, descriptor: pa.Buffer, counts: Counter[str]
+) -> Iterator[pa.RecordBatch]:
+    with pa.ipc.open_stream(descriptor) as stream:
+        metadata = stream.schema.metadata or {}
+        splits = stream.read_next_batch()
+    residual, cached_on = metadata.get(RESIDUAL_KEY), metadata.get(CACHED_ON_KEY)
+    return read_group(
+        spec,
+        splits,
+        json.loads(residual) if residual else None,
+        cached_on.decode() if cached_on else None,
+        counts,
+    )
 
 
 class _Group:

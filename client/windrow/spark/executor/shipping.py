@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+# From descriptors to rows, in the forms in which Spark hands over the ones and takes the others.
+Task = Callable[[Iterable[Any]], Iterator[Any]]
 # Adds up what tasks count.
 Count = Callable[[Mapping[str, int]], None]
 
@@ -28,13 +29,13 @@ def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None)
     what it runs in every task, but reuses its Python workers: so they keep the code.
 
     Args:
-        packed: `task_of`, pickled by value and compressed by zlib.
+        packed: What takes the spec and returns a task, pickled by value and compressed by zlib.
         digest: Tells it apart from the code of another version.
-        spec: What `task_of` takes.
+        spec: What it takes.
         count: Called once in each task that ends, with what it has read.
     """
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(descriptors: Iterable[Any]) -> Iterator[Any]:
         # Code pickled by value has no module whose globals would outlive the task.
         home = sys.modules.setdefault("_windrow_readers", types.ModuleType("_windrow_readers"))
         readers: dict[str, Callable[[bytes, Counter[str]], Task]] = home.__dict__.setdefault(
@@ -47,7 +48,7 @@ def shipped(packed: bytes, digest: str, spec: bytes, count: Count | None = None)
                 # and this have loaded, that would take 40 ms, and find nothing in it.
                 gc.freeze()
         counts: Counter[str] = Counter()
-        yield from readers[digest](spec, counts)(batches)
+        yield from readers[digest](spec, counts)(descriptors)
         if count is not None:
             count(counts)
 

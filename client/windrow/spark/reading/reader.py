@@ -8,11 +8,12 @@ import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel, cloudpickle
+from pyspark import RDD, StorageLevel, cloudpickle
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
 
@@ -26,12 +27,13 @@ from windrow.spark.errors import (
     UnsupportedFormatError,
 )
 from windrow.spark.executor.filters import columns_of
-from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY, task_of
+from windrow.spark.executor.packing import is_packable
+from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY, packing_task_of, task_of
 from windrow.spark.executor.rebasing import Calendars, may_be_rebased
 from windrow.spark.executor.shipping import Count, PartitionReader, Task, shipped
 from windrow.spark.executor.sorting import is_sortable
 from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
-from windrow.spark.placement import Descriptor, placed, require_classic
+from windrow.spark.placement import Descriptor, placed, placed_bytes, require_classic
 from windrow.spark.reading.session_calendars import calendars_of
 
 _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
@@ -110,6 +112,34 @@ def read_descriptors(
     return tasks.mapInArrow(reader, schemas.asked)
 
 
+def packed_batches(
+    spark: SparkSession, plan: Plan, groups: pa.Table, count: Count | None = None
+) -> Any:
+    """Return the rows of a plan as the JVM's RDD of packed batches; None if they cannot be packed.
+
+    Args:
+        spark: A classic session, which runs the tasks.
+        plan: What the coordinator answered; `check_readable` found it readable.
+        groups: Its groups, as the coordinator streams them.
+        count: Called in each task that ends, with what it has read.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that cannot be read.
+    """
+    if not len(groups) or not plan.columns:
+        return None
+    spec = _read_spec(spark, plan, _schemas_of(plan))
+    if not all(map(is_packable, spec.output_schema.types)):
+        return None
+    descriptors = placed_bytes(spark, descriptors_of(groups)).toJavaRDD()
+    as_they_are = NoOpSerializer()
+    read: Any = RDD(descriptors, spark.sparkContext, as_they_are).mapPartitions(
+        shipped(*_packed_code(packing_task_of), spec.packed(), count)
+    )
+    read._jrdd_deserializer = as_they_are
+    return read._jrdd.rdd()
+
+
 def check_readable(spark: SparkSession, plan: Plan) -> None:
     """Refuse what would be read as other rows than Spark's.
 
@@ -184,18 +214,18 @@ def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
 
 def shipped_reader(spec: ReadSpec, count: Count | None = None) -> Task:
     """Return what `mapInArrow` runs on descriptors; executors need not have Windrow to run it."""
-    return shipped(*_packed_code(), spec.packed(), count)
+    return shipped(*_packed_code(task_of), spec.packed(), count)
 
 
 def partition_reader(spec: ReadSpec) -> PartitionReader:
     """Return what reads partitions of a Python data source; executors need not have Windrow."""
-    return PartitionReader(*_packed_code(), spec.packed())
+    return PartitionReader(*_packed_code(task_of), spec.packed())
 
 
 @cache
-def _packed_code() -> tuple[bytes, str]:
+def _packed_code(task: Callable[[bytes], Task]) -> tuple[bytes, str]:
     """Return the reader's code, which is the same for every read, and its digest."""
-    packed = zlib.compress(cloudpickle.dumps(task_of))
+    packed = zlib.compress(cloudpickle.dumps(task))
     return packed, hashlib.sha256(packed).hexdigest()
 
 

@@ -22,6 +22,8 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -42,6 +44,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.TableScan;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils$;
@@ -78,6 +81,46 @@ public final class WindrowHybrid {
                 (StructType) DataType.fromJson(data), Option.empty(),
                 new PlannedFormat(session.sparkContext()),
                 (scala.collection.immutable.Map) Map$.MODULE$.empty(), session);
+        }
+
+        /** Returns the rows of some groups as a relation, which plans show by its label. */
+        public BaseRelation groups(SparkSession session, String columns, RDD rows, String label) {
+            return new PlannedGroups(session, (StructType) DataType.fromJson(columns), rows, label);
+        }
+    }
+
+    /** The rows of a plan's groups. */
+    public static final class PlannedGroups extends BaseRelation implements TableScan {
+        private final SparkSession session;
+        private final StructType columns;
+        private final RDD rows;
+        private final String label;
+
+        PlannedGroups(SparkSession session, StructType columns, RDD rows, String label) {
+            this.session = session;
+            this.columns = columns;
+            this.rows = rows;
+            this.label = label;
+        }
+
+        public SQLContext sqlContext() {
+            return session.sqlContext();
+        }
+
+        public StructType schema() {
+            return columns;
+        }
+
+        public boolean needConversion() {
+            return false;
+        }
+
+        public RDD buildScan() {
+            return rows;
+        }
+
+        public String toString() {
+            return label;
         }
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -23,14 +23,15 @@ Answer = Callable[[str, str], Any]
 
 _SOURCE = "WindrowRelation.java"
 _FACTORY = "windrow.WindrowRelation$Factory"
-_TRAVELLING_SOURCE = "PlannedFormat.java"
+_ROWS = "windrow.PackedRows"
 _HYBRID_SOURCE = "WindrowHybrid.java"
 _HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
 _SEQ, _IMMUTABLE_SEQ = "scala.collection.Seq", "scala.collection.immutable.Seq"
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_hybrids: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()
-_supplied: WeakSet[SparkContext] = WeakSet()
+_hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_travellers: WeakKeyDictionary[Any, dict[str, tuple[Any, Any]]] = WeakKeyDictionary()
+_supplied: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 
 
 def relation(
@@ -76,28 +77,56 @@ def hybrid(spark: SparkSession) -> Any:
     gateway: Any = spark.sparkContext._gateway
     try:
         with _compiling:
+            format_ = _travelling(spark, "PlannedFormat.java")
             if gateway not in _hybrids:
-                loader = _factories[gateway].getClass().getClassLoader()
-                travelling = _compiled(gateway.jvm, _TRAVELLING_SOURCE, loader)
-                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, travelling.getClassLoader())
-                factory = compiled.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
-                _hybrids[gateway] = (factory, travelling.getBytecodes())
-            factory, classes = _hybrids[gateway]
-            if spark.sparkContext not in _supplied:
-                _supply(spark.sparkContext, classes)
-                _supplied.add(spark.sparkContext)
-            return factory
+                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, format_)
+                _hybrids[gateway] = (
+                    compiled.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
+                )
+            return _hybrids[gateway]
     except (Py4JError, TypeError) as error:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
 
 
-def _supply(context: SparkContext, classes: Any) -> None:
-    """Give executors the classes that they meet in tasks, for as long as the application runs."""
-    jar = Path(context._temp_dir) / "windrow-planned-format.jar"
-    with zipfile.ZipFile(jar, "w") as archive:
-        for name in classes:
-            archive.writestr(f"{name.replace('.', '/')}.class", bytes(classes[name]))
-    context._jsc.sc().addJar(str(jar))
+def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
+    """Return the rows of packed batches as the JVM's RDD, for a session with relations.
+
+    Args:
+        spark: A classic session.
+        batches: The JVM's RDD of what `packing.py` packs.
+        columns: Theirs.
+
+    Raises:
+        RelationUnavailableError: This Spark lacks what it needs.
+    """
+    try:
+        with _compiling:
+            rows = _travelling(spark, "PackedRows.java").loadClass(_ROWS).newInstance()
+        return rows.unpacked(batches, columns.json())
+    except (Py4JError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RelationUnavailableError(spark.version, reason) from error
+
+
+def _travelling(spark: SparkSession, source: str) -> Any:
+    """Return the class loader of classes that executors meet in tasks, and are given."""
+    context = spark.sparkContext
+    gateway: Any = context._gateway
+    known = _travellers.setdefault(gateway, {})
+    if source not in known:
+        compiled = _compiled(gateway.jvm, source, _factories[gateway].getClass().getClassLoader())
+        known[source] = compiled.getClassLoader(), compiled.getBytecodes()
+    loader, classes = known[source]
+    supplied = _supplied.setdefault(context, set())
+    if source not in supplied:
+        jar = Path(context._temp_dir) / f"windrow-{Path(source).stem}.jar"
+        with zipfile.ZipFile(jar, "w") as archive:
+            for name in classes:
+                archive.writestr(f"{name.replace('.', '/')}.class", bytes(classes[name]))
+        # For as long as the application runs.
+        context._jsc.sc().addJar(str(jar))
+        supplied.add(source)
+    return loader
 
 
 def _factory(spark: SparkSession, answer: Answer) -> Any:

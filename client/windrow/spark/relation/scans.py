@@ -9,19 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from windrow.calls.coordinator import Coordinator
 from windrow.calls.plans import SplitPlan
 from windrow.errors import InvalidRequestError
-from windrow.models import Column
+from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import ClientClosedError
 from windrow.spark.failures import remembered
-from windrow.spark.reading.reader import read_plan
+from windrow.spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow.spark.relation.division import Division, Reader, divide
 from windrow.spark.relation.filters import Tree, weakened
-from windrow.spark.relation.java import hybrid
+from windrow.spark.relation.java import hybrid, unpacked
 from windrow.spark.relation.native import native_relations
 from windrow.spark.relation.recent import Scan, last_scan, note
 from windrow.spark.session_options import session_options
@@ -120,16 +121,14 @@ def answer(pinned: str, scan: str) -> Any:
             return _parts(relation, asked["columns"], asked["filters"])
         rows = scanned(relation, asked["columns"], asked["filters"])
         # Spark shows this name, and describes jobs by it.
-        return rows._jdf.queryExecution().toRdd().setName(str(last_scan()))
+        return rows.setName(str(last_scan()))
     # An exception would reach the user as the JVM's, with its trace and without its own message.
     except Exception as error:
         return remembered(error)
 
 
-def scanned(
-    pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]
-) -> DataFrame:
-    """Return the rows of a scan: at least those that pass the filters.
+def scanned(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the rows of a scan as the JVM's RDD: at least those that pass the filters.
 
     Args:
         pinned: What the relation reads.
@@ -145,7 +144,7 @@ def scanned(
     plan = _SCANNED.take(pinned, columns, filters)
     if plan is None:
         plan = planned(source, pinned, columns, weakened(filters, pinned.types))
-    return read_plan(source.spark, plan.info, plan.groups, last_scan().count_groups())
+    return rows_of(source.spark, plan.info, plan.groups)
 
 
 def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str, Any]]) -> Any:
@@ -163,14 +162,38 @@ def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str
         return parts
     parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
-    relations = native_relations(spark, hybrid(spark), plan.info, division.native, slots)
+    factory = hybrid(spark)
+    relations = native_relations(spark, factory, plan.info, division.native, slots)
     last_scan().count_native(relations)
     for relation in relations:
         parts.add(relation)
     if len(division.grouped):
-        rows = read_plan(spark, plan.info, division.grouped, last_scan().count_groups())
-        parts.add(rows._jdf.queryExecution().optimizedPlan())
+        rows = rows_of(spark, plan.info, division.grouped)
+        schema = spark_schema(plan.info.columns).json()
+        label = f"PlannedGroups({len(division.grouped)} groups)"
+        session = spark._jsparkSession
+        groups = session.baseRelationToDataFrame(factory.groups(session, schema, rows, label))
+        parts.add(groups.queryExecution().optimizedPlan())
     return parts
+
+
+def rows_of(spark: SparkSession, plan: Plan, groups: pa.Table) -> Any:
+    """Return the rows of groups of this thread's last scan as the JVM's RDD.
+
+    Args:
+        spark: A classic session.
+        plan: What the coordinator answered.
+        groups: Its groups, as the coordinator streams them.
+
+    Raises:
+        ReadError: The files cannot be read.
+    """
+    check_readable(spark, plan)
+    count = last_scan().count_groups()
+    batches = packed_batches(spark, plan, groups, count)
+    if batches is None:
+        return read_plan(spark, plan, groups, count)._jdf.queryExecution().toRdd()
+    return unpacked(spark, batches, spark_schema(plan.columns))
 
 
 def divided(

@@ -1,0 +1,72 @@
+"""Batches as bytes that rows are read out of in place: `PackedRows.java` is the other side.
+
+Spark would make a row of each row of a batch of Arrow's, with every value that it has, before a
+query asks for it. For a sum of two columns that took as long as decoding their files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+_NONE = -1
+
+
+def is_packable(type_: pa.DataType) -> bool:
+    """Tell whether a column of this type can be packed."""
+    return bool(
+        pt.is_boolean(type_)
+        or pt.is_signed_integer(type_)
+        or pt.is_float32(type_)
+        or pt.is_float64(type_)
+        or pt.is_decimal128(type_)
+        or pt.is_date32(type_)
+        or pt.is_timestamp(type_)
+        or pt.is_string(type_)
+        or pt.is_binary(type_)
+    )
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """Return a batch as a head and the buffers of its arrays.
+
+    The head consists of numbers of 32 bits in the order of this machine: how many rows there are,
+    and for each column, at which bit of its bitmaps the first row is, and the bytes of its three
+    buffers: which values are not null (-1 if all are), where each begins (-1 if all have one
+    length), and the values. The buffers follow in that order.
+
+    Args:
+        batch: Not empty, with columns for which `is_packable` holds.
+    """
+    head = [batch.num_rows]
+    content = []
+    for array in batch.columns:
+        buffers = _buffers(array)
+        head += [array.offset % 8, *(_NONE if b is None else b.size for b in buffers)]
+        content += [buffer for buffer in buffers if buffer is not None]
+    return b"".join([np.array(head, np.int32).tobytes(), *content])
+
+
+def _buffers(array: pa.Array) -> tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer]:
+    """Return an array's buffers without what lies before and behind its values."""
+    validity, *rest = array.buffers()
+    start, rows = array.offset, len(array)
+    present = _bits(validity, start, rows) if array.null_count else None
+    if len(rest) > 1:
+        offsets, values = rest
+        offsets = offsets.slice(4 * start, 4 * (rows + 1))
+        ends = np.frombuffer(offsets, np.int32)
+        first, size = int(ends[0]), int(ends[-1] - ends[0])
+        # Arrow may have no buffer for values that are all empty.
+        return present, offsets, values.slice(first, size) if size else pa.py_buffer(b"")
+    (values,) = rest
+    if pt.is_boolean(array.type):
+        return present, None, _bits(values, start, rows)
+    width = array.type.byte_width
+    return present, None, values.slice(width * start, width * rows)
+
+
+def _bits(bitmap: pa.Buffer, start: int, rows: int) -> pa.Buffer:
+    first = start // 8
+    return bitmap.slice(first, -(-(start + rows) // 8) - first)

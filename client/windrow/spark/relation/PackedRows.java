@@ -1,0 +1,197 @@
+package windrow;
+
+import java.io.Serializable;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.util.Arrays;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.AbstractIterator;
+import scala.collection.Iterator;
+import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction1;
+
+/** Rows read in place out of batches as `packing.py` packs them. Also runs on executors. */
+public final class PackedRows {
+    private static final int ABSENT = -1;
+
+    /** Returns the rows of packed batches, given the JSON of their columns. */
+    public RDD unpacked(RDD batches, String columns) {
+        return batches.mapPartitions(
+            new Unpacking((StructType) DataType.fromJson(columns)), true,
+            ClassTag$.MODULE$.apply(InternalRow.class));
+    }
+
+    private static final class Unpacking extends AbstractFunction1 implements Serializable {
+        private final StructType columns;
+
+        Unpacking(StructType columns) {
+            this.columns = columns;
+        }
+
+        public Object apply(Object batches) {
+            return new Rows((Iterator) batches, columns.fields());
+        }
+    }
+
+    private static final class Rows extends AbstractIterator {
+        private static final java.util.Iterator NONE = new java.util.ArrayList().iterator();
+
+        private final Iterator batches;
+        private final StructField[] columns;
+        private java.util.Iterator rows = NONE;
+
+        Rows(Iterator batches, StructField[] columns) {
+            this.batches = batches;
+            this.columns = columns;
+        }
+
+        public boolean hasNext() {
+            while (!rows.hasNext()) {
+                if (!batches.hasNext()) return false;
+                rows = unpacked((byte[]) batches.next()).rowIterator();
+            }
+            return true;
+        }
+
+        public Object next() {
+            return rows.next();
+        }
+
+        private ColumnarBatch unpacked(byte[] batch) {
+            ColumnVector[] vectors = new ColumnVector[columns.length];
+            int next = 4 + 16 * columns.length;
+            for (int i = 0; i < columns.length; i++) {
+                int[] at = new int[3];
+                for (int j = 0; j < 3; j++) {
+                    int size = number(batch, 4 + 16 * i + 4 * (j + 1));
+                    at[j] = size < 0 ? ABSENT : next;
+                    next += Math.max(0, size);
+                }
+                vectors[i] = new Column(
+                    columns[i].dataType(), batch, number(batch, 4 + 16 * i), at[0], at[1], at[2]);
+            }
+            return new ColumnarBatch(vectors, number(batch, 0));
+        }
+    }
+
+    private static int number(byte[] batch, int at) {
+        return Platform.getInt(batch, Platform.BYTE_ARRAY_OFFSET + at);
+    }
+
+    /** One of Arrow's arrays within a batch. */
+    private static final class Column extends ColumnVector {
+        private static final int LONGEST_LONG = 18;
+
+        private final byte[] batch;
+        // Bits before the first row's, wherever there are bits.
+        private final int bit;
+        private final int validity;
+        private final int offsets;
+        private final int values;
+        private final long base;
+
+        Column(DataType type, byte[] batch, int bit, int validity, int offsets, int values) {
+            super(type);
+            this.batch = batch;
+            this.bit = bit;
+            this.validity = validity;
+            this.offsets = offsets;
+            this.values = values;
+            this.base = Platform.BYTE_ARRAY_OFFSET + values;
+        }
+
+        private boolean isSet(int bits, int row) {
+            int place = bit + row;
+            return (batch[bits + (place >> 3)] >> (place & 7) & 1) == 1;
+        }
+
+        public boolean hasNull() {
+            return validity != ABSENT;
+        }
+
+        public int numNulls() {
+            throw new UnsupportedOperationException();
+        }
+
+        public boolean isNullAt(int row) {
+            return validity != ABSENT && !isSet(validity, row);
+        }
+
+        public boolean getBoolean(int row) {
+            return isSet(values, row);
+        }
+
+        public byte getByte(int row) {
+            return batch[values + row];
+        }
+
+        public short getShort(int row) {
+            return Platform.getShort(batch, base + 2L * row);
+        }
+
+        public int getInt(int row) {
+            return Platform.getInt(batch, base + 4L * row);
+        }
+
+        public long getLong(int row) {
+            return Platform.getLong(batch, base + 8L * row);
+        }
+
+        public float getFloat(int row) {
+            return Platform.getFloat(batch, base + 4L * row);
+        }
+
+        public double getDouble(int row) {
+            return Platform.getDouble(batch, base + 8L * row);
+        }
+
+        public Decimal getDecimal(int row, int precision, int scale) {
+            if (precision <= LONGEST_LONG) {
+                return Decimal.createUnsafe(
+                    Platform.getLong(batch, base + 16L * row), precision, scale);
+            }
+            byte[] unscaled = new byte[16];
+            for (int i = 0; i < 16; i++) unscaled[i] = batch[values + 16 * row + 15 - i];
+            return Decimal.apply(new BigDecimal(new BigInteger(unscaled), scale), precision, scale);
+        }
+
+        // Offsets may be those of a longer array, whose bytes before this one's are not here.
+        private int start(int row) {
+            return values + number(batch, offsets + 4 * row) - number(batch, offsets);
+        }
+
+        public UTF8String getUTF8String(int row) {
+            int start = start(row);
+            return UTF8String.fromBytes(batch, start, start(row + 1) - start);
+        }
+
+        public byte[] getBinary(int row) {
+            return Arrays.copyOfRange(batch, start(row), start(row + 1));
+        }
+
+        public ColumnarArray getArray(int row) {
+            throw new UnsupportedOperationException();
+        }
+
+        public ColumnarMap getMap(int row) {
+            throw new UnsupportedOperationException();
+        }
+
+        public ColumnVector getChild(int child) {
+            throw new UnsupportedOperationException();
+        }
+
+        public void close() {}
+    }
+}
