@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.servers import coordinator_process
 from windrow.cli.app import run
-from windrow.demo.coordinator import running_coordinator
 
 
 class Said(NamedTuple):
@@ -33,8 +33,8 @@ def tables_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def coordinator_url(tables_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     work = tmp_path_factory.mktemp("coordinator")
-    with running_coordinator(work / "state", [tables_root], work / "log") as url:
-        yield url
+    with coordinator_process(work / "state", tables_root) as coordinator:
+        yield coordinator.url
 
 
 @pytest.fixture
