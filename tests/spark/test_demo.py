@@ -16,12 +16,12 @@ pytestmark = pytest.mark.spark
 
 READS, WRITES, STOPPED = "reads", "writes", "stopped"
 COMMANDS = {
-    READS: ["demo", "--days", "3", "--runs", "1", "--json"],
+    READS: ["demo", "--days", "2", "--runs", "1", "--json"],
     WRITES: [
-        *("demo", "writes", "--json", "--tasks", "12", "--days", "20", "--rows", "200000"),
+        *("demo", "writes", "--json", "--tasks", "9", "--days", "20", "--rows", "100000"),
         *("--target-size", "64KB", "--picture", "picture.svg"),
     ],
-    STOPPED: ["demo", "--days", "3", "--runs", "1000"],
+    STOPPED: ["demo", "--days", "2", "--runs", "1000"],
 }
 _TIMEOUT_S = 900.0
 
@@ -101,7 +101,7 @@ def test_the_three_ways_of_reading_agree_and_are_measured(done: dict[str, Done])
     assert said["agreed"] is True
     fingerprints = list(said["fingerprints"].values())
     assert len(fingerprints) == 3
-    assert fingerprints[0]["row_count"] == 2_699
+    assert fingerprints[0]["row_count"] == 1_785
     assert all(found == fingerprints[0] for found in fingerprints)
     assert said["plan"]["files_planned"] == len(list((reads.folder / "data").rglob("*.parquet")))
     sides = {(result["side"], result["query"]) for result in said["results"]}
@@ -134,8 +134,8 @@ def test_writes_explode_without_a_plan_but_not_with_one(done: dict[str, Done]) -
     said = json.loads(writes.stdout)
     assert said["agreed"] is True
     exploded, planned = said["tables"]
-    assert exploded["files"] == exploded["small_files"] == 12 * 20
-    assert planned["files"] == said["report"]["planned_files"] < 12 * 20 / 4
+    assert exploded["files"] == exploded["small_files"] == 9 * 20
+    assert planned["files"] == said["report"]["planned_files"] < 9 * 20 / 4
     assert planned["largest_file_bytes"] < 1.5 * 2**16
     assert exploded["hash_sum"] == planned["hash_sum"]
     assert (writes.folder / "picture.svg").read_text().startswith("<svg")
