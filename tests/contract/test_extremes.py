@@ -162,6 +162,7 @@ def test_a_delta_with_totals_above_the_limit_is_refused(http: httpx.Client, fold
     assert http.get(f"/tables/{table}").json()["current_snapshot"]["size_bytes"] == MOST
 
 
+@pytest.mark.slow
 def test_every_accepted_inventory_can_be_planned_with_every_strategy(
     http: httpx.Client, folder: Path
 ) -> None:

@@ -47,6 +47,7 @@ def test_bytes_are_read_on_hosts_with_a_replica(name: str) -> None:
     assert predicted.host_local_bytes >= 0.95 * predicted.located_bytes
 
 
+@pytest.mark.slow
 @workloads
 def test_no_strategy_has_a_slowest_slot_faster_by_more_than_a_hundredth(name: str) -> None:
     _, ours = planned(name, "balanced")

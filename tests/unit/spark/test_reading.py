@@ -154,6 +154,7 @@ def test_rows_are_only_counted_if_no_column_of_the_files_is_requested(tmp_path: 
     assert max(batch.num_rows for batch in batches) <= made.limits.max_batch_rows
 
 
+@pytest.mark.slow
 def test_long_values_of_a_small_dictionary_stay_within_the_memory_bounds(tmp_path: Path) -> None:
     # 40 KB on disk, 4 GB when decoded.
     values = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["x" * 100_000])
