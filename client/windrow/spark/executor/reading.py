@@ -73,7 +73,7 @@ def read_group(
             counts["rows"] += batch.num_rows
             yield batch
         # Of a file that several groups share, the first split counts it.
-        counts["files"] += pc.sum(pc.equal(splits.column("start"), 0)).as_py()
+        counts["files"] += pc.sum(pc.equal(splits.column("start"), 0), min_count=0).as_py()
         counts["bytes"] += pc.sum(splits.column("length")).as_py()
         counts["cache_hits"] += files.hits
 
