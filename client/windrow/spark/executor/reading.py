@@ -74,7 +74,7 @@ def read_group(
             yield batch
         # Of a file that several groups share, the first split counts it.
         counts["files"] += pc.sum(pc.equal(splits.column("start"), 0), min_count=0).as_py()
-        counts["bytes"] += pc.sum(splits.column("length")).as_py()
+        counts["bytes"] += pc.sum(splits.column("length"), min_count=0).as_py()
         counts["cache_hits"] += files.hits
 
 
