@@ -154,7 +154,7 @@ def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store
     tmp_path: Path,
 ) -> None:
     # It starts a cluster, so it runs in its own process, as it does for a user.
-    command = [sys.executable, *_command("cache", tmp_path)]
+    command = [sys.executable, *_command("cache", tmp_path), "--latency", "0.005"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     content = _content("cache", tmp_path)
