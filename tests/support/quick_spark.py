@@ -29,10 +29,11 @@ INTERPRETED = {
 }
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
+_ROOT = str(Path(__file__).parents[2])
 _DAEMON = {
     "spark.python.daemon.module": "tests.support.worker_daemon",
     # Executors run in folders of their own.
-    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+    "spark.executorEnv.PYTHONPATH": _ROOT,
 }
 
 
@@ -56,6 +57,10 @@ def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> 
     environment["SPARK_SUBMIT_OPTS"] = " ".join([jvm_options(spark), *settings])
     environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options(spark)
     environment["SPARK_LAUNCHER_OPTS"] = _BRIEF
+    # Servers of Spark Connect give their workers the paths of their own environment alone.
+    known = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if _ROOT not in known:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*known, _ROOT]))
 
 
 def _classes(spark: Path) -> Path:
