@@ -15,6 +15,7 @@ from tests.support.laws import is_nightly
 from windrow.calls.plans import SplitPlan
 from windrow.spark.executor.filters import matching
 from windrow.spark.relation import scans
+from windrow.spark.relation.recent import Scan
 
 pytestmark = pytest.mark.spark
 
@@ -144,13 +145,16 @@ def test_no_row_that_spark_keeps_is_lost_to_a_translated_filter(
     ids = rows["id"].to_pylist()
     trees: list[dict[str, Any]] = []
     nothing = views.plan("rows", filter="id < 0")
+    noted = Scan(
+        table="rows", columns=("id",), conditions=(), plan=nothing.info, context=spark.sparkContext
+    )
 
     def recorded(_: Any, __: Any, ___: Any, conditions: Sequence[dict[str, Any]]) -> SplitPlan:
         trees.extend(conditions)
+        scans.note(noted)
         return nothing
 
     monkeypatch.setattr(scans, "planned", recorded)
-    monkeypatch.setattr(scans, "last_scan", lambda: "recorded")
     translated = 0
     for condition, expected in zip(CONDITIONS, kept, strict=True):
         trees.clear()
