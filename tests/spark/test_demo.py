@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,14 +81,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
                 assert process.poll() is None, "the commands ended early"
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
-            # Python drops a Ctrl-C that arrives in a finalizer, of which py4j has many: as a user
-            # would, press it again.
-            for _ in range(3):
-                process.send_signal(signal.SIGINT)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(30)
-                    break
-            assert process.returncode == 130
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
         finally:
             process.kill()
     return {name: Done(folder / name) for name in COMMANDS}

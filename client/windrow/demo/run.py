@@ -26,6 +26,7 @@ from windrow.demo.measuring import (
     timed,
 )
 from windrow.models import Plan, RefreshStatus
+from windrow.terminal.interrupts import kept_interrupts
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.progress import counting, refreshing
 from windrow.terminal.render import seconds_text
@@ -238,10 +239,14 @@ def _compare(
     )
     console.print("Reading on Spark …", style="dim")
     steps = len(contestants) * (1 + len(queries) * runs)
-    with counting(console, "Reading on Spark", steps) as progress:
+    with (
+        kept_interrupts() as check_interrupted,
+        counting(console, "Reading on Spark", steps) as progress,
+    ):
         told: set[tuple[str, str]] = set()
 
         def tell(side: Side, what: str, seconds: float) -> None:
+            check_interrupted()
             # Only the first run of each query, since the report shows the medians.
             if (side.name, what) not in told:
                 told.add((side.name, what))

@@ -1,0 +1,47 @@
+"""A Ctrl-C ends what it interrupts, even if Python drops it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from windrow.terminal.interrupts import kept_interrupts
+
+
+class _Interrupting:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_ctrl_c_that_python_drops_in_a_finalizer_is_raised_at_the_next_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dropped: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+
+    with kept_interrupts() as check:
+        check()
+        _Interrupting()
+        assert [one.exc_type for one in dropped] == [KeyboardInterrupt]
+        with pytest.raises(KeyboardInterrupt):
+            check()
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_ctrl_c_is_raised_where_it_arrives() -> None:
+    with pytest.raises(KeyboardInterrupt), kept_interrupts():
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_whoever_ignores_ctrl_c_goes_on_ignoring_it() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with kept_interrupts() as check:
+            signal.raise_signal(signal.SIGINT)
+            check()
+    finally:
+        signal.signal(signal.SIGINT, before)
