@@ -1,0 +1,187 @@
+"""Which folders of a partition hold the rows that a reader sees, by the rules that Hive reads by.
+
+A base holds all rows up to a write id. Deltas and delete deltas hold what later writes added and
+deleted; a compaction merges several into one of a wider range, and the folders that it replaced
+stay until somebody cleans up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from windrow.files.acid.names import BEFORE_ALL, Folder
+from windrow.files.acid.write_ids import Share, WriteIds
+from windrow.files.errors import InventoryError
+
+
+@dataclass(eq=False)
+class AcidFolderError(InventoryError):
+    """Folders of a transactional table do not tell which rows are in it.
+
+    Attributes:
+        path: The folder or file at fault, relative to the table's location.
+        reason: What is wrong, and what to do about it.
+    """
+
+    path: str
+    reason: str
+    message = "{path!r} {reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The folders of one partition that are read.
+
+    Attributes:
+        base: Its base; None if its rows from before it became transactional count.
+        deltas: Folders with rows of later writes.
+        delete_deltas: Folders that name deleted rows.
+    """
+
+    base: Folder | None
+    deltas: Sequence[Folder]
+    delete_deltas: Sequence[Folder]
+
+
+def choose(
+    root: str,
+    folders: Collection[Folder],
+    compacted: Collection[str],
+    ids: WriteIds | None,
+    *,
+    has_originals: bool,
+    insert_only: bool,
+) -> Chosen:
+    """Choose the folders of one partition.
+
+    Args:
+        root: The partition's folder, for messages, with `/` at its end; may be empty.
+        folders: All folders in it that Hive names so.
+        compacted: Names of the bases whose metadata say that a compaction made them.
+        ids: What is seen; None for everything.
+        has_originals: Whether the partition has rows from before it became transactional.
+        insert_only: Whether its rows have no identities, so that folders count as a whole.
+
+    Raises:
+        AcidFolderError: Rows that are seen cannot be told from others.
+    """
+    base = _best_base(root, folders, compacted, ids)
+    chosen = _best_deltas(folders, base.most if base is not None else 0, ids)
+    deltas = [folder for folder in chosen if folder.kind == "delta"]
+    delete_deltas = [folder for folder in chosen if folder.kind == "delete_delta"]
+    if insert_only:
+        _require_whole(root, deltas, delete_deltas, ids)
+    if delete_deltas and base is None and not deltas and not has_originals:
+        reason = (
+            "deletes rows, and its partition has neither a base nor a delta that could hold them: "
+            "restore those folders, or remove this one, and refresh again"
+        )
+        raise AcidFolderError(root + delete_deltas[0].name, reason)
+    return Chosen(base=base, deltas=deltas, delete_deltas=delete_deltas)
+
+
+def _best_base(
+    root: str, folders: Collection[Folder], compacted: Collection[str], ids: WriteIds | None
+) -> Folder | None:
+    best: tuple[int, bool, int, Folder] | None = None
+    unseen: Folder | None = None
+    for folder in folders:
+        if folder.kind != "base":
+            continue
+        is_compacted = folder.visible > 0 or folder.name in compacted
+        if not _is_seen(folder, ids, is_compacted=is_compacted):
+            # What an overwrite replaced is still there; what a compaction merged may be gone.
+            if is_compacted and (unseen is None or folder.most < unseen.most):
+                unseen = folder
+        elif best is None or (folder.most, is_compacted, folder.visible) > best[:3]:
+            best = folder.most, is_compacted, folder.visible, folder
+    if best is None and unseen is not None and ids is not None:
+        reason = (
+            f"was compacted up to write id {unseen.most}, of which a reader up to {ids.highest}"
+            + (f" with {ids.open[0]} still open" if len(ids.open) else "")
+            + " must not see all, and an earlier base is gone: refresh with newer valid write ids"
+        )
+        raise AcidFolderError(root + unseen.name, reason)
+    return best[3] if best is not None else None
+
+
+def _is_seen(base: Folder, ids: WriteIds | None, *, is_compacted: bool) -> bool:
+    if ids is None or base.most == BEFORE_ALL:
+        return True
+    return ids.fits_base(base.most) if is_compacted else ids.is_valid(base.most)
+
+
+def _best_deltas(folders: Collection[Folder], after: int, ids: WriteIds | None) -> list[Folder]:
+    """Return the fewest folders with all that happened after a write id."""
+    candidates = [
+        folder
+        for folder in _newest_versions(folders)
+        if folder.kind != "base" and _share(ids, folder.least, folder.most) != "none"
+    ]
+    candidates.sort(key=lambda one: (one.least, -one.most, one.statement, one.name))
+    chosen: list[Folder] = []
+    reached, has_statements = after, False
+    for folder in candidates:
+        if folder.most > reached:
+            if _share(ids, reached + 1, folder.most) == "none":
+                continue
+            reached, has_statements = folder.most, folder.statement >= 0
+        elif not (
+            # All statements of one transaction count, unless a compaction has merged them.
+            (folder.most == reached and has_statements)
+            # What a compaction added and what it deleted lie side by side.
+            or (chosen and _range(folder) == _range(chosen[-1]))
+        ):
+            continue
+        chosen.append(folder)
+    return chosen
+
+
+def _newest_versions(folders: Collection[Folder]) -> Collection[Folder]:
+    """Return folders without those that a later compaction of the same range made again."""
+    newest: dict[tuple[str, int, int, int], Folder] = {}
+    for folder in folders:
+        key = (folder.kind, *_range(folder))
+        if key not in newest or folder.visible > newest[key].visible:
+            newest[key] = folder
+    return newest.values()
+
+
+def _range(folder: Folder) -> tuple[int, int, int]:
+    return folder.least, folder.most, folder.statement
+
+
+def _share(ids: WriteIds | None, least: int, most: int) -> Share:
+    return "all" if ids is None else ids.share_of(least, most)
+
+
+def _require_whole(
+    root: str, deltas: Sequence[Folder], delete_deltas: Sequence[Folder], ids: WriteIds | None
+) -> None:
+    if delete_deltas:
+        reason = (
+            "deletes single rows, which an insert-only table cannot: register the table as "
+            "transactional 'full'"
+        )
+        raise AcidFolderError(root + delete_deltas[0].name, reason)
+    for folder in deltas:
+        if folder.least < folder.most and ids and ids.has_unfinished(folder.least, folder.most):
+            reason = (
+                "merges writes of which not all are seen, and the rows of an insert-only table do "
+                "not say which write they are of: refresh with newer valid write ids"
+            )
+            raise AcidFolderError(root + folder.name, reason)
+
+
+def seen_by(chosen: Mapping[str, Chosen]) -> dict[str, Folder]:
+    """Return the folders that are read, by path.
+
+    Args:
+        chosen: What is read of each partition, by the partition's folder.
+    """
+    return {
+        root + folder.name: folder
+        for root, one in chosen.items()
+        for folder in (*((one.base,) if one.base else ()), *one.deltas, *one.delete_deltas)
+    }
