@@ -58,7 +58,7 @@ public final class PlannedFormat extends ParquetFileFormat {
 
     /**
      * Returns what somebody chose. Spark copies the configuration for each file, which for a small
-     * one takes a fifth of the time if all of Hadoop's defaults are in it; code that asks for one
+     * one takes an eighth of the time if all of Hadoop's defaults are in it; code that asks for one
      * brings it along.
      */
     private static Configuration chosen(Configuration configuration) {
