@@ -159,6 +159,25 @@ class Client(Coordinator):
         rows.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
         return rows
 
+    def infer_columns(
+        self,
+        spark: SparkSession,
+        location: str,
+        format: str,
+        format_options: Mapping[str, str | bool | int] | None = None,
+    ) -> dict[str, str]:
+        """Return the columns that Spark infers from files, for `register_table`; it reads them all.
+
+        Args:
+            spark: The session.
+            location: Folder of the files, as Spark sees it.
+            format: As for `register_table`.
+            format_options: As for `register_table`.
+        """
+        from windrow.spark.inferring import infer_columns
+
+        return infer_columns(spark, location, format, format_options or {})
+
     def read_buckets(
         self,
         spark: SparkSession,

@@ -80,6 +80,7 @@ class DirectoryInventories:
             columns=schema_of(definition.columns),
             partition_types=schema_of(definition.partition_columns),
             bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
+            table_format=definition.format,
             previous=replace(previous_inventory(previous, tables), folders=listing, full=full)
             if previous
             else None,

@@ -38,7 +38,7 @@ from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.placement import require_classic
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import seconds_text, size_text
+from windrow.terminal.render import rows_text, seconds_text, size_text
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
 from windrow_jobs.hosts import hosts_of
@@ -332,7 +332,7 @@ def run(
     facts.add_row("files", f"{snapshot.file_count:,}")
     facts.add_row("added", f"{snapshot.files_added:,}")
     facts.add_row("removed", f"{snapshot.files_removed:,}")
-    facts.add_row("rows", f"{snapshot.row_count:,}")
+    facts.add_row("rows", rows_text(snapshot.row_count))
     facts.add_row("size", size_text(snapshot.size_bytes))
     facts.add_row("folders listed", f"{published.folder_count:,}")
     if published.empty_count:

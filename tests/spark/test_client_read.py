@@ -140,11 +140,11 @@ def test_a_table_of_another_format_is_refused_with_the_remedy(
     location = tmp_path / "lines"
     location.mkdir()
     (location / "part-0.csv").write_text("1,a\n")
-    client.register_table("sales.lines", str(location), "csv", columns={"id": "bigint"})
+    client.register_table("sales.lines", str(location), "orc", columns={"id": "bigint"})
     files = {"path": ["part-0.csv"], "size_bytes": [4], "mtime_ns": [0], "row_count": [1]}
     client.publish("sales.lines", pa.table(files))
 
-    with pytest.raises(UnsupportedFormatError, match=r"spark\.read\.csv"):
+    with pytest.raises(UnsupportedFormatError, match=r"spark\.read\.orc"):
         client.read(spark, "sales.lines")
 
 

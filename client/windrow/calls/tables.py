@@ -19,6 +19,7 @@ class TableCalls(Calls):
         location: str,
         format: str = "parquet",
         *,
+        format_options: Mapping[str, str | bool | int] | None = None,
         columns: Mapping[str, str] | None = None,
         partition_columns: Mapping[str, str] | None = None,
         bucket_spec: Mapping[str, Any] | None = None,
@@ -31,9 +32,12 @@ class TableCalls(Calls):
         Args:
             name: For example `sales.events`.
             location: Folder of the table, as the coordinator sees it.
-            format: `parquet`; or `orc`, `csv`, `json`, `text`, whose inventories can be published
-                and planned, but neither refreshed nor read.
-            columns: Names and Spark SQL types; taken from the files by default.
+            format: `parquet`, `csv`, `json` (one document per line) or `text`; or `orc` and `avro`,
+                whose inventories can be published and planned, but neither refreshed nor read.
+            format_options: How Spark reads the files, by its own names, such as
+                `{"header": True, "sep": ";"}`; see `docs/formats.md`.
+            columns: Names and Spark SQL types; taken from the files by default. `csv` and `json`
+                need them: `client.infer_columns` finds them.
             partition_columns: Names and types, in the order of the folders; inferred by default.
             bucket_spec: `{"columns": [...], "count": n}` of a bucketed table.
             sort_columns: What every file is sorted by: names, or
@@ -48,6 +52,7 @@ class TableCalls(Calls):
             {
                 "location": location,
                 "format": format,
+                "format_options": option_texts(format_options),
                 "columns": _wire_columns(columns),
                 "partition_columns": _wire_columns(partition_columns),
                 "bucket_spec": bucket_spec,
@@ -101,6 +106,19 @@ class TableCalls(Calls):
     def delete_table(self, name: str) -> None:
         """Forget a table; its files stay."""
         self._transport.call("DELETE", table_path(name))
+
+
+def option_texts(options: Any) -> Any:
+    """Return options as Spark takes them, which has only texts."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        # The model refuses it by name.
+        return options
+    return {
+        name: str(value).lower() if isinstance(value, bool | int) else value
+        for name, value in options.items()
+    }
 
 
 def _wire_columns(columns: Mapping[str, str] | None) -> list[dict[str, str]] | None:

@@ -10,6 +10,7 @@ import typer
 from windrow.cli import snapshots
 from windrow.client import Client
 from windrow.connecting import connect
+from windrow.files.formats import UNTOLD
 from windrow.installed import MissingPackageError
 from windrow.models import RefreshStatus
 from windrow.terminal.consoles import error_console, show, show_json
@@ -21,6 +22,7 @@ from windrow.terminal.options import (
     TableName,
     Url,
     column_types,
+    named_texts,
     names,
     plan_options,
     sort_column,
@@ -53,8 +55,17 @@ def register(
     location: Annotated[str, typer.Argument(help="Folder of the table.", metavar="LOCATION")],
     format_: Annotated[
         str,
-        typer.Option("--format", help="Format of the files: parquet, orc, csv, json or text."),
+        typer.Option(
+            "--format", help="Format of the files: parquet, orc, avro, csv, json or text."
+        ),
     ] = "parquet",
+    format_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How Spark reads the files, such as header=true or sep=';' of csv; repeatable.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
     partition: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,6 +111,7 @@ def register(
             name,
             location if ":/" in location else os.path.abspath(location),
             format_,
+            format_options=named_texts(format_option or []),
             columns=column_types(column or []),
             partition_columns=column_types(partition or []),
             bucket_spec=bucket_spec,
@@ -117,7 +129,9 @@ def register(
                 f"{info.name} is registered at {where}"
                 + (", but there is no such folder on this machine" if absent else ""),
                 None
-                if info.current_snapshot or format_ != "parquet"
+                if info.current_snapshot
+                or format_ in ("orc", "avro")
+                or (format_ in UNTOLD and info.definition.columns is None)
                 else f"`windrow table refresh {info.name}` lists its files",
             )
         )

@@ -39,7 +39,7 @@ class WriteOrigin(Answer):
         description="The largest task number plus one; null if the file names contain none."
     )
     size_bytes: int
-    rows: int
+    rows: int | None = Field(default=None, description="Null if the rows of a file are not known.")
     largest_file_bytes: int
     would_be: int = Field(
         description="Number of files that an exact write plan would have made instead."

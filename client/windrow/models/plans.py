@@ -60,12 +60,16 @@ class Split(Answer):
     length: int
     size_bytes: int
     mtime_ns: int
-    row_count: int
+    row_count: int | None = Field(default=None, description="Null if not known, as of text.")
     partition: dict[str, Scalar]
     native: bool | None = Field(
         default=None,
-        description="Whether Spark's own Parquet reader gives the same of the plan's columns of "
-        "this file as the grouped reader; null if unknown.",
+        description="Whether Spark's own reader of the format gives the rows of this file, in the "
+        "plan's columns; null if unknown.",
+    )
+    grouped: bool | None = Field(
+        default=None,
+        description="Whether the grouped reader gives them; null means true.",
     )
 
 
@@ -109,7 +113,9 @@ class PlanSummary(Answer):
     bytes_pruned_by_bloom: int = 0
     bytes_pruned_by_limit: int = 0
     size_bytes: int
-    row_count: int
+    row_count: int | None = Field(
+        default=None, description="Null if the rows of a planned file are not known."
+    )
     group_count: int
     split_count: int
     largest_group_bytes: int
@@ -151,6 +157,9 @@ class Plan(Answer):
     expires_at: datetime
     location: str
     format: TableFormat = "parquet"
+    format_options: dict[str, str] = Field(
+        default={}, description="How Spark reads the files, from the table's definition."
+    )
     columns: list[Column] = Field(description="The requested columns, in that order.")
     hidden_columns: list[Column] = Field(
         description="Further columns that the residual filters and the sort order need."

@@ -32,7 +32,9 @@ class InventoryFile(Request):
         description="Size of the file. A table may have at most 2^53 bytes and 2^53 rows in all."
     )
     mtime_ns: Annotated[int, Whole(-(2**63), 2**63 - 1)]
-    row_count: _Count
+    row_count: _Count | None = Field(
+        default=None, description="Null if not known, which no table of Parquet or ORC may have."
+    )
     bucket: Annotated[int, Whole(0, 2**31 - 1)] | None = None
     hosts: list[str] = Field(default=[], max_length=100)
     row_group_offsets: list[_Count] = Field(default=[], max_length=10_000)

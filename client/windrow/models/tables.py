@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from windrow.models.base import Answer, ColumnName, Request, Whole
+from windrow.models.format_options import MAX_OPTIONS, checked_format_options
 from windrow.models.options import PlanDefaults
 
-TableFormat: TypeAlias = Literal["parquet", "orc", "csv", "json", "text"]
+TableFormat: TypeAlias = Literal["parquet", "orc", "avro", "csv", "json", "text"]
 
 
 class Column(Request):
@@ -48,8 +49,14 @@ class TableDefinition(Request):
     format: TableFormat = Field(
         default="parquet",
         description="Format of files whose suffix does not tell it. `json` means one document per "
-        "line. Tables of other formats than Parquet are planned from a published inventory; only "
-        "Parquet can be refreshed and read.",
+        "line. Tables of ORC and Avro are planned from a published inventory, and not read yet.",
+    )
+    format_options: dict[str, str] = Field(
+        default={},
+        max_length=MAX_OPTIONS,
+        description="How Spark reads the files, by Spark's names of options: for example "
+        "`header`, `sep` and `mode` of `csv`. Options about which files there are, about inferring "
+        "columns and about writing are refused. What is left out is as in Spark.",
     )
     columns: Annotated[list[Column], Field(max_length=10_000)] | None = None
     partition_columns: Annotated[list[Column], Field(max_length=64)] | None = None
@@ -67,6 +74,12 @@ class TableDefinition(Request):
         "sets.",
     )
 
+    @field_validator("format_options")
+    @classmethod
+    def _known_options(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        # Without a format, that is what is wrong.
+        return checked_format_options(info.data["format"], given) if "format" in info.data else {}
+
 
 class SnapshotInfo(Answer):
     """One immutable version of a table."""
@@ -74,7 +87,9 @@ class SnapshotInfo(Answer):
     snapshot_id: int
     created_at: datetime
     file_count: int
-    row_count: int
+    row_count: int | None = Field(
+        default=None, description="Null if the rows of a file are not known."
+    )
     size_bytes: int
     manifest_count: int
     columns: list[Column]

@@ -8,9 +8,11 @@
     - PlanningFailedError       Spark's server could not open or plan a table
     - RelationUnavailableError  this Spark lacks what a table that plans itself is made of
     - HybridUnavailableError    this Spark lacks what its own reader needs to take part
+    - FormatUnavailableError    this Spark has no reader of a table's format
     - ClientClosedError         a query needs a plan, and who would make it is closed
     - CaseSensitiveNamesError   the session tells names apart by case
-    - UnsupportedFormatError    the table's files are not Parquet
+    - UnsupportedFormatError    files of the table's format are not read
+    - OnlySparkReadsError       files that only Spark's own reader reads are asked for otherwise
     - UnsupportedDeletesError   rows of the files were deleted since
     - NotBucketedError          a table that is to be read by bucket has none
     - BucketColumnsError        rows are to be read by bucket without a bucket column
@@ -134,6 +136,44 @@ class HybridUnavailableError(ReadError):
 
 
 @dataclass(eq=False)
+class FormatUnavailableError(ReadError):
+    """This Spark has no reader of a table's format.
+
+    Attributes:
+        version: Of Spark.
+        format: The format.
+        reason: What happened.
+    """
+
+    version: str
+    format: str
+    reason: str
+    message = "Spark {version} has no reader of {format} that can be used here ({reason}): {remedy}"
+    remedy = "use Spark 4.0 or newer"
+
+
+@dataclass(eq=False)
+class OnlySparkReadsError(ReadError):
+    """Files that only Spark's own reader reads are asked for in a way that it cannot read them.
+
+    Attributes:
+        table: The table.
+        format: Its format.
+        obstacle: What stands in the way.
+        way_out: What to do about it.
+    """
+
+    table: str
+    format: str
+    obstacle: str
+    way_out: str
+    message = (
+        "table {table!r} is {format}, which only Spark's own reader reads, and {obstacle}: {remedy}"
+    )
+    remedy = "{way_out}"
+
+
+@dataclass(eq=False)
 class ClientClosedError(ReadError):
     """A query needs a new plan of a table, and the client that would ask for it is closed.
 
@@ -227,7 +267,7 @@ class CaseSensitiveNamesError(ReadError):
 
 @dataclass(eq=False)
 class UnsupportedFormatError(ReadError):
-    """The table's files are of a format that can be planned, but not read.
+    """The table's files are of a format that can be planned, but is not read.
 
     Attributes:
         table: The table.
@@ -236,7 +276,7 @@ class UnsupportedFormatError(ReadError):
 
     table: str
     format: str
-    message = "table {table!r} is {format}, and only Parquet is read: {remedy}"
+    message = "table {table!r} is {format}, which is not read: {remedy}"
     remedy = (
         "read its location with `spark.read.{format}`, or the splits of `client.plan` with a "
         "reader of your own"

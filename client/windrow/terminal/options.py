@@ -132,6 +132,21 @@ def plan_options(texts: list[str]) -> dict[str, Any]:
     return values_of_texts(options)
 
 
+def named_texts(texts: list[str]) -> dict[str, str]:
+    """Return values by name from `name=value` texts; a value may be empty, and is taken as it is.
+
+    Raises:
+        typer.BadParameter: A text has no name.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals:
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as header=true")
+        found[name.strip()] = value
+    return found
+
+
 def names(text: str | None) -> list[str] | None:
     """Return the names in a text such as `a,b`; None stays None."""
     if text is None:

@@ -128,7 +128,8 @@ def plan_figures(info: Plan) -> Table:
         f"{summary.files_planned:,} of {summary.files_total:,}"
         + (f" (pruned: {pruned})" if pruned else ""),
     )
-    table.add_row("rows", f"{summary.row_count:,} at most")
+    rows = "unknown" if summary.row_count is None else f"{summary.row_count:,} at most"
+    table.add_row("rows", rows)
     table.add_row("size", size_text(summary.size_bytes))
     table.add_row("splits", f"{summary.split_count:,}")
     table.add_row("groups", f"{summary.group_count:,}, packed by {summary.strategy}")
@@ -164,7 +165,7 @@ def table_list(tables: Sequence[TableInfo]) -> RenderableType:
             if snapshot is None
             else (
                 f"{snapshot.file_count:,}",
-                f"{snapshot.row_count:,}",
+                rows_text(snapshot.row_count),
                 size_text(snapshot.size_bytes),
                 str(snapshot.snapshot_id),
             )
@@ -180,6 +181,9 @@ def table_details(info: TableInfo) -> RenderableType:
     table.add_row("table", Text(info.name, "bold"))
     table.add_row("location", Text(definition.location))
     table.add_row("format", definition.format)
+    if definition.format_options:
+        given = (f"{name}={value!r}" for name, value in definition.format_options.items())
+        table.add_row("format options", Text(", ".join(given)))
     if definition.bucket_spec is not None:
         spec = definition.bucket_spec
         table.add_row("buckets", Text(f"{spec.count:,} by {', '.join(spec.columns)}"))
@@ -195,6 +199,11 @@ def table_details(info: TableInfo) -> RenderableType:
     table.add_row("partitioned", _columns_text(snapshot.partition_columns) or Text("no"))
     table.add_row("columns", _columns_text(snapshot.columns))
     return table
+
+
+def rows_text(count: int | None) -> str:
+    """Return a number of rows, for people."""
+    return "unknown" if count is None else f"{count:,}"
 
 
 def plan_options_text(options: PlanDefaults) -> str:
@@ -247,7 +256,7 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
             str(one.snapshot_id),
             f"{one.created_at:%Y-%m-%d %H:%M:%S %Z}",
             f"{one.file_count:,}",
-            f"{one.row_count:,}",
+            rows_text(one.row_count),
             size_text(one.size_bytes),
             f"{one.manifest_count:,}",
         )
@@ -287,7 +296,7 @@ def _facts() -> Table:
 def _snapshot_text(snapshot: SnapshotInfo) -> Text:
     return Text(
         f"snapshot {snapshot.snapshot_id}: {snapshot.file_count:,} files, "
-        f"{snapshot.row_count:,} rows, {size_text(snapshot.size_bytes)}, "
+        f"{rows_text(snapshot.row_count)} rows, {size_text(snapshot.size_bytes)}, "
         f"{snapshot.manifest_count:,} manifests"
     )
 

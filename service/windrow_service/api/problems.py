@@ -104,6 +104,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     snapshots.FormatNotRefreshableError: ProblemType(
         CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
     ),
+    snapshots.ColumnsNotDeclaredError: ProblemType(
+        CONFLICT, "columns-not-declared", "Columns of this format must be declared"
+    ),
     tables.TableChangedError: ProblemType(
         HTTPStatus.PRECONDITION_FAILED, "table-changed", "Table has changed"
     ),
@@ -193,6 +196,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     ),
     inventory.FileChangedError: ProblemType(
         CONFLICT, "file-changed", "File changed during the refresh"
+    ),
+    inventory.TextColumnsError: ProblemType(
+        CONFLICT, "text-columns", "Table of text has other columns than one"
     ),
     inventory.InvalidInventoryError: ProblemType(
         INVALID, "invalid-inventory", "Inventory cannot be accepted"

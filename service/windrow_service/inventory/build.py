@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from windrow.files.arrays import flat
 from windrow.files.assemble import footer_columns
 from windrow.files.entries import ScanFolder, in_folders
+from windrow.files.formats import LISTED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import (
     ColumnNames,
@@ -30,6 +31,7 @@ from windrow_service.inventory.footers.blooms import (
     filter_struct,
 )
 from windrow_service.inventory.footers.reading import read_with
+from windrow_service.inventory.footers.unread import unread, unread_schema
 from windrow_service.inventory.listing.partitions import (
     Partitions,
     bucket_numbers,
@@ -100,6 +102,7 @@ def take_inventory(
     columns: pa.Schema | None = None,
     partition_types: pa.Schema | None = None,
     bucket_count: int | None = None,
+    table_format: str = "parquet",
     previous: PreviousInventory | None = None,
     on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
@@ -122,6 +125,7 @@ def take_inventory(
             the files if None. They may include partition columns, to declare their types.
         partition_types: All of the table's partition columns; read from the folders if None.
         bucket_count: From the table's bucket spec; None if it has none.
+        table_format: Format of the files; those of `windrow.files.formats.LISTED` are not opened.
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
@@ -152,7 +156,7 @@ def take_inventory(
     known_rows = _with_known_columns(kept_rows, previous)
     kept_count = len(known_rows) - known_rows.null_count
     reader = _FooterReader(
-        location, files, columns, partitions.schema, meter, executor, max_footer_bytes
+        location, files, table_format, columns, partitions.schema, meter, executor, max_footer_bytes
     )
     try:
         data_schema, footers, read_count = reader.read(known_rows, previous)
@@ -229,6 +233,7 @@ class _FooterReader:
 
     location: str
     files: pa.Table
+    table_format: str
     declared: pa.Schema | None
     partition_schema: pa.Schema
     meter: ProgressMeter
@@ -247,16 +252,22 @@ class _FooterReader:
         declared = self.declared
         if declared is not None:
             declared = declared_data(declared, self.partition_schema.names)
+        is_read = self.table_format not in LISTED
+        if not is_read:
+            declared = unread_schema(self.table_format, declared)
         if previous is not None and declared is not None and declared != previous.data_schema:
             kept_rows = pa.nulls(len(kept_rows), kept_rows.type)
         fresh = pc.indices_nonzero(pc.is_null(kept_rows))
-        groups = read_with(
-            self.location,
-            self.files.take(fresh),
-            self.meter,
-            self.executor,
-            self.max_footer_bytes,
-        )
+        if declared is not None and not is_read:
+            groups = unread(declared, len(fresh))
+        else:
+            groups = read_with(
+                self.location,
+                self.files.take(fresh),
+                self.meter,
+                self.executor,
+                self.max_footer_bytes,
+            )
         groups = [group.at_rows(fresh) for group in groups]
         sources = [group.files for group in groups]
         # Once all files of an old schema are gone, it no longer restricts anything.
@@ -277,7 +288,7 @@ class _FooterReader:
             kept_has_all=previous is not None and previous.has_all_columns,
             check=self.meter.check_cancelled,
         )
-        return data_schema, footers, len(fresh)
+        return data_schema, footers, len(fresh) if is_read else 0
 
 
 def partitions_of(

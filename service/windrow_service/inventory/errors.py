@@ -16,6 +16,7 @@
   + UnreadableFileError
   + FileChangedError
   + InventoryCancelledError
+  + TextColumnsError
   + CorruptManifestError
   + InvalidInventoryError
   + TotalsTooLargeError
@@ -57,6 +58,7 @@ __all__ = [
     "PartitionLayoutError",
     "PartitionValueError",
     "SchemaConflictError",
+    "TextColumnsError",
     "TotalsTooLargeError",
     "UnknownTypeError",
     "UnreadableFileError",
@@ -146,6 +148,24 @@ class InventoryCancelledError(InventoryError):
     """The caller cancelled the inventory."""
 
     message = "the inventory was cancelled before it was complete; nothing was changed"
+
+
+@dataclass(eq=False)
+class TextColumnsError(InventoryError):
+    """A table of text is declared to have other data columns than one of strings.
+
+    Attributes:
+        columns: The declared ones.
+    """
+
+    columns: tuple[str, ...]
+    message = "a table of text has one data column, of type string, and {names} declared: {remedy}"
+    remedy = "declare that one, or leave `columns` out for `value`"
+
+    @property
+    def names(self) -> str:
+        """The declared columns, for people."""
+        return f"{', '.join(map(repr, self.columns)) or 'none'} {'is' if len(self.columns) < 2 else 'are'}"
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@
 | `path` | string | relative to the table's location, with `/`, not URL-decoded; unique; ascending |
 | `size_bytes` | int64 | length of the file |
 | `mtime_ns` | int64 | last change, nanoseconds since 1970 |
-| `row_count` | int64 | rows in the file |
+| `row_count` | int64, null | rows in the file; null if unknown |
 | `bucket` | int32, null | bucket number; null if the file has none |
 | `hosts` | list<string> | hosts that hold a replica, as `name` or, in Hadoop's topology notation, `/rack/name`; empty if unknown |
 | `row_group_offsets` | list<int64> | byte offset where each row group (ORC: stripe; text: block) starts, ascending |
@@ -27,7 +27,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.files.types import has_order
 
@@ -35,7 +38,7 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("path", pa.string(), nullable=False),
     pa.field("size_bytes", pa.int64(), nullable=False),
     pa.field("mtime_ns", pa.int64(), nullable=False),
-    pa.field("row_count", pa.int64(), nullable=False),
+    pa.field("row_count", pa.int64()),
     pa.field("bucket", pa.int32()),
     pa.field("hosts", pa.list_(pa.string()), nullable=False),
     pa.field("row_group_offsets", pa.list_(pa.int64()), nullable=False),
@@ -50,6 +53,12 @@ def bloom_columns(inventory: pa.Schema) -> tuple[str, ...]:
     """Return the columns for which an inventory has Bloom filters."""
     at = inventory.get_field_index("bloom")
     return tuple(inventory.field(at).type.names) if at >= 0 else ()
+
+
+def most_rows(files: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the rows of each file; its bytes where they are unknown, as a row takes one or more."""
+    known = pc.coalesce(files["row_count"], files["size_bytes"])
+    return np.asarray(known, np.int64)
 
 
 def inventory_schema(data: pa.Schema, partition: pa.Schema, bloom: Sequence[str] = ()) -> pa.Schema:

@@ -17,7 +17,9 @@ def fingerprints(files: pa.Table) -> Hashes:
     This costs a fraction of hashing the path, and collides almost as rarely. Neighbouring files in
     which all three are equal are distinguished by their position within that run.
     """
-    columns = [files[name].to_numpy() for name in ("size_bytes", "mtime_ns", "row_count")]
+    columns = [
+        files[name].fill_null(-1).to_numpy() for name in ("size_bytes", "mtime_ns", "row_count")
+    ]
     runs = run_offsets(*columns)
     within = np.arange(len(files)) - np.repeat(runs[:-1], np.diff(runs))
     found = np.empty(len(files), np.uint64)

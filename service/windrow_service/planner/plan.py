@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.formats import READ_BY_SPARK
 from windrow_service.planner.caching.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
 from windrow_service.planner.packing.cut import cut
@@ -37,8 +38,9 @@ class GroupedSplits:
         residual_filters: Filters that the reader still has to apply; None means none.
         pruning: Which files were pruned, and by which evidence.
         cached: Which files are cacheable, and where they are read.
-        native: For each file, whether Spark's own reader gives the same of the columns asked for;
+        native: For each file, whether Spark's own reader gives the rows, of the columns asked for;
             null if unknown.
+        grouped: For each file, whether the grouped reader does.
     """
 
     files: pa.Table
@@ -52,6 +54,7 @@ class GroupedSplits:
     pruning: Pruning
     cached: Cached
     native: pa.Array
+    grouped: pa.Array
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -80,6 +83,7 @@ def plan_groups(
     *,
     columns: Collection[str] = (),
     table_format: str = "parquet",
+    any_line: bool = True,
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
     check: Callable[[], None] = lambda: None,
@@ -99,6 +103,7 @@ def plan_groups(
         limit: How many rows are enough; None means all.
         by_manifest: Files that are not in `files` because their manifests were ruled out.
         table_format: Format of files whose name does not tell it.
+        any_line: Whether a reader of text can start at any line.
         check: Called between steps; raises to stop the work.
 
     Raises:
@@ -124,6 +129,7 @@ def plan_groups(
         initial_count=policy.max_initial_splits,
         level_tail=strategy.level_tail,
         table_format=table_format,
+        any_line=any_line,
         max_splits=MAX_SPLITS,
     )
     policy = replace(policy, open_file_cost=splits.open_cost(policy.open_file_cost))
@@ -147,11 +153,14 @@ def plan_groups(
         residual_filters=residual_filters,
         pruning=pruning,
         cached=cached,
-        native=_native(files, columns),
+        native=_native(files, columns, table_format),
+        grouped=pa.repeat(table_format not in READ_BY_SPARK, len(files)),
     )
 
 
-def _native(files: pa.Table, columns: Collection[str]) -> pa.Array:
+def _native(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:
+    if table_format in READ_BY_SPARK:
+        return pa.repeat(True, len(files))
     lists = files["grouped_columns"].combine_chunks()
     asked = pa.array([name.lower() for name in columns], pa.string())
     native = np.ones(len(files), np.bool_)

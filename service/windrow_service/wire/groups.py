@@ -170,6 +170,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         "length": pa.array(plan.splits.length),
         **{name: files[name] for name in _FILE_COLUMNS},
         "native": plan.native.take(pa.array(plan.splits.file)),
+        "grouped": plan.grouped.take(pa.array(plan.splits.file)),
     }
     splits = pa.StructArray.from_arrays(
         [flat(column) for column in columns.values()], names=list(columns)

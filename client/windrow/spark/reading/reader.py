@@ -18,11 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from windrow import files, host_cache
+from windrow.files.formats import READ_BY_SPARK
 from windrow.models import Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import (
     CaseSensitiveNamesError,
+    OnlySparkReadsError,
     UnsupportedDeletesError,
     UnsupportedFormatError,
 )
@@ -63,7 +65,8 @@ def read_plan(
         only what residual filters compare.
 
     Raises:
-        UnsupportedFormatError: The table's files are not Parquet.
+        OnlySparkReadsError: Only Spark's own reader reads the table's files.
+        UnsupportedFormatError: Files of the table's format are not read.
         UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
@@ -148,24 +151,43 @@ def check_readable(spark: SparkSession, plan: Plan) -> None:
         plan: What the coordinator answered.
 
     Raises:
-        UnsupportedFormatError: The table's files are not Parquet.
+        OnlySparkReadsError: Only Spark's own reader reads the table's files.
+        UnsupportedFormatError: Files of the table's format are not read.
         UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
     """
     check_files(plan)
+    check_session(spark)
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuse a session that would read a table as other rows than Spark's.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+        CaseSensitiveNamesError: The session tells names apart by case.
+    """
     require_classic(spark)
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         raise CaseSensitiveNamesError
 
 
 def check_files(plan: Plan) -> None:
-    """Refuse files that no session can read.
+    """Refuse files that cannot be read in groups.
 
     Raises:
-        UnsupportedFormatError: The table's files are not Parquet.
+        OnlySparkReadsError: Only Spark's own reader reads the table's files.
+        UnsupportedFormatError: Files of the table's format are not read.
         UnsupportedDeletesError: Delete files apply to them.
     """
+    if plan.format in READ_BY_SPARK:
+        raise OnlySparkReadsError(
+            plan.table,
+            plan.format,
+            "this way of reading reads in groups",
+            "read it with `client.read` on a classic session",
+        )
     if plan.format != "parquet":
         raise UnsupportedFormatError(plan.table, plan.format)
     if plan.summary.delete_files:

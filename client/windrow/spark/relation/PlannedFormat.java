@@ -13,7 +13,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.LongAccumulator;
@@ -22,12 +21,17 @@ import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
 
-/** Spark's Parquet reader, for files that must be those of a plan. Also runs on executors. */
-public final class PlannedFormat extends ParquetFileFormat {
-    private final Counters counters;
+/**
+ * Spark's own reader of a format, for files that must be those of a plan. Also runs on executors.
+ * A template: compiled once for each class that Spark reads a format with.
+ */
+public final class NAME extends BASE {
+    private Counters counters;
 
-    public PlannedFormat(SparkContext context) {
+    /** Starts to count; returns this. */
+    public NAME counting(SparkContext context) {
         this.counters = new Counters(context);
+        return this;
     }
 
     /** Returns how many files, bytes and rows the tasks that have ended have read. */
@@ -108,7 +112,7 @@ public final class PlannedFormat extends ParquetFileFormat {
         }
 
         public boolean hasNext() {
-            boolean more = rows.hasNext();
+            boolean more = more();
             if (!more) {
                 require(file);
                 tell();
@@ -120,6 +124,17 @@ public final class PlannedFormat extends ParquetFileFormat {
             Object next = rows.next();
             count += next instanceof ColumnarBatch ? ((ColumnarBatch) next).numRows() : 1;
             return next;
+        }
+
+        /** One line may be longer than the memory of a task, which must not end the process. */
+        private boolean more() {
+            try {
+                return rows.hasNext();
+            } catch (OutOfMemoryError error) {
+                throw new IllegalStateException(
+                    "a record of file '" + Paths.get(file.filePath().toUri())
+                    + "' does not fit into the memory of a task: " + error.getMessage());
+            }
         }
 
         private void tell() {

@@ -38,6 +38,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.UnionExec;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -54,10 +55,9 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Function1;
 import scala.Option;
 import scala.Tuple3;
-import scala.collection.immutable.Map$;
 import scala.runtime.AbstractPartialFunction;
 
-/** Scans that Spark's own Parquet reader takes part in. Lives on the driver alone. */
+/** Scans that Spark's own readers take part in. Lives on the driver alone. */
 public final class WindrowHybrid {
     /** Makes what Python asks for. */
     public static final class Factory {
@@ -73,14 +73,14 @@ public final class WindrowHybrid {
 
         /** Returns the files of a plan as a table of Spark's own, which need not list them. */
         public HadoopFsRelation files(
-                SparkSession session, String data, String partition, byte[] values, byte[] files)
+                SparkSession session, FileFormat format, Map options, String data,
+                String partition, byte[] values, byte[] files)
                 throws IOException {
             StructType columns = (StructType) DataType.fromJson(partition);
             return new HadoopFsRelation(
                 new PlannedFiles(columns, values, files), columns,
-                (StructType) DataType.fromJson(data), Option.empty(),
-                new PlannedFormat(session.sparkContext()),
-                (scala.collection.immutable.Map) Map$.MODULE$.empty(), session);
+                (StructType) DataType.fromJson(data), Option.empty(), format,
+                (scala.collection.immutable.Map) PythonUtils.toScalaMap(options), session);
         }
 
         /** Returns the rows of some groups as a relation, which plans show by its label. */
@@ -338,7 +338,7 @@ public final class WindrowHybrid {
                 for (int i = 0; i < batch.getRowCount(); i++) {
                     String uri = text(uris, i);
                     long size = sizes.get(i);
-                    // Only `PlannedFormat` looks at the time, and takes it for microseconds.
+                    // Only `PlannedFormat.java` looks at the time, and takes it for microseconds.
                     FileStatus file =
                         new FileStatus(size, false, 1, size, times.get(i), new Path(URI.create(uri)));
                     String at = text(hosts, i);

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from windrow.calls.plans import SplitPlan
 from windrow.files.remote import is_remote
 from windrow.models import Plan
+from windrow.spark.errors import OnlySparkReadsError
 from windrow.spark.relation.cost import asked_of, native_files
 
 Reader = Literal["auto", "grouped", "native"]
@@ -85,12 +86,19 @@ def divide(
         filtered: Whether rows are to be left out that the query itself does not leave out.
         asked: The types of the columns to read from the files.
         held: The types of all columns of the files.
+
+    Raises:
+        OnlySparkReadsError: Spark's own reader alone gives the rows of a file, and may not read it.
     """
     info = plan.info
     splits = _flat(plan.groups)
     obstacle = _obstacle(info, reader)
+    only_native = _only_native(splits)
+    if only_native.any():
+        check_native(info, reader)
     if obstacle or not len(splits):
-        return _grouped(plan, splits, obstacle or "there are no files to read")
+        why = obstacle[0] if obstacle else "there are no files to read"
+        return _grouped(plan, splits, why)
     group = _group_of(plan.groups)
     codes = splits["path"].combine_chunks().dictionary_encode()
     file = np.asarray(codes.indices)
@@ -102,7 +110,10 @@ def divide(
     able[file[~np.asarray(alike.fill_null(False), np.bool_)]] = False
     unknown = len(np.unique(file[np.asarray(alike.is_null(), np.bool_)]))
     slots = info.options.parallelism
+    only_able = np.zeros(len(sizes), np.bool_)
+    only_able[file[only_native]] = True
     chosen = able if reader == "native" else native_files(sizes, able, asked_of(asked, held), slots)
+    chosen = chosen | only_able
     if not chosen.any():
         why = "groups cost less for files of their size" if able.any() else _NOT_ABLE
         return _grouped(plan, splits, why + _unknown_text(unknown))
@@ -113,7 +124,7 @@ def divide(
     bytes_ = int(sizes[chosen].sum())
     reason = (
         f"Spark's own reader reads {int(chosen.sum()):,} files of {bytes_:,} bytes"
-        + (", as asked for" if reader == "native" else ", where it costs less")
+        + _WHY_NATIVE["only" if only_able.all() else reader]
         + f"; {int((~chosen).sum()):,} files stay in groups"
         + _unknown_text(unknown)
     )
@@ -124,20 +135,50 @@ def divide(
     )
 
 
+def check_native(plan: Plan, reader: Reader) -> None:
+    """Refuse a plan of files that Spark's own reader must read, and may not.
+
+    Raises:
+        OnlySparkReadsError: It may not.
+    """
+    obstacle = _obstacle(plan, reader)
+    if obstacle:
+        raise OnlySparkReadsError(plan.table, plan.format, *obstacle)
+
+
+_WHY_NATIVE = {
+    "only": ", as it alone gives their rows",
+    "native": ", as asked for",
+    "auto": ", where it costs less",
+}
 _NOT_ABLE = "only the grouped reader gives all rows of these files as planned"
 
 
-def _obstacle(plan: Plan, reader: Reader) -> str:
-    """Return why no file of a plan can be read by Spark's own reader; empty if some can."""
+def _obstacle(plan: Plan, reader: Reader) -> tuple[str, str] | None:
+    """Return why no file of a plan can be read by Spark's own reader, and the remedy."""
     if reader == "grouped":
-        return "all files are read in groups, as asked for"
+        return "all files are read in groups, as asked for", 'leave out `reader="grouped"`'
     if plan.summary.delete_files:
-        return "delete files apply to them"
+        return "delete files apply to them", "compact the table first"
     if plan.sort_columns:
-        return "groups keep the order of the table's sort columns"
+        return (
+            "groups keep the order of the table's sort columns",
+            "register the table without sort_columns",
+        )
     if is_remote(plan.location):
-        return "groups read remote files with the credentials of the executors' environment"
-    return ""
+        return (
+            "groups read remote files with the credentials of the executors' environment",
+            "read its location with `spark.read`",
+        )
+    return None
+
+
+def _only_native(splits: pa.Table) -> _Marks:
+    """Mark the splits of files that the grouped reader does not read."""
+    # An older coordinator has no such column.
+    if "grouped" not in splits.column_names:
+        return np.zeros(len(splits), np.bool_)
+    return ~np.asarray(splits["grouped"].fill_null(True), np.bool_)
 
 
 def _grouped(plan: SplitPlan, splits: pa.Table, reason: str) -> Division:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.spark.errors import HybridUnavailableError, RelationUnavailableError
+from windrow.spark.errors import (
+    FormatUnavailableError,
+    HybridUnavailableError,
+    RelationUnavailableError,
+)
 from windrow.spark.relation.callbacks import Answering, accept_calls
 
 # What Python's scan gives back to Spark: the JVM's rows, or why there are none.
@@ -27,6 +32,16 @@ _ROWS = "windrow.PackedRows"
 _HYBRID_SOURCE = "WindrowHybrid.java"
 _HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
 _SEQ, _IMMUTABLE_SEQ = "scala.collection.Seq", "scala.collection.immutable.Seq"
+# What Spark itself reads a format with.
+_READERS = {
+    "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
+    "orc": "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat",
+    "avro": "org.apache.spark.sql.avro.AvroFileFormat",
+    "csv": "org.apache.spark.sql.execution.datasources.csv.CSVFileFormat",
+    "json": "org.apache.spark.sql.execution.datasources.json.JsonFileFormat",
+    "text": "org.apache.spark.sql.execution.datasources.text.TextFileFormat",
+}
+_NO_WORDS: Mapping[str, str] = {}
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _hybrids: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -77,15 +92,55 @@ def hybrid(spark: SparkSession) -> Any:
     gateway: Any = spark.sparkContext._gateway
     try:
         with _compiling:
-            format_ = _travelling(spark, "PlannedFormat.java")
             if gateway not in _hybrids:
-                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, format_)
+                relation = _factories[gateway].getClass().getClassLoader()
+                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, relation)
                 _hybrids[gateway] = (
                     compiled.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
                 )
             return _hybrids[gateway]
     except (Py4JError, TypeError) as error:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
+
+
+def planned_format(spark: SparkSession, format: str) -> Any:
+    """Return the JVM's `FileFormat` of files that must be those of a plan.
+
+    Args:
+        spark: A classic session with relations.
+        format: A table's.
+
+    Raises:
+        FormatUnavailableError: This Spark has no reader of the format.
+    """
+    base = _READERS[format]
+    name = f"Planned{base.rpartition('.')[2]}"
+    try:
+        with _compiling:
+            loader = _travelling(spark, "PlannedFormat.java", name, {"BASE": base, "NAME": name})
+        return loader.loadClass(f"windrow.{name}").newInstance().counting(spark._jsc.sc())
+    except (Py4JError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise FormatUnavailableError(spark.version, format, reason) from error
+
+
+def check_columns(spark: SparkSession, format: str, columns: StructType) -> None:
+    """Let Spark refuse columns of types that files of a format cannot hold.
+
+    Args:
+        spark: A classic session with relations.
+        format: A table's.
+        columns: Those in its files.
+
+    Raises:
+        AnalysisException: As by `spark.read`.
+        FormatUnavailableError: This Spark has no reader of the format.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    schema = jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
+    to_read = () if spark.version.startswith("3.") else (True,)
+    utils = jvm.org.apache.spark.sql.execution.datasources.DataSourceUtils
+    utils.verifySchema(planned_format(spark, format), schema, *to_read)
 
 
 def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
@@ -101,31 +156,40 @@ def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
     """
     try:
         with _compiling:
-            rows = _travelling(spark, "PackedRows.java").loadClass(_ROWS).newInstance()
+            loader = _travelling(spark, "PackedRows.java", "PackedRows", {})
+            rows = loader.loadClass(_ROWS).newInstance()
         return rows.unpacked(batches, columns.json())
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
 
 
-def _travelling(spark: SparkSession, source: str) -> Any:
-    """Return the class loader of classes that executors meet in tasks, and are given."""
+def _travelling(spark: SparkSession, source: str, name: str, words: Mapping[str, str]) -> Any:
+    """Return the class loader of classes that executors meet in tasks, and are given.
+
+    Args:
+        spark: A classic session with relations.
+        source: Their file.
+        name: What they are known by.
+        words: What stands for the words of a template.
+    """
     context = spark.sparkContext
     gateway: Any = context._gateway
     known = _travellers.setdefault(gateway, {})
-    if source not in known:
-        compiled = _compiled(gateway.jvm, source, _factories[gateway].getClass().getClassLoader())
-        known[source] = compiled.getClassLoader(), compiled.getBytecodes()
-    loader, classes = known[source]
+    if name not in known:
+        parent = _factories[gateway].getClass().getClassLoader()
+        compiled = _compiled(gateway.jvm, source, parent, words)
+        known[name] = compiled.getClassLoader(), compiled.getBytecodes()
+    loader, classes = known[name]
     supplied = _supplied.setdefault(context, set())
-    if source not in supplied:
-        jar = Path(context._temp_dir) / f"windrow-{Path(source).stem}.jar"
+    if name not in supplied:
+        jar = Path(context._temp_dir) / f"windrow-{name}.jar"
         with zipfile.ZipFile(jar, "w") as archive:
-            for name in classes:
-                archive.writestr(f"{name.replace('.', '/')}.class", bytes(classes[name]))
+            for class_ in classes:
+                archive.writestr(f"{class_.replace('.', '/')}.class", bytes(classes[class_]))
         # For as long as the application runs.
         context._jsc.sc().addJar(str(jar))
-        supplied.add(source)
+        supplied.add(name)
     return loader
 
 
@@ -142,12 +206,13 @@ def _factory(spark: SparkSession, answer: Answer) -> Any:
         return _factories[gateway]
 
 
-def _compiled(jvm: Any, source: str, parent: Any) -> Any:
+def _compiled(jvm: Any, source: str, parent: Any, words: Mapping[str, str] = _NO_WORDS) -> Any:
     """Return the compiler that Spark ships, after it has compiled some of our classes."""
     text = resources.files(__package__).joinpath(source).read_text(encoding="utf-8")
     scala = str(jvm.scala.util.Properties.versionNumberString())
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(parent)
     # What Scala calls a Seq, and therefore the JVM's name of it, depends on its version.
-    compiler.cook(text.replace("SEQ", _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ))
+    words = {"SEQ": _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ, **words}
+    compiler.cook(re.sub(r"\b[A-Z]+\b", lambda word: words.get(word[0], word[0]), text))
     return compiler

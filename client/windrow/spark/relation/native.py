@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.models import Plan
+from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
+from windrow.spark.relation.java import planned_format
 
 # Partitions are about this large at most where there are several for each slot.
 _PARTITION_BYTES = 256 * 2**20
@@ -34,7 +35,12 @@ _sessions: WeakKeyDictionary[SparkSession, dict[int, Any]] = WeakKeyDictionary()
 
 
 def native_relations(
-    spark: SparkSession, factory: Any, plan: Plan, files: pa.Table, slots: int
+    spark: SparkSession,
+    factory: Any,
+    plan: Plan,
+    columns: Sequence[Column],
+    files: pa.Table,
+    slots: int,
 ) -> list[Any]:
     """Return files as the JVM's `HadoopFsRelation`, or as several.
 
@@ -44,7 +50,9 @@ def native_relations(
     Args:
         spark: A classic session; its settings say how Spark reads.
         factory: The JVM's `WindrowHybrid.Factory`.
-        plan: Whose columns are asked for.
+        plan: Whose files they are.
+        columns: All columns of the table, in order, whichever are asked for: the fields of CSV have
+            no names, and what is malformed depends on all of them.
         files: `path`, `size_bytes`, `mtime_ns`, `partition`, and `hosts`, in no order.
         slots: How many tasks run at the same time.
     """
@@ -58,18 +66,23 @@ def native_relations(
     partitions = _partitions(float(sizes.sum()), slots)
     shares = np.maximum(1, np.rint(partitions * sizes / max(1.0, sizes.sum()))).astype(int)
     return [
-        _relation(spark, factory, plan, files.filter(pa.array(place == at)), int(share))
+        _relation(spark, factory, plan, columns, files.filter(pa.array(place == at)), int(share))
         for at, share in enumerate(shares)
     ]
 
 
 def _relation(
-    spark: SparkSession, factory: Any, plan: Plan, files: pa.Table, partitions: int
+    spark: SparkSession,
+    factory: Any,
+    plan: Plan,
+    columns: Sequence[Column],
+    files: pa.Table,
+    partitions: int,
 ) -> Any:
     folders = {column.name for column in plan.partition_columns}
-    asked = spark_schema(plan.columns)
-    partition = StructType([field for field in asked if field.name in folders])
-    data = StructType([field for field in asked if field.name not in folders])
+    known = spark_schema(columns)
+    partition = StructType([field for field in known if field.name in folders])
+    data = StructType([field for field in known if field.name not in folders])
     values, places = _distinct(files["partition"], arrow_schema(partition))
     statuses = pa.table(
         {
@@ -82,6 +95,8 @@ def _relation(
     )
     return factory.files(
         _session(spark, partitions),
+        planned_format(spark, plan.format),
+        plan.format_options,
         data.json(),
         partition.json(),
         _stream(values),

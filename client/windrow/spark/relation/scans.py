@@ -56,7 +56,8 @@ class Pinned:
 
     def to_text(self) -> str:
         """Return it as JSON; equal ones have the same text."""
-        return json.dumps(asdict(self), sort_keys=True)
+        # The order of the columns is that of positional formats.
+        return json.dumps(asdict(self) | {"options": dict(sorted(self.options.items()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,8 @@ def _parts(pinned: Pinned, columns: Sequence[str], filters: Sequence[Mapping[str
     parts.add(str(last_scan()))
     slots = plan.info.options.parallelism
     factory = hybrid(spark)
-    relations = native_relations(spark, factory, plan.info, division.native, slots)
+    held = [Column(name=name, type=type_) for name, type_ in pinned.types.items()]
+    relations = native_relations(spark, factory, plan.info, held, division.native, slots)
     last_scan().count_native(relations)
     for relation in relations:
         parts.add(relation)
@@ -188,11 +190,18 @@ def rows_of(spark: SparkSession, plan: Plan, groups: pa.Table) -> Any:
     Raises:
         ReadError: The files cannot be read.
     """
-    check_readable(spark, plan)
+    # Which files may be read in groups does not matter if there are none.
+    if len(groups):
+        check_readable(spark, plan)
     count = last_scan().count_groups()
     batches = packed_batches(spark, plan, groups, count)
     if batches is None:
-        return read_plan(spark, plan, groups, count)._jdf.queryExecution().toRdd()
+        rows = (
+            read_plan(spark, plan, groups, count)
+            if len(groups)
+            else spark.createDataFrame([], spark_schema(plan.columns))
+        )
+        return rows._jdf.queryExecution().toRdd()
     return unpacked(spark, batches, spark_schema(plan.columns))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from windrow.errors import InvalidArgumentError
 from windrow.spark.errors import RelationUnavailableError
 from windrow.spark.failures import remembered
 from windrow.spark.placement import require_classic
@@ -46,7 +47,7 @@ def register_format(spark: SparkSession, opened: Opener) -> None:
     def answer(jsession: Any, options: str) -> Any:
         try:
             rows = opened(session_of(jsession), json.loads(options))
-            return rows._jdf.queryExecution().analyzed().relation()
+            return _relation_of(rows)
         # As in `scans.answer`: the JVM would show it as its own.
         except Exception as error:
             return remembered(error)
@@ -56,6 +57,15 @@ def register_format(spark: SparkSession, opened: Opener) -> None:
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
+
+
+def _relation_of(rows: DataFrame) -> Any:
+    plan = rows._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "LogicalRelation":
+        raise InvalidArgumentError(
+            "columns", "this table is read whole here: leave `columns` out, and select in the query"
+        )
+    return plan.relation()
 
 
 def _found_class(spark: SparkSession) -> Any:

@@ -9,11 +9,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.calls.coordinator import Coordinator
+from windrow.files.formats import READ_BY_SPARK
+from windrow.models import Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
-from windrow.spark.errors import HybridUnavailableError, RelationUnavailableError
-from windrow.spark.reading.reader import check_readable, read_plan
+from windrow.spark.errors import (
+    HybridUnavailableError,
+    OnlySparkReadsError,
+    RelationUnavailableError,
+)
+from windrow.spark.reading.reader import check_readable, check_session, read_plan
 from windrow.spark.relation import java
-from windrow.spark.relation.division import Reader, ReadExplanation, explained
+from windrow.spark.relation.division import Reader, ReadExplanation, check_native, explained
 from windrow.spark.relation.scans import SOURCES, Pinned, Source, answer, divided
 from windrow.spark.session_options import session_options
 
@@ -36,6 +42,7 @@ def open_table(
     Raises:
         ReadError: The session or a column's type does not allow it, or the files' format.
         ProblemError: The coordinator refuses.
+        AnalysisException: Spark has no such columns in files of this format.
     """
     # One file is enough to learn what there is to read.
     first = client.plan(
@@ -48,7 +55,20 @@ def open_table(
         session_options=session_options(spark),
         **options,
     ).info
-    check_readable(spark, first)
+    names = None
+    if first.format in READ_BY_SPARK:
+        if filter is not None:
+            raise OnlySparkReadsError(
+                table, first.format, "which applies no `filter`", "use .where(…) on the DataFrame"
+            )
+        check_session(spark)
+        check_native(first, reader)
+        if columns is not None:
+            names = [column.name for column in first.columns]
+            # What a row is depends on all columns.
+            first = client.plan(table, snapshot_id=first.snapshot_id, limit=1, **options).info
+    else:
+        check_readable(spark, first)
     schema = spark_schema(first.columns)
     arrow_schema(schema)
     filter_tree = None if first.filter is None else first.filter.model_dump()
@@ -57,7 +77,8 @@ def open_table(
         table=table,
         snapshot_id=first.snapshot_id,
         filter=filter_tree,
-        limit=limit,
+        # Without filters, it is Spark's own.
+        limit=None if first.format in READ_BY_SPARK else limit,
         types={column.name: column.type for column in first.columns},
         options=dict(options),
         reader=reader,
@@ -72,6 +93,8 @@ def open_table(
             answer,
         )
     except RelationUnavailableError as error:
+        if first.format in READ_BY_SPARK:
+            raise
         warnings.warn(str(error), stacklevel=3)
         plan = client.plan(
             table,
@@ -85,7 +108,9 @@ def open_table(
         rows = read_plan(spark, plan.info, plan.groups)
     else:
         if reader != "grouped":
-            _plan_hybrids(spark)
+            _plan_hybrids(spark, first)
+    if names is not None:
+        rows = rows.select(*(f"`{name.replace('`', '``')}`" for name in names))
     return rows if limit is None else rows.limit(limit)
 
 
@@ -115,14 +140,23 @@ def explain_read(
         session_options=session_options(spark),
         **options,
     )
-    check_readable(spark, plan.info)
+    if whole.format in READ_BY_SPARK:
+        check_session(spark)
+    else:
+        check_readable(spark, plan.info)
     types = {column.name: column.type for column in whole.columns}
     return explained(plan, divided(plan, reader, types, filtered=False))
 
 
-def _plan_hybrids(spark: SparkSession) -> None:
+def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
     """Let scans of a session's relations be divided, from now on."""
     try:
         java.hybrid(spark).plan(spark._jsparkSession)
     except HybridUnavailableError as error:
+        if plan.format in READ_BY_SPARK:
+            raise
         warnings.warn(str(error), stacklevel=4)
+    if plan.format in READ_BY_SPARK:
+        folders = {column.name for column in plan.partition_columns}
+        held = [column for column in plan.columns if column.name not in folders]
+        java.check_columns(spark, plan.format, spark_schema(held))

@@ -15,6 +15,7 @@ from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.manifests.encoding import MANIFEST_FILES, Manifest, cut_files
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.inventory.manifests.row_changes import differing
+from windrow_service.inventory.manifests.totals import rows_in
 from windrow_service.planner.pruning.bounds import Bools, Ints, mask
 
 # Manifests of similar size are merged once there are many of them, as in a log-structured merge
@@ -128,13 +129,13 @@ class Applied:
         manifests: By first path; without data if they are stored already.
         files_added: New and changed files.
         files_removed: Files that are gone or have changed.
-        rows_gained: Rows in the added files, minus those in the removed files.
+        rows_gained: Rows in the added files, minus those in the removed files; None if not known.
     """
 
     manifests: tuple[Manifest, ...]
     files_added: int
     files_removed: int
-    rows_gained: int
+    rows_gained: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +144,11 @@ class _Gone:
 
     positions: Ints
     size_bytes: int
-    row_count: int
+    row_count: int | None
 
     @classmethod
     def of(cls, files: pa.Table, positions: Ints) -> _Gone:
-        return cls(positions, _sum(files["size_bytes"]), _sum(files["row_count"]))
+        return cls(positions, _sum(files["size_bytes"]), rows_in(files))
 
 
 def plan_delta(
@@ -224,8 +225,14 @@ def apply_delta(
         manifests=_rebuild(manifests, gone, added, plan.merged, decode, manifest_files),
         files_added=len(added),
         files_removed=sum(len(rows.positions) for rows in gone.values()),
-        rows_gained=_sum(added["row_count"]) - sum(rows.row_count for rows in gone.values()),
+        rows_gained=_difference_in_rows(added, list(gone.values())),
     )
+
+
+def _difference_in_rows(added: pa.Table, gone: Sequence[_Gone]) -> int | None:
+    more, less = rows_in(added), [rows.row_count for rows in gone]
+    known = [count for count in less if count is not None]
+    return None if more is None or len(known) < len(less) else more - sum(known)
 
 
 def replace_files(

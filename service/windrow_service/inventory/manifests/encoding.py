@@ -25,6 +25,7 @@ _WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
     metadata_version=pa.ipc.MetadataVersion.V5, compression=pa.Codec("zstd", compression_level=3)
 )
 
+_FIXED = {field.name: field for field in FIXED_FIELDS}
 _ADDED = FIXED_FIELDS[-1]
 _BEFORE_ADDED = len(FIXED_FIELDS) - 1
 
@@ -162,11 +163,12 @@ def decode_manifest(
 
 
 def _with_added_columns(files: pa.Table, columns: Collection[str] | None) -> pa.Table:
-    """Return the rows of a manifest with a column that older ones lack, as unknown."""
+    """Return the rows of a manifest as now: older ones lack a column, and nulls in another."""
     name = _ADDED.name
-    if name in files.column_names or not (columns is None or name in columns):
-        return files
-    return files.add_column(_BEFORE_ADDED, _ADDED, pa.nulls(len(files), _ADDED.type))
+    if name not in files.column_names and (columns is None or name in columns):
+        files = files.add_column(_BEFORE_ADDED, _ADDED, pa.nulls(len(files), _ADDED.type))
+    now = pa.schema([_FIXED.get(field.name, field) for field in files.schema])
+    return files if now.equals(files.schema) else pa.table(files.columns, schema=now)
 
 
 def _canonical(table: pa.Table, check: Callable[[], None]) -> pa.Table:

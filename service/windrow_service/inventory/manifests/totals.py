@@ -29,7 +29,13 @@ def check_files(files: pa.Table) -> None:
     Raises:
         TotalsTooLargeError: A total is too large.
     """
-    check_totals(_exact_sum(files["size_bytes"]), _exact_sum(files["row_count"]))
+    check_totals(_exact_sum(files["size_bytes"]), _exact_sum(files["row_count"].fill_null(0)))
+
+
+def rows_in(files: pa.Table) -> int | None:
+    """Return the rows in files; None if those of a file are not known."""
+    rows = files["row_count"]
+    return None if rows.null_count else int(rows.to_numpy().sum())
 
 
 def _exact_sum(column: pa.ChunkedArray) -> int:

@@ -45,6 +45,7 @@ def accept_inventory(
     previous: PreviousInventory | None,
     bloom: Sequence[str] = (),
     max_bytes: int,
+    unknown_rows: bool = False,
 ) -> Inventory:
     """Check a published inventory, and convert it to the form of one taken here.
 
@@ -61,6 +62,7 @@ def accept_inventory(
         previous: The previous inventory of the same table, under the same definition.
         bloom: Columns to keep Bloom filters for.
         max_bytes: Most bytes that the statistics of these files may take, known or not.
+        unknown_rows: Whether row counts may be unknown.
 
     Raises:
         InvalidInventoryError: A column is missing or has the wrong type, a row is invalid, or
@@ -71,6 +73,8 @@ def accept_inventory(
     refuse_beyond(stats_bytes(len(published), columns), max_bytes)
     paths = PublishedRows(published).paths()
     partitions = partitions_of(pa.table({"path": paths}), None, partition_types, previous)
+    if not unknown_rows:
+        PublishedRows(published).refuse_unknown_rows()
     rows = PublishedRows(published, _filled(PublishedRows(published)))
     if len(rows.numbers) < len(published):
         filled = pa.array(rows.numbers)
@@ -104,6 +108,7 @@ def accept_delta(
     schema: pa.Schema,
     bucket_count: int | None,
     max_bytes: int,
+    unknown_rows: bool = False,
 ) -> Delta:
     """Check a published change of a table's files.
 
@@ -113,6 +118,7 @@ def accept_delta(
         schema: Schema of the table's current inventory.
         bucket_count: From the table's bucket spec; None if it has none.
         max_bytes: As for `accept_inventory`, for the added files.
+        unknown_rows: As for `accept_inventory`.
 
     Raises:
         InvalidInventoryError: As for `accept_inventory`.
@@ -128,6 +134,8 @@ def accept_delta(
     carried = _not_published(published)
     if not len(rows.numbers):
         return Delta(added=schema.empty_table(), removed=removed, carried=carried)
+    if not unknown_rows:
+        rows.refuse_unknown_rows()
     paths = paths.take(pa.array(rows.numbers))
     known = pa.schema(list(schema.field("partition").type))
     folders = "".join(f"{name}=…/" for name in known.names)
@@ -151,7 +159,7 @@ def accept_delta(
 def _filled(rows: PublishedRows) -> npt.NDArray[np.int64]:
     """Return the rows of files that are not empty: Spark ignores empty ones."""
     sizes_bytes, row_counts = (rows.column(name) for name in ("size_bytes", "row_count"))
-    return np.flatnonzero(sizes_bytes.to_numpy() | row_counts.to_numpy())
+    return np.flatnonzero(sizes_bytes.to_numpy() | row_counts.fill_null(0).to_numpy())
 
 
 def _is_added(published: pa.Table) -> Bools:

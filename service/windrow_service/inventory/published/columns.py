@@ -67,6 +67,15 @@ class PublishedRows:
             self.refuse(name, pc.less(column, 0), column, "is negative")
         return column
 
+    def refuse_unknown_rows(self) -> None:
+        """Refuse files whose row count is null.
+
+        Raises:
+            InvalidInventoryError: There is one.
+        """
+        counts = self.column("row_count")
+        self.refuse("row_count", counts.is_null(), counts, "is null")
+
     def paths(self) -> pa.ChunkedArray:
         """Return the column `path`, after checking that every path is canonical and unique.
 

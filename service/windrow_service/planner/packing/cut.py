@@ -7,8 +7,8 @@ pieces it is cut in the middle, or at the nearest boundary: 250 bytes with a lim
 
 Parquet and ORC files are cut where the inventory says that a row group or stripe begins. They stay
 whole if it gives no offsets, or impossible ones. Files of lines, plain or compressed with bzip2,
-are cut at any byte if no blocks are known, because their readers skip to the next line. A file
-compressed as a whole stays whole.
+are cut at any byte if no blocks are known, because their readers skip to the next line, unless a
+record may be more than a line. A file compressed as a whole stays whole.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ def cut(
     initial_count: int = 0,
     level_tail: bool = True,
     table_format: str = "parquet",
+    any_line: bool = True,
     max_splits: int | None = None,
 ) -> Splits:
     """Turn files into splits that cover every byte exactly once.
@@ -100,13 +101,14 @@ def cut(
         initial_count: Number of initial splits, in path order; whole files count.
         level_tail: Whether the last two pieces of a file are made about equal.
         table_format: Format of files whose suffix does not tell it.
+        any_line: Whether a reader of text can start at any line.
         max_splits: Most pieces of files that can be cut at any byte; checked before cutting.
 
     Raises:
         PlanTooLargeError: There would be more than `max_splits`.
     """
     size = _ints(files["size_bytes"])[rows]
-    cutter = _Cutter(files, rows, size, level_tail, table_format, max_splits)
+    cutter = _Cutter(files, rows, size, level_tail, table_format, any_line, max_splits)
     file, start = np.empty(0, np.int64), np.empty(0, np.int64)
     next_file, next_start = 0, 0
     if initial_count:
@@ -155,6 +157,7 @@ class _Cutter:
     size: Ints
     level_tail: bool
     table_format: str
+    any_line: bool
     max_splits: int | None
 
     def of(self, file: Ints, begin: Ints, limit: int) -> tuple[Ints, Ints]:
@@ -192,7 +195,7 @@ class _Cutter:
         lists = self.files["row_group_offsets"].take(row).combine_chunks()
         may_cut = ~is_stream(paths)
         blocks = may_cut & _are_boundaries(lists, self.size[file])
-        anywhere = may_cut & ~blocks & is_lines(paths, self.table_format)
+        anywhere = may_cut & ~blocks & is_lines(paths, self.table_format) & self.any_line
         return lists.filter(pa.array(blocks)), blocks, anywhere
 
 

@@ -145,9 +145,9 @@ def _steps(
 
 def _enough(files: pa.Table, certain: Bools, limit: int, survives: Bools) -> Bools:
     """Return the first certain files that hold `limit` rows; `survives` if there are too few."""
-    # The number of rows that a delete file removes is unknown.
+    # The number of rows that a delete file removes is unknown, and so may be those of the file.
     certain &= files["delete_count"].to_numpy() == 0
-    rows = np.where(certain, np.minimum(files["row_count"].to_numpy(), limit), 0)
+    rows = np.where(certain, np.minimum(files["row_count"].fill_null(0).to_numpy(), limit), 0)
     held = np.cumsum(rows)
     if not len(held) or held[-1] < limit:
         return survives

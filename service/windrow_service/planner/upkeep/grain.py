@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windrow_service.planner.columns import most_rows
 from windrow_service.planner.folders import FolderBuckets, folders_of
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.origins import ideal_files
@@ -47,7 +48,7 @@ def find_grain(
         target_bytes: Target size of a file.
     """
     sizes: Ints = files["size_bytes"].to_numpy()
-    rows: Ints = files["row_count"].to_numpy()
+    rows: Ints = most_rows(files)
     folder = folders.folder[folders.of_file]
     held = np.bincount(folder, sizes, len(folders.names))
     small = held < SMALL * target_bytes

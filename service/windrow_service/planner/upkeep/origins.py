@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow_service.planner.columns import most_rows
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Bools, Ints
 from windrow_service.planner.writes.exact import files_per_key
@@ -32,6 +33,7 @@ TROUBLES: tuple[Trouble, ...] = get_args(Trouble)
 NOTHING = TROUBLES.index("nothing")
 
 NO_TASKS = -1
+UNKNOWN_ROWS = -1
 # Files above this many targets are too large; the value is that of Iceberg's compaction.
 LARGE = 1.8
 # Too many files: at least twice the ideal count, and at least four more.
@@ -57,7 +59,7 @@ class Writes:
         files: Number of its files that still exist.
         small_files: How many of them are under half of the target.
         size_bytes: Bytes of its files.
-        rows: Rows of its files.
+        rows: Rows of its files; UNKNOWN_ROWS if those of one are not known.
         largest_bytes: Size of its largest file.
         partitions: Number of partitions, or buckets of them, that it wrote into.
         tasks: Its greatest task number plus one; NO_TASKS if the names do not tell it.
@@ -97,7 +99,7 @@ def find_writes(files: pa.Table, folders: FolderBuckets, target_bytes: int) -> W
     Complexity: O(n log n); O(n) memory.
     """
     sizes: Ints = files["size_bytes"].to_numpy()
-    rows: Ints = files["row_count"].to_numpy()
+    rows: Ints = most_rows(files)
     times: Ints = files["mtime_ns"].to_numpy()
     write, jobs, task = _writes(files["path"], times)
     count = len(jobs)
@@ -119,7 +121,11 @@ def find_writes(files: pa.Table, folders: FolderBuckets, target_bytes: int) -> W
         files=counts,
         small_files=np.bincount(write[sizes < target_bytes * SMALL], minlength=count),
         size_bytes=np.bincount(write, sizes, count).astype(np.int64),
-        rows=np.bincount(write, rows, count).astype(np.int64),
+        rows=np.where(
+            np.bincount(write[np.asarray(files["row_count"].is_null())], minlength=count) > 0,
+            UNKNOWN_ROWS,
+            np.bincount(write, rows, count).astype(np.int64),
+        ),
         largest_bytes=largest,
         partitions=np.bincount(pairs, minlength=count),
         tasks=tasks,

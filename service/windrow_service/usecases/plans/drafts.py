@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.files.formats import begins_at_any_line
 from windrow.models import (
     Column,
     PlanOptions,
@@ -169,6 +170,7 @@ def draft_plan(
         limit=request.limit,
         by_manifest=scan.pruned,
         table_format=definition.format,
+        any_line=begins_at_any_line(definition.format_options),
         check=check,
     )
     needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
@@ -207,7 +209,7 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
     planned = np.zeros(len(groups.files), np.bool_)
     planned[groups.splits.file] = True
     counts = np.diff(groups.offsets)
-    rows = groups.files["row_count"].to_numpy()[planned]
+    rows = groups.files["row_count"].filter(pa.array(planned))
     pruned = groups.pruning.pruned
     return PlanSummary(
         strategy=options.strategy,
@@ -216,7 +218,7 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
         **{f"files_pruned_by_{step}": by.files for step, by in pruned.items()},
         **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in pruned.items()},
         size_bytes=int(groups.splits.length.sum()),
-        row_count=int(rows.sum()),
+        row_count=None if rows.null_count else int(rows.to_numpy().sum()),
         group_count=len(groups),
         split_count=len(groups.splits),
         largest_group_bytes=int(groups.size_bytes.max(initial=0)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow.files.formats import begins_at_any_line
 from windrow.models import (
     GroupReason,
     Locality,
@@ -96,6 +97,7 @@ class ExplainPlan:
                 limit=plan.limit,
                 by_manifest=scan.pruned,
                 table_format=plan.format,
+                any_line=begins_at_any_line(plan.format_options),
             )
             predicted = predict(groups, replace(policy, open_file_cost=open_file_cost))
             figures.append(_figures(strategy, groups, predicted))

@@ -81,6 +81,7 @@ def described(
         expires_at=plan.expires_at,
         location=table.info.definition.location,
         format=table.info.definition.format,
+        format_options=table.info.definition.format_options,
         sort_columns=draft.sort_columns,
         partition_columns=snapshot.info.partition_columns,
         columns=draft.columns,

@@ -7,6 +7,7 @@
     - RefreshNotRunningError
   + TableNotRefreshedError
   + FormatNotRefreshableError
+  + ColumnsNotDeclaredError
   + TableContendedError
   + BloomColumnsChangedError
   + InventoryOutdatedError
@@ -44,12 +45,22 @@ class TableNotRefreshedError(UseCaseError):
 
 @dataclass(eq=False)
 class FormatNotRefreshableError(UseCaseError):
-    """The table's files have no footers that a refresh could read."""
+    """Files of the table's format are not read by a refresh."""
 
     table: str
     format: str
-    message = "table {table!r} is {format}, and only Parquet is refreshed: {remedy}"
+    message = "table {table!r} is {format}, which is not refreshed: {remedy}"
     remedy = "publish its inventory with POST /tables/{table}/snapshots"
+
+
+@dataclass(eq=False)
+class ColumnsNotDeclaredError(UseCaseError):
+    """The table's files do not say which columns they hold, and neither does its definition."""
+
+    table: str
+    format: str
+    message = "table {table!r} is {format}, whose files do not tell their columns: {remedy}"
+    remedy = "register it with `columns`, which `client.infer_columns` finds"
 
 
 @dataclass(eq=False)

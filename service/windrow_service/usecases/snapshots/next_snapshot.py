@@ -10,7 +10,7 @@ from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
-from windrow_service.inventory.manifests.totals import check_files, check_totals
+from windrow_service.inventory.manifests.totals import check_files, check_totals, rows_in
 from windrow_service.planner.columns import bloom_columns, inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
 from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
@@ -59,7 +59,7 @@ def next_after_inventory(
         data_schema=inventory.data_schema,
         partition_schema=inventory.partition_schema,
         bloom=bloom_columns(inventory.files.schema),
-        row_count=int(inventory.files["row_count"].to_numpy().sum()),
+        row_count=rows_in(inventory.files),
         files_added=inventory.added_count,
         files_removed=inventory.removed_count,
         listing=inventory.folders,
@@ -82,10 +82,14 @@ def next_after_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str])
         data_schema=previous.data_schema,
         partition_schema=previous.partition_schema,
         bloom=bloom,
-        row_count=previous.info.row_count + applied.rows_gained,
+        row_count=_added(previous.info.row_count, applied.rows_gained),
         files_added=applied.files_added,
         files_removed=applied.files_removed,
     )
+
+
+def _added(known: int | None, more: int | None) -> int | None:
+    return None if known is None or more is None else known + more
 
 
 def _next(
@@ -94,14 +98,14 @@ def _next(
     data_schema: pa.Schema,
     partition_schema: pa.Schema,
     bloom: Sequence[str],
-    row_count: int,
+    row_count: int | None,
     files_added: int,
     files_removed: int,
     listing: bytes | None = None,
 ) -> NextSnapshot:
     ranges = join_ranges([manifest.range for manifest in manifests])
     size_bytes = int(ranges["size_bytes"].to_numpy().sum())
-    check_totals(size_bytes, row_count)
+    check_totals(size_bytes, row_count or 0)
     return NextSnapshot(
         data_schema=data_schema,
         partition_schema=partition_schema,

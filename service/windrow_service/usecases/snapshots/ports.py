@@ -54,7 +54,7 @@ class NextSnapshot:
         manifests: All of them; unchanged ones come without their rows.
         ranges: Ranges of the columns of each manifest, as in `planner.pruning.ranges`.
         file_count: Files in all manifests.
-        row_count: Rows in all files.
+        row_count: Rows in all files; None if those of a file are not known.
         size_bytes: Bytes in all files.
         files_added: Number of files that are new or changed since the previous snapshot.
         files_removed: Number of files that are gone or changed since the previous snapshot.
@@ -67,7 +67,7 @@ class NextSnapshot:
     manifests: tuple[Manifest, ...]
     ranges: pa.Table
     file_count: int
-    row_count: int
+    row_count: int | None
     size_bytes: int
     files_added: int
     files_removed: int

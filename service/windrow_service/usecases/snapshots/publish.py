@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow.files.formats import READ_BY_SPARK
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.manifests.deltas import apply_delta, plan_delta
@@ -210,6 +211,7 @@ class PublishInventory:
                 previous=previous_inventory(previous, tables) if previous else None,
                 bloom=definition.bloom_columns,
                 max_bytes=self.max_decoded_bytes,
+                unknown_rows=definition.format in READ_BY_SPARK,
             )
             return next_after_inventory(accepted, previous, tables)
 
@@ -228,7 +230,11 @@ class PublishInventory:
 
         def look() -> Any:
             delta = accept_delta(
-                files, schema=schema, bucket_count=buckets, max_bytes=self.max_decoded_bytes
+                files,
+                schema=schema,
+                bucket_count=buckets,
+                max_bytes=self.max_decoded_bytes,
+                unknown_rows=definition.format in READ_BY_SPARK,
             )
             return delta, plan_delta(known, delta)
 

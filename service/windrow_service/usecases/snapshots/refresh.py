@@ -17,12 +17,14 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from windrow.models import RefreshProgress, SnapshotInfo
+from windrow.files.formats import LISTED, UNTOLD
+from windrow.models import RefreshProgress, SnapshotInfo, TableDefinition
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import (
+    ColumnsNotDeclaredError,
     FormatNotRefreshableError,
     SnapshotNotFoundError,
     TableNotRefreshedError,
@@ -153,9 +155,7 @@ class RefreshTable:
             on_progress(progress)
 
         table = await _patiently(cancelled, self.tables.get, name)
-        table_format = table.info.definition.format
-        if table_format != "parquet":
-            raise FormatNotRefreshableError(name, table_format)
+        _refuse_unrefreshable(name, table.info.definition)
         # Publishing would be refused, so there is no point in listing.
         await _patiently(cancelled, self.writes.refuse_while_committing, name)
         try:
@@ -227,3 +227,10 @@ def _same(previous: Snapshot, taken: NextSnapshot) -> bool:
 
 def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
     return [(manifest.manifest_id, manifest.removed.tobytes()) for manifest in manifests]
+
+
+def _refuse_unrefreshable(name: str, definition: TableDefinition) -> None:
+    if definition.format not in ("parquet", *LISTED):
+        raise FormatNotRefreshableError(name, definition.format)
+    if definition.columns is None and definition.format in UNTOLD:
+        raise ColumnsNotDeclaredError(name, definition.format)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from windrow.files.formats import READ_BY_SPARK
 from windrow.models import PlanOptions, TableDefinition
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.usecases.ports import Once, Runner
@@ -45,13 +46,17 @@ def check_definition(definition: TableDefinition) -> None:
 
     Raises:
         windrow_service.inventory.errors.UnknownTypeError: A type is not one of Spark SQL's.
-        InvalidTableError: A name appears twice, a bucket or sort column is not a column, or the
-            plan options contradict each other.
+        InvalidTableError: A name appears twice, a bucket or sort column is not a column, the plan
+            options contradict each other, or the format has no Bloom filters.
     """
     try:
         PlanOptions.completed(definition.plan_options.model_dump(exclude_none=True))
     except ValueError as error:
         raise InvalidTableError(f"plan_options: {error}") from None
+    if definition.bloom_columns and definition.format in READ_BY_SPARK:
+        raise InvalidTableError(
+            f"Bloom filters are not built of {definition.format}: leave bloom_columns out"
+        )
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)
     data = [column.name for column in definition.columns or []]

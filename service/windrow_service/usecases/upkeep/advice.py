@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.models import Advice, TableAdvice, WriteOrigin, WriteRecord
+from windrow_service.planner.columns import most_rows
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.upkeep.grain import find_grain
 from windrow_service.planner.upkeep.origins import (
     NO_TASKS,
     TROUBLES,
+    UNKNOWN_ROWS,
     Writes,
     find_writes,
     ideal_files,
@@ -67,7 +69,7 @@ class _Table:
         self._target_bytes = target_bytes
         self._partition = snapshot.partition_schema.names
         self._sizes: Ints = files["size_bytes"].to_numpy()
-        self._rows: Ints = files["row_count"].to_numpy()
+        self._rows: Ints = most_rows(files)
         self._folders = FolderBuckets.of(files)
         self._writes = find_writes(files, self._folders, target_bytes)
 
@@ -173,7 +175,7 @@ def _origin(writes: Writes, at: int, reports: Sequence[WriteRecord]) -> WriteOri
         partitions=int(writes.partitions[at]),
         tasks=None if tasks == NO_TASKS else tasks,
         size_bytes=int(writes.size_bytes[at]),
-        rows=int(writes.rows[at]),
+        rows=int(writes.rows[at]) if writes.rows[at] != UNKNOWN_ROWS else None,
         largest_file_bytes=int(writes.largest_bytes[at]),
         would_be=int(writes.ideal[at]),
         trouble=None if trouble == "nothing" else trouble,

@@ -78,6 +78,10 @@ class KeyTable:
     @classmethod
     def of_files(cls, files: pa.Table, columns: list[Column], *, bucketed: bool) -> KeyTable:
         """Count the rows of each partition, and bucket, of an inventory."""
+        if files["row_count"].null_count:
+            raise InvalidKeysError(
+                "the rows of the table's files are not known: count those to be written"
+            )
         values = partition_values(files)
         buckets = files["bucket"].fill_null(0).to_numpy().astype(np.int64) if bucketed else None
         by = values if buckets is None else [*values, pa.array(buckets)]

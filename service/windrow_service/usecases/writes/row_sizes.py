@@ -113,7 +113,8 @@ def _from_reports(reports: Sequence[WriteReport]) -> KnownRowSize | None:
 def _from_files(files: pa.Table | None, keys: KeyTable | None, columns: int) -> KnownRowSize | None:
     if files is None:
         return None
-    size, rows = files["size_bytes"].to_numpy(), files["row_count"].to_numpy()
+    size = files["size_bytes"].to_numpy()
+    rows = files["row_count"].fill_null(0).to_numpy()
     if keys is None:
         found = row_sizes(size, rows, columns)
         of_key = None if found is None else np.array([found.mean])

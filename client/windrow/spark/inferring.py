@@ -1,0 +1,47 @@
+"""The columns of files that do not tell them, as Spark infers them from all rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from windrow.calls.arguments import checked
+from windrow.calls.tables import option_texts
+from windrow.files.types import spark_type
+from windrow.models import TableDefinition
+from windrow.spark.arrow_types import arrow_schema
+from windrow.spark.placement import require_classic
+
+
+def infer_columns(
+    spark: SparkSession, location: str, format: str, format_options: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the columns that Spark infers; see `windrow.Client.infer_columns`.
+
+    Raises:
+        InvalidArgumentError: The format or an option is not one that a table has.
+        SparkConnectError: The session is one of Spark Connect.
+        UnsupportedTypeError: A column has a type that cannot be read.
+        AnalysisException: Spark finds no columns.
+    """
+    require_classic(spark)
+    given = {"location": location, "format": format, "format_options": option_texts(format_options)}
+    definition = checked(TableDefinition, given)
+    reader = spark.read.format(definition.format).options(**definition.format_options)
+    # Only CSV asks whether to look at its values.
+    rows = reader.option("inferSchema", "true").load(location)
+    relation: Any = rows._jdf.queryExecution().analyzed().relation()
+    held, partition = (
+        StructType.fromJson(json.loads(schema.json()))
+        for schema in (relation.dataSchema(), relation.partitionSchema())
+    )
+    folders = {name.lower() for name in partition.names}
+    return {
+        field.name: spark_type(field.type)
+        for field in arrow_schema(held)
+        if field.name.lower() not in folders
+    }

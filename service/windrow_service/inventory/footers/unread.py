@@ -1,0 +1,49 @@
+"""Files of formats that say nothing of themselves: their columns are declared, and rows unknown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.files.chunks import FooterGroup
+from windrow.files.schema import FileSchema
+from windrow_service.inventory.errors import TextColumnsError
+
+_TEXT = pa.schema([("value", pa.string())])
+
+
+def unread_schema(table_format: str, declared: pa.Schema | None) -> pa.Schema:
+    """Return the data columns of a table whose files are not read.
+
+    Args:
+        table_format: Its format.
+        declared: Its declared columns without partition columns, which only text may lack.
+
+    Raises:
+        TextColumnsError: Text is declared to have other columns than one string.
+    """
+    schema = _TEXT if declared is None else declared
+    if table_format == "text" and not (len(schema) == 1 and pt.is_string(schema[0].type)):
+        raise TextColumnsError(tuple(schema.names))
+    return schema
+
+
+def unread(schema: pa.Schema, count: int) -> list[FooterGroup]:
+    """Return what is known of files that are not read, as of their footers.
+
+    Args:
+        schema: Their columns.
+        count: How many there are.
+    """
+    nothing = pa.ListArray.from_arrays(
+        pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
+    )
+    columns = {
+        "row": pa.array(np.arange(count), pa.int64()),
+        "row_count": pa.nulls(count, pa.int64()),
+        "row_group_offsets": nothing.cast(pa.list_(pa.int64())),
+        "stats_see_nan": pa.repeat(False, count),
+        "grouped_columns": nothing,
+    }
+    return [FooterGroup(FileSchema(schema, ""), pa.schema([]), pa.table(columns))]
