@@ -8,11 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from windrow.files.acid.write_ids import WriteIds
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
+from windrow_service.inventory.listing.transactional import Transactional
 from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import (
@@ -70,6 +72,7 @@ class DirectoryInventories:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
+        write_ids: str | None = None,
     ) -> NextSnapshot:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
@@ -87,8 +90,16 @@ class DirectoryInventories:
             on_progress=on_progress,
             cancelled=cancelled,
             bloom=definition.bloom_columns,
+            transactional=_transactional(definition, write_ids),
             max_footer_bytes=self._max_footer_bytes,
         )
         return next_after_inventory(
-            taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled
+            taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids
         )
+
+
+def _transactional(definition: TableDefinition, write_ids: str | None) -> Transactional | None:
+    if definition.transactional is None:
+        return None
+    ids = WriteIds.parse(write_ids) if write_ids is not None else None
+    return Transactional(kind=definition.transactional, ids=ids)

@@ -170,6 +170,10 @@ def take_inventory(
         raise UnfitTableError(
             table.name, f"is of format {definition.format}: only footers of Parquet are read"
         )
+    if definition.transactional is not None:
+        raise UnfitTableError(
+            table.name, "is transactional, and refreshed by the coordinator: leave out --on-spark"
+        )
     if definition.bloom_columns:
         raise UnfitTableError(
             table.name,

@@ -18,10 +18,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
-from windrow.files.entries import FolderEntries, file_table, scan_local_folder
+from windrow.files.entries import FolderEntries, file_table
 from windrow.files.errors import LocationError
 from windrow.files.limits import bound_memory
-from windrow.files.remote import is_remote, scan_remote_folder
+from windrow.files.remote import is_remote, scan_of
 from windrow.files.sinks import read_sink_log
 from windrow.files.surroundings import refuse_part_of_table
 
@@ -57,7 +57,7 @@ def list_folders(location: str, folders: Sequence[str]) -> Listed:
         folders: Folders relative to the location.
     """
     remote = is_remote(location)
-    scan = scan_remote_folder if remote else scan_local_folder
+    scan = scan_of(location)
 
     def look(folder: str) -> tuple[pa.Table, list[str]]:
         entries = FolderEntries()

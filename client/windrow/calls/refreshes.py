@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from windrow.calls.arguments import checked
 from windrow.calls.transport import Calls, read_answer, table_path
 from windrow.errors import RefreshFailedError
-from windrow.models import Problem, RefreshProgress, RefreshStatus
+from windrow.models import Problem, RefreshProgress, RefreshRequest, RefreshStatus
 
 _POLL_S = 0.1
 _MAX_POLL_S = 1.0
@@ -24,6 +25,7 @@ class RefreshCalls(Calls):
         name: str,
         *,
         full: bool = False,
+        valid_write_ids: str | None = None,
         on_progress: Callable[[RefreshProgress], None] | None = None,
     ) -> RefreshStatus:
         """List a table's files again, and wait until the new snapshot is published.
@@ -32,6 +34,9 @@ class RefreshCalls(Calls):
             name: The table.
             full: List every folder, not only those whose time of change differs from the last one
                 seen. Only this finds a file that was rewritten in place.
+            valid_write_ids: For transactional tables: the write ids to see, as Hive's metastore
+                tells them, or `on-disk`. By default all that is on disk is seen, unless the current
+                snapshot was made with write ids: then they must be given again.
             on_progress: Called several times a second while it runs.
 
         Only one refresh of a table runs at a time: if one is running, this waits for it. It
@@ -44,9 +49,13 @@ class RefreshCalls(Calls):
         path = _refresh_of(name)
         headers = {"Prefer": "respond-async"}
         params: dict[str, str | int] = {"full": "true"} if full else {}
+        body = None
+        if valid_write_ids is not None:
+            request = checked(RefreshRequest, {"valid_write_ids": valid_write_ids})
+            body = request.model_dump_json()
         attempt = 1
         while True:
-            answer = self._transport.call("POST", path, params=params, headers=headers)
+            answer = self._transport.call("POST", path, params=params, headers=headers, body=body)
             status = self._follow(read_answer(RefreshStatus, answer), on_progress)
             if status.problem is None:
                 return status

@@ -20,6 +20,7 @@ class TableCalls(Calls):
         format: str = "parquet",
         *,
         format_options: Mapping[str, str | bool | int] | None = None,
+        transactional: str | None = None,
         columns: Mapping[str, str] | None = None,
         partition_columns: Mapping[str, str] | None = None,
         bucket_spec: Mapping[str, Any] | None = None,
@@ -36,6 +37,7 @@ class TableCalls(Calls):
                 whose inventories can be published and planned, but neither refreshed nor read.
             format_options: How Spark reads the files, by its own names, such as
                 `{"header": True, "sep": ";"}`; see `docs/formats.md`.
+            transactional: `full` or `insert_only` for tables that Hive keeps as transactional.
             columns: Names and Spark SQL types; taken from the files by default. `csv` and `json`
                 need them: `client.infer_columns` finds them.
             partition_columns: Names and types, in the order of the folders; inferred by default.
@@ -53,6 +55,7 @@ class TableCalls(Calls):
                 "location": location,
                 "format": format,
                 "format_options": option_texts(format_options),
+                "transactional": transactional,
                 "columns": _wire_columns(columns),
                 "partition_columns": _wire_columns(partition_columns),
                 "bucket_spec": bucket_spec,

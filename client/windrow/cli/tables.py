@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -96,6 +96,10 @@ def register(
         str | None,
         typer.Option(help="Columns to build Bloom filters for at each refresh.", metavar="NAME,…"),
     ] = None,
+    transactional: Annotated[
+        Literal["full", "insert-only"] | None,
+        typer.Option(help="For tables that Hive keeps as transactional (ACID)."),
+    ] = None,
     option: PlanOptionTexts = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -112,6 +116,7 @@ def register(
             location if ":/" in location else os.path.abspath(location),
             format_,
             format_options=named_texts(format_option or []),
+            transactional=transactional and transactional.replace("-", "_"),
             columns=column_types(column or []),
             partition_columns=column_types(partition or []),
             bucket_spec=bucket_spec,
@@ -193,6 +198,14 @@ def refresh(
             "rewritten in place.",
         ),
     ] = False,
+    valid_write_ids: Annotated[
+        str | None,
+        typer.Option(
+            help="For transactional tables: the write ids to see, as Hive's metastore tells them "
+            "(db.table:highest:least_open:open,…:aborted,…), or `on-disk`.",
+            metavar="IDS",
+        ),
+    ] = None,
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Stop the running refresh, whoever started it.")
     ] = False,
@@ -216,17 +229,22 @@ def refresh(
     Lists the files again, and publishes a new snapshot if something changed. Ctrl-C leaves the
     refresh running; the same command follows it again.
     """
-    if cancel and full:
-        raise typer.BadParameter("--cancel stops a refresh and --full starts one: give only one")
-    if on_spark and (cancel or full):
+    if cancel and (full or valid_write_ids):
+        option = "--full" if full else "--valid-write-ids"
+        raise typer.BadParameter(f"--cancel stops a refresh and {option} starts one: give only one")
+    if on_spark and (cancel or full or valid_write_ids):
         raise typer.BadParameter(
-            "--on-spark always reads everything: leave out --cancel and --full"
+            "--on-spark always reads everything: leave out --cancel, --full and --valid-write-ids"
         )
     if on_spark:
         _refresh_on_spark(name, url, master, as_json)
         return
     with connect(url) as client:
-        status = client.cancel_refresh(name) if cancel else _followed(client, name, full)
+        status = (
+            client.cancel_refresh(name)
+            if cancel
+            else _followed(client, name, full, valid_write_ids)
+        )
     if as_json:
         show_json(status)
     elif status.status == "cancelled":
@@ -245,10 +263,12 @@ def _refresh_on_spark(name: str, url: str, master: str | None, as_json: bool) ->
         run(name, client, master=master, as_json=as_json)
 
 
-def _followed(client: Client, name: str, full: bool) -> RefreshStatus:
+def _followed(client: Client, name: str, full: bool, write_ids: str | None) -> RefreshStatus:
     try:
         with refreshing(error_console(), name) as on_progress:
-            return client.refresh(name, full=full, on_progress=on_progress)
+            return client.refresh(
+                name, full=full, valid_write_ids=write_ids, on_progress=on_progress
+            )
     except KeyboardInterrupt:
         typer.echo(
             f"the refresh of {name} continues: `windrow table refresh {name}` follows it, and "

@@ -107,9 +107,12 @@ def local_location(table: TableInfo) -> str:
     """Return the absolute path of a table that can be written here.
 
     Raises:
-        UnfitLocationError: It is not Parquet on a local path.
+        UnfitLocationError: It is not Parquet on a local path, or is transactional.
     """
     location = table.definition.location
+    if table.definition.transactional is not None:
+        reason = "the table is transactional: write with Hive, then refresh the table"
+        raise UnfitLocationError(table.name, location, reason)
     if table.definition.format != "parquet":
         reason = f"its format is {table.definition.format}, and only Parquet is written"
         raise UnfitLocationError(table.name, location, reason)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.acid.names import METADATA_FILE, folder_of
 from windrow.files.errors import LocationError
 from windrow.files.signs import (
     metadata_folders,
@@ -47,6 +48,8 @@ class FolderEntries:
         stamps: For files on a local disk: hashes of what else changes when a file does, its inode
             number and the time of its last change of any kind. Empty elsewhere.
         hold_links: Whether a symbolic link was among them.
+        acid_folders: Folders that Hive names as those of a transactional table; None if the table
+            is not one, so that they are refused.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -55,6 +58,27 @@ class FolderEntries:
     mtimes_ns: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)
     hold_links: bool = False
+    acid_folders: list[str] | None = None
+
+    def note_folder(self, within: str, folder: str) -> None:
+        """Note a folder if Hive names it as one of a transactional table.
+
+        Args:
+            within: Absolute path or URI of what it lies in.
+            folder: The folder, relative to the location.
+
+        Raises:
+            LocationError: It is, and the table is not transactional.
+        """
+        name = folder.rpartition("/")[2]
+        if self.acid_folders is None:
+            refuse_folder(within, name)
+        elif folder_of(name) is not None:
+            self.acid_folders.append(folder)
+
+    def is_read(self, name: str) -> bool:
+        """Tell whether a hidden file counts nevertheless."""
+        return self.acid_folders is not None and name == METADATA_FILE
 
 
 # The seam for other file systems: adds to the entries what the folder (relative; "" is the
@@ -97,7 +121,7 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
     try:
         with os.scandir(absolute) as listed:
             for entry in listed:
-                if is_hidden(entry.name):
+                if is_hidden(entry.name) and not entries.is_read(entry.name):
                     refuse_hidden(absolute, entry.name, is_location=not folder)
                     if not (entry.name.startswith(_SUMMARIES) and entry.is_dir()):
                         continue
@@ -125,7 +149,7 @@ def _add_entry(location: str, prefix: str, entry: os.DirEntry[str], entries: Fol
         entries.hold_links = True
         _check_link(location, entry)
     elif entry.is_dir():
-        refuse_folder(os.path.dirname(entry.path), entry.name)
+        entries.note_folder(os.path.dirname(entry.path), prefix + entry.name)
         entries.folders.append(prefix + entry.name)
         return
     try:

@@ -17,12 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from windrow.files.entries import FolderEntries, is_hidden
+from windrow.files.entries import FolderEntries, ScanFolder, is_hidden, scan_local_folder
 from windrow.files.errors import LocationError
 from windrow.files.signs import (
     metadata_folders,
     refuse_file,
-    refuse_folder,
     refuse_hidden,
 )
 
@@ -105,7 +104,7 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
                 _require_named(uri, apart)
                 _add_files(uri, base, "", found, entries)
                 for name in apart:
-                    if _is_shown(uri, name, is_location=True):
+                    if _is_shown(uri, name, name, entries, is_location=True):
                         entries.folders.append(name)
                 return
         found = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
@@ -120,6 +119,11 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
     _add_files(uri, base, f"{folder}/" if folder else "", found, entries)
 
 
+def scan_of(location: str) -> ScanFolder:
+    """Return what reads one folder of a location."""
+    return scan_remote_folder if is_remote(location) else scan_local_folder
+
+
 def _add_files(
     uri: str, base: str, prefix: str, found: list[pafs.FileInfo], entries: FolderEntries
 ) -> None:
@@ -131,20 +135,23 @@ def _add_files(
             parent, slash, name = folder.rpartition("/")
             above = f"{uri}/{parent}" if slash else uri
             is_location = not (prefix or slash)
-            shown[folder] = _is_shown(above, name, is_location=is_location) and (
-                not slash or is_shown(parent)
+            shown[folder] = (not slash or is_shown(parent)) and _is_shown(
+                above, prefix + folder, name, entries, is_location=is_location
             )
         return shown[folder]
 
     for info in found:
-        if info.type == pafs.FileType.Directory:
-            continue
         relative = info.path[len(base) :]
+        if info.type == pafs.FileType.Directory:
+            # One that holds no file counts where its name says that it replaces others.
+            if prefix and entries.acid_folders is not None:
+                is_shown(relative)
+            continue
         folder, slash, name = relative.rpartition("/")
         if slash and not is_shown(folder):
             continue
         within = f"{uri}/{folder}" if slash else uri
-        if is_hidden(name):
+        if is_hidden(name) and not entries.is_read(name):
             refuse_hidden(within, name, is_location=not (prefix or slash))
             continue
         if within.rpartition("/")[2] in metadata_folders():
@@ -154,12 +161,14 @@ def _add_files(
         entries.mtimes_ns.append(_planned_mtime_ns(uri, info.mtime_ns))
 
 
-def _is_shown(uri: str, name: str, *, is_location: bool) -> bool:
+def _is_shown(
+    uri: str, folder: str, name: str, entries: FolderEntries, *, is_location: bool
+) -> bool:
     """Tell whether files in a subfolder of this name count."""
     if is_hidden(name, is_folder=True):
         refuse_hidden(uri, name, is_location=is_location)
         return False
-    refuse_folder(uri, name)
+    entries.note_folder(uri, folder)
     return True
 
 

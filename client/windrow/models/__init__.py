@@ -38,6 +38,7 @@ from windrow.models.compaction import (
     LeftAloneReason,
 )
 from windrow.models.explain import (
+    DeleteOpens,
     GroupReason,
     Locality,
     PlanExplanation,
@@ -62,6 +63,7 @@ from windrow.models.options import (
     PlanOptions,
 )
 from windrow.models.plans import (
+    DeleteFile,
     GroupPage,
     Plan,
     PlanRequest,
@@ -86,9 +88,11 @@ from windrow.models.service import (
     ServiceConfig,
 )
 from windrow.models.tables import (
+    ON_DISK,
     BucketSpec,
     Column,
     RefreshProgress,
+    RefreshRequest,
     RefreshStatus,
     SnapshotInfo,
     SnapshotPage,
@@ -138,6 +142,7 @@ __all__ = [
     "CACHE_RULE_PATTERN",
     "MAX_GAINED_FOLDERS",
     "MAX_WRITE_KEYS",
+    "ON_DISK",
     "TABLE_NAME_PATTERN",
     "WORKER_ID_PATTERN",
     "WRITE_ID_PATTERN",
@@ -163,6 +168,8 @@ __all__ = [
     "CompactionRequest",
     "CompactionTotals",
     "Comparison",
+    "DeleteFile",
+    "DeleteOpens",
     "ExpiredSnapshots",
     "FileCountBasis",
     "Filter",
@@ -198,6 +205,7 @@ __all__ = [
     "PublishMode",
     "PublishedSnapshot",
     "RefreshProgress",
+    "RefreshRequest",
     "RefreshStatus",
     "Request",
     "RowSize",

@@ -74,6 +74,13 @@ class StrategyFigures(Answer):
     all_tasks_seconds: float = Field(description="Sum of the times of all tasks.")
 
 
+class DeleteOpens(Answer):
+    """How often files that name deleted rows are opened."""
+
+    by_group: int = Field(description="Each group opens those of all its splits once.")
+    by_split: int = Field(description="If each split opened its own.")
+
+
 class PlanExplanation(Answer):
     """An explanation of a plan, computed again from the snapshot that the plan is pinned to."""
 
@@ -101,6 +108,9 @@ class PlanExplanation(Answer):
         description="Number of groups filled to 0-10 %, 10-20 %, and so on."
     )
     locality: Locality
+    delete_files: DeleteOpens | None = Field(
+        default=None, description="Null if no delete files apply to the planned files."
+    )
     strategies: list[StrategyFigures] = Field(
         description="The plan's own strategy comes first. For options that the request left out, "
         "each strategy uses its own default."

@@ -73,6 +73,14 @@ class Split(Answer):
     )
 
 
+class DeleteFile(Answer):
+    """A file that names deleted rows of a transactional table."""
+
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
 class SplitGroup(Answer):
     """The splits that one task reads."""
 
@@ -90,6 +98,11 @@ class SplitGroup(Answer):
         "it to every row."
     )
     splits: list[Split]
+    delete_files: list[DeleteFile] = Field(
+        default=[],
+        description="Files that name deleted rows of the group's files. Each applies to the files "
+        "of its own partition and bucket; it is enough to read it once.",
+    )
 
 
 class PlanSummary(Answer):
@@ -143,6 +156,14 @@ class PlanSummary(Answer):
         default=0,
         description="Number of delete files of the planned files; the reader must apply them.",
     )
+    delete_opens: int = Field(
+        default=0,
+        description="How often delete files are opened if each group opens those of all its splits "
+        "once.",
+    )
+    delete_opens_by_split: int = Field(
+        default=0, description="How often they would be opened if each split opened its own."
+    )
     planning_seconds: float
 
 
@@ -159,6 +180,12 @@ class Plan(Answer):
     format: TableFormat = "parquet"
     format_options: dict[str, str] = Field(
         default={}, description="How Spark reads the files, from the table's definition."
+    )
+    transactional: Literal["full", "insert_only"] | None = Field(
+        default=None, description="As in the table's definition."
+    )
+    valid_write_ids: str | None = Field(
+        default=None, description="Of transactional tables: see `SnapshotInfo`."
     )
     columns: list[Column] = Field(description="The requested columns, in that order.")
     hidden_columns: list[Column] = Field(

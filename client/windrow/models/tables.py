@@ -7,9 +7,13 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
+from windrow.files.acid.write_ids import WriteIds, WriteIdsError
 from windrow.models.base import Answer, ColumnName, Request, Whole
 from windrow.models.format_options import MAX_OPTIONS, checked_format_options
 from windrow.models.options import PlanDefaults
+
+# Given in place of valid write ids, for whatever is on disk.
+ON_DISK = "on-disk"
 
 TableFormat: TypeAlias = Literal["parquet", "orc", "avro", "csv", "json", "text"]
 
@@ -58,6 +62,12 @@ class TableDefinition(Request):
         "`header`, `sep` and `mode` of `csv`. Options about which files there are, about inferring "
         "columns and about writing are refused. What is left out is as in Spark.",
     )
+    transactional: Literal["full", "insert_only"] | None = Field(
+        default=None,
+        description="For tables that Hive keeps as transactional (ACID): `full` if single rows can "
+        "be updated and deleted, which only tables of ORC can be; `insert_only` otherwise. Their "
+        "inventory comes from refreshes alone.",
+    )
     columns: Annotated[list[Column], Field(max_length=10_000)] | None = None
     partition_columns: Annotated[list[Column], Field(max_length=64)] | None = None
     bucket_spec: BucketSpec | None = None
@@ -94,6 +104,11 @@ class SnapshotInfo(Answer):
     manifest_count: int
     columns: list[Column]
     partition_columns: list[Column]
+    valid_write_ids: str | None = Field(
+        default=None,
+        description="For transactional tables: the write ids that the snapshot sees, as given to "
+        "the refresh; null if it sees all that was on disk.",
+    )
 
 
 class TableInfo(Answer):
@@ -118,6 +133,28 @@ class SnapshotPage(Answer):
 
     snapshots: list[SnapshotInfo]
     next_page_token: str | None = None
+
+
+class RefreshRequest(Request):
+    """What a refresh is asked for."""
+
+    valid_write_ids: Annotated[str, StringConstraints(max_length=10_000_000)] | None = Field(
+        default=None,
+        description="For transactional tables: the write ids to see, as Hive's metastore tells "
+        "them (`db.table:highest:least_open:open,…:aborted,…`), or `on-disk` for all that is on "
+        "disk. Without, all that is on disk is seen, unless the current snapshot was made with "
+        "write ids: then they must be given again, newer ones or `on-disk`.",
+    )
+
+    @field_validator("valid_write_ids")
+    @classmethod
+    def _readable(cls, given: str | None) -> str | None:
+        if given is not None and given != ON_DISK:
+            try:
+                WriteIds.parse(given)
+            except WriteIdsError as error:
+                raise ValueError(str(error)) from None
+        return given
 
 
 class RefreshProgress(Answer):
@@ -150,6 +187,9 @@ class RefreshStatus(Answer):
     refresh_id: str
     table: str
     status: Literal["running", "done", "failed", "cancelled"]
+    valid_write_ids: str | None = Field(
+        default=None, description="The write ids that it was asked to see."
+    )
     started_at: datetime
     seconds: float
     progress: RefreshProgress

@@ -101,6 +101,18 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     snapshots.BloomColumnsChangedError: ProblemType(
         CONFLICT, "bloom-columns-changed", "Table now has other Bloom filter columns"
     ),
+    tables.TransactionalTableError: ProblemType(
+        CONFLICT, "transactional-table", "Table is transactional"
+    ),
+    snapshots.NotTransactionalError: ProblemType(
+        CONFLICT, "not-transactional", "Table is not transactional"
+    ),
+    snapshots.WriteIdsNeededError: ProblemType(
+        CONFLICT, "write-ids-needed", "Valid write ids are needed"
+    ),
+    inventory.AcidFolderError: ProblemType(
+        CONFLICT, "acid-folder", "Folders of a transactional table are not usable"
+    ),
     snapshots.FormatNotRefreshableError: ProblemType(
         CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
     ),

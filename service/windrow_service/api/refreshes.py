@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response, status
+from fastapi import APIRouter, Body, Query, Response, status
 
-from windrow.models import RefreshStatus
+from windrow.models import RefreshRequest, RefreshStatus
 from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import PreferHeader, TableNamePath, wait_of
 from windrow_service.api.problems import problem_responses
@@ -39,6 +39,7 @@ async def refresh_table(
     response: Response,
     prefer: PreferHeader = None,
     full: FullQuery = False,
+    request: Annotated[RefreshRequest | None, Body()] = None,
 ) -> RefreshStatus:
     """List the table's location again, and publish a snapshot if anything has changed.
 
@@ -52,9 +53,11 @@ async def refresh_table(
     no idempotency key: the files decide what is published.
     asked for again: the files decide what is published.
     """
-    started = await services.refreshes.start(name, full=full)
+    write_ids = request.valid_write_ids if request is not None else None
+    started = await services.refreshes.start(name, full=full, write_ids=write_ids)
+    ended = services.refreshes.wait(started, full=full, write_ids=write_ids)
     try:
-        return await asyncio.wait_for(services.refreshes.wait(started, full=full), wait_of(prefer))
+        return await asyncio.wait_for(ended, wait_of(prefer))
     except asyncio.TimeoutError:
         return _accepted(started, response)
 

@@ -4,6 +4,7 @@ from windrow.files.chunks import FooterGroup
 from windrow.files.types import spark_type
 from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
 from windrow_service.inventory.errors import (
+    AcidFolderError,
     BloomColumnError,
     BucketNumberError,
     ColumnNameError,
@@ -37,6 +38,7 @@ from windrow_service.inventory.progress import OnProgress
 from windrow_service.inventory.spark_types import arrow_type
 
 __all__ = [
+    "AcidFolderError",
     "BloomColumnError",
     "BucketNumberError",
     "ColumnNameError",

@@ -17,6 +17,7 @@ from windrow.files.assemble import footer_columns
 from windrow.files.entries import ScanFolder, in_folders
 from windrow.files.formats import LISTED
 from windrow.files.limits import MAX_FOOTER_BYTES
+from windrow.files.remote import scan_of
 from windrow.files.schema import (
     ColumnNames,
     FileSchema,
@@ -37,7 +38,13 @@ from windrow_service.inventory.listing.partitions import (
     bucket_numbers,
     partition_columns,
 )
-from windrow_service.inventory.listing.relisting import KnownListing, list_again
+from windrow_service.inventory.listing.relisting import KnownListing, Relisting, list_again
+from windrow_service.inventory.listing.transactional import (
+    FolderNotes,
+    SeenFiles,
+    Transactional,
+    seen_files,
+)
 from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.planner.columns import inventory_schema
@@ -61,6 +68,7 @@ class Inventory:
         footers_read: Files whose footer was read; the others were carried over.
         folders: State of folders and files for the next inventory; None if it would be of no
             use.
+        delete_files: `DELETE_FILES` of a transactional table whose rows can be deleted; else None.
     """
 
     files: pa.Table
@@ -71,6 +79,7 @@ class Inventory:
     folder_count: int
     footers_read: int
     folders: bytes | None = None
+    delete_files: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +117,7 @@ def take_inventory(
     cancelled: threading.Event | None = None,
     executor: Executor | None = None,
     bloom: Sequence[str] = (),
+    transactional: Transactional | None = None,
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
@@ -132,6 +142,7 @@ def take_inventory(
         executor: Where footers are parsed; see `read_footers`.
         bloom: Columns to keep Bloom filters for; a file whose filters were not carried over
             is read for them.
+        transactional: How the folders of a transactional table are read; None if it is not one.
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
         max_footer_bytes: Most bytes of a file's footer.
@@ -147,9 +158,14 @@ def take_inventory(
     known = None
     if previous is not None:
         known = KnownListing(files=previous.files, state=previous.folders, full=previous.full)
-    listing = list_again(location, meter, known, scan, clock_ns)
+    if transactional is None:
+        listing, seen = list_again(location, meter, known, scan, clock_ns), None
+        paths = pa.concat_tables([listing.files, in_folders(listing.empty)])
+    else:
+        listing, seen = _list_transactional(location, meter, known, scan, clock_ns, transactional)
+        paths = pa.table({"path": seen.partition_paths})
     files = listing.files
-    partitions = _partitions_with(listing.empty, files, columns, partition_types, previous)
+    partitions = _partitions_with(paths, files, columns, partition_types, previous)
     buckets = bucket_numbers(files["path"], bucket_count)
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
@@ -177,7 +193,7 @@ def take_inventory(
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,
         "hosts": _hosts(same_rows, previous),
-        **_deletes(same_rows, previous),
+        **_deletes(same_rows, previous, seen),
         "partition": partitions.values,
     }
     inventory = pa.table([found[name] for name in schema.names], schema=schema)
@@ -194,7 +210,26 @@ def take_inventory(
         folder_count=listing.folder_count,
         footers_read=read_count,
         folders=listing.state,
+        delete_files=seen.delete_files if seen is not None else None,
     )
+
+
+def _list_transactional(
+    location: str,
+    meter: ProgressMeter,
+    known: KnownListing | None,
+    scan: ScanFolder | None,
+    clock_ns: Callable[[], int],
+    transactional: Transactional,
+) -> tuple[Relisting, SeenFiles]:
+    """List a transactional table, and keep of it what is read."""
+    notes = FolderNotes(scan or scan_of(location))
+    # Files that were not read the last time are not known.
+    known = replace(known, full=True) if known is not None else None
+    listing = list_again(location, meter, known, notes, clock_ns)
+    seen = seen_files(location, listing.files, listing.empty, notes.folders, transactional)
+    files = listing.files.take(pa.array(seen.rows))
+    return replace(listing, files=files, replaced=listing.replaced[seen.rows]), seen
 
 
 def _with_known_columns(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
@@ -215,15 +250,14 @@ def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) ->
 
 
 def _partitions_with(
-    empty: pa.Table,
+    paths: pa.Table,
     files: pa.Table,
     columns: pa.Schema | None,
     partition_types: pa.Schema | None,
     previous: PreviousInventory | None,
 ) -> Partitions:
-    """Return the partition columns of files, with types inferred from empty files as well."""
-    everything = pa.concat_tables([files, in_folders(empty)])
-    partitions = partitions_of(everything, columns, partition_types, previous)
+    """Return the partition columns of files, whose paths come first among those given."""
+    partitions = partitions_of(paths, columns, partition_types, previous)
     return replace(partitions, values=partitions.values.slice(0, len(files)))
 
 
@@ -333,8 +367,16 @@ def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
     return hosts.fill_null(pa.scalar([], hosts.type)).combine_chunks()
 
 
-def _deletes(kept_rows: pa.Array, previous: PreviousInventory | None) -> dict[str, pa.Array]:
-    """Return the published delete files of unchanged files; a listing does not tell them."""
+def _deletes(
+    kept_rows: pa.Array, previous: PreviousInventory | None, seen: SeenFiles | None
+) -> dict[str, pa.Array]:
+    """Return what is known of files' delete files.
+
+    Of other than transactional tables a listing does not tell them, and those that were published
+    of unchanged files stay.
+    """
+    if seen is not None:
+        return {"delete_count": seen.delete_count, "delete_bytes": seen.delete_bytes}
     known = previous.files if previous is not None else None
     return {
         name: known[name].take(kept_rows).fill_null(0)

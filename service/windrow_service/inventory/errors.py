@@ -13,6 +13,7 @@
     - BloomColumnError
   + ColumnNameError
   + DuplicateColumnError
+  + AcidFolderError
   + UnreadableFileError
   + FileChangedError
   + InventoryCancelledError
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow.files.acid.choosing import AcidFolderError
 from windrow.files.errors import (
     ColumnNameError,
     ColumnTypeError,
@@ -43,6 +45,7 @@ from windrow.files.errors import (
 )
 
 __all__ = [
+    "AcidFolderError",
     "BloomColumnError",
     "BucketNumberError",
     "ColumnNameError",

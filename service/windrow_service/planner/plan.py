@@ -13,6 +13,7 @@ from windrow.files.formats import READ_BY_SPARK
 from windrow_service.planner.caching.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
 from windrow_service.planner.packing.cut import cut
+from windrow_service.planner.packing.deletes import GroupDeletes, deletes_of
 from windrow_service.planner.packing.preferred_hosts import preferred_hosts
 from windrow_service.planner.packing.strategies import STRATEGIES, Strategy
 from windrow_service.planner.policy import MAX_SPLITS, Policy
@@ -41,6 +42,7 @@ class GroupedSplits:
         native: For each file, whether Spark's own reader gives the rows, of the columns asked for;
             null if unknown.
         grouped: For each file, whether the grouped reader does.
+        deletes: The delete files of each group; None if they are not known by name.
     """
 
     files: pa.Table
@@ -55,6 +57,7 @@ class GroupedSplits:
     cached: Cached
     native: pa.Array
     grouped: pa.Array
+    deletes: GroupDeletes | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -86,6 +89,7 @@ def plan_groups(
     any_line: bool = True,
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
+    delete_files: pa.Table | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> GroupedSplits:
     """Plan how to read a table's files.
@@ -102,6 +106,7 @@ def plan_groups(
         columns: The columns asked for.
         limit: How many rows are enough; None means all.
         by_manifest: Files that are not in `files` because their manifests were ruled out.
+        delete_files: `DELETE_FILES` of a transactional table; None if it has none.
         table_format: Format of files whose name does not tell it.
         any_line: Whether a reader of text can start at any line.
         check: Called between steps; raises to stop the work.
@@ -155,6 +160,9 @@ def plan_groups(
         cached=cached,
         native=_native(files, columns, table_format),
         grouped=pa.repeat(table_format not in READ_BY_SPARK, len(files)),
+        deletes=deletes_of(files, splits, groups.offsets, delete_files)
+        if delete_files is not None
+        else None,
     )
 
 

@@ -91,10 +91,13 @@ class Refreshes:
         self._tasks = NamedTasks[Ended]()
         self._closing = False
 
-    async def start(self, table: str, *, full: bool = False) -> RefreshStatus:
+    async def start(
+        self, table: str, *, full: bool = False, write_ids: str | None = None
+    ) -> RefreshStatus:
         """Start a refresh, or return the table's running one, on whichever replica.
 
-        A full refresh waits for the end of a running one that is not full.
+        A full refresh waits for the end of a running one that is not full, and one that is to see
+        some write ids for one that was asked to see others.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -108,6 +111,7 @@ class Refreshes:
                 refresh_id=secrets.token_hex(16),
                 table=table,
                 status="running",
+                valid_write_ids=write_ids,
                 started_at=now,
                 seconds=0.0,
                 progress=RefreshProgress(phase="listing"),
@@ -120,11 +124,14 @@ class Refreshes:
                 self._runs[status.refresh_id] = run
                 self._tasks.start(status.refresh_id, self._run(run))
                 return status
-            if record.full or not full:
+            sees = write_ids is None or record.status.valid_write_ids == write_ids
+            if sees and (record.full or not full):
                 return self._seen(record)
             await self._outcome(record.status)
 
-    async def wait(self, started: RefreshStatus, *, full: bool = False) -> RefreshStatus:
+    async def wait(
+        self, started: RefreshStatus, *, full: bool = False, write_ids: str | None = None
+    ) -> RefreshStatus:
         """Wait until a refresh that `start` returned is done, or another that replaced it.
 
         A caller that gives up waiting does not stop the refresh.
@@ -135,7 +142,7 @@ class Refreshes:
             StoreUnavailableError: The database is away and cannot tell how it ended.
         """
         while (ended := await self._outcome(started)) is None:
-            started = await self.start(started.table, full=full)
+            started = await self.start(started.table, full=full, write_ids=write_ids)
         if ended.problem is not None:
             raise RefreshFailedError(ended.problem)
         return ended
@@ -215,7 +222,8 @@ class Refreshes:
             poll_s = min(1.5 * poll_s, _MAX_POLL_S)
 
     async def _run(self, run: _Run) -> Ended:
-        work = self._refresh(run.status.table, run.full, run.follow, run.stop)
+        write_ids = run.status.valid_write_ids
+        work = self._refresh(run.status.table, run.full, run.follow, run.stop, write_ids)
         try:
             done = await renewed("a refresh", work, lambda: self._renew(run))
         except Exception as error:  # reported to its callers

@@ -60,6 +60,8 @@ snapshots = sa.Table(
     # Names of the columns for which the manifests have Bloom filters, as JSON.
     sa.Column("bloom_columns", sa.Text, nullable=False),
     sa.Column("ranges", sa.LargeBinary, nullable=False),
+    # Of transactional tables whose rows can be deleted one by one.
+    sa.Column("delete_files", sa.LargeBinary),
 )
 
 manifests = sa.Table(

@@ -144,6 +144,7 @@ class SqlSnapshotStore:
                 manifest_count=len(inventory.manifests),
                 columns=wire_columns(inventory.data_schema),
                 partition_columns=wire_columns(inventory.partition_schema),
+                valid_write_ids=inventory.valid_write_ids,
             )
             await _insert(connection, row.table_id, info, inventory)
             await _keep_listing(connection, row.table_id, snapshot_id, inventory.listing)
@@ -202,7 +203,7 @@ async def _load(
         .where(listed.table_id == table_id, listed.snapshot_id == snapshot_id)
         .order_by(listed.position)
     )
-    ranges = _ranges_of(row.ranges)
+    ranges = _table_of(row.ranges)
     return Snapshot(
         info=SnapshotInfo.model_validate_json(row.info),
         data_schema=_schema_of(row.data_schema),
@@ -220,6 +221,7 @@ async def _load(
             for at, (manifest_id, first_path, last_path, removed) in enumerate(entries)
         ),
         ranges=ranges,
+        delete_files=_table_of(row.delete_files) if row.delete_files is not None else None,
     )
 
 
@@ -236,6 +238,9 @@ async def _insert(
             partition_schema=inventory.partition_schema.serialize().to_pybytes(),
             bloom_columns=json.dumps(inventory.bloom_columns),
             ranges=_bytes_of(inventory.ranges),
+            delete_files=_bytes_of(inventory.delete_files)
+            if inventory.delete_files is not None
+            else None,
         )
     )
     # Always in the same order, or two publishers of the same manifests could deadlock.
@@ -296,13 +301,14 @@ def _schema_of(raw: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(raw))
 
 
-def _ranges_of(raw: bytes) -> pa.Table:
+def _table_of(raw: bytes) -> pa.Table:
     with pa.ipc.open_stream(raw) as stream:
         return stream.read_all()
 
 
-def _bytes_of(ranges: pa.Table) -> bytes:
+def _bytes_of(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, ranges.schema) as stream:
-        stream.write_table(ranges)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        stream.write_table(table)
     return bytes(sink.getvalue())

@@ -17,7 +17,9 @@ import pyarrow.types as pt
 from pydantic_core import to_json
 
 from windrow.files.arrays import flat
+from windrow.files.entries import LISTING_SCHEMA
 from windrow_service.filters.tree import to_tree
+from windrow_service.planner.packing.deletes import GroupDeletes
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import NO_BUCKET, NO_HOST, Ints
 from windrow_service.usecases.plans.ports import PlanBody, PlanChunk
@@ -179,6 +181,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
     texts = [json.dumps(to_tree(f)) if f is not None else None for f in plan.residual_filters]
     bucket, cached_on = plan.bucket, plan.cached_on
     workers = pa.array(plan.cached.workers, pa.string())
+    deletes = {"delete_files": _delete_files(plan.deletes)} if plan.deletes is not None else {}
     return pa.RecordBatch.from_pydict(
         {
             "group_id": pa.array(np.arange(len(plan)), pa.int32()),
@@ -190,5 +193,12 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
             "size_bytes": pa.array(plan.size_bytes),
             "residual_filter": pa.array(texts, pa.string()).take(pa.array(plan.residual)),
             "splits": pa.ListArray.from_arrays(pa.array(plan.offsets, pa.int32()), splits),
+            **deletes,
         }
     )
+
+
+def _delete_files(deletes: GroupDeletes) -> pa.ListArray:
+    files = deletes.files.take(pa.array(deletes.rows)).select(LISTING_SCHEMA.names)
+    structs = pa.StructArray.from_arrays([flat(one) for one in files.columns], files.column_names)
+    return pa.ListArray.from_arrays(pa.array(deletes.offsets, pa.int32()), structs)

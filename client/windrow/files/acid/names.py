@@ -114,6 +114,11 @@ def original_buckets(paths: pa.Array) -> pa.Array:
     return pc.cast(pc.struct_field(pc.extract_regex(paths, _ORIGINAL), [0]), pa.int32())
 
 
+def buckets_of(paths: pa.Array) -> pa.Array:
+    """Return the bucket number in the names of files with rows; null where there is none."""
+    return pc.coalesce(row_buckets(paths), original_buckets(paths))
+
+
 def bucket_property(bucket: int, statement: int) -> int:
     """Return the number that names a bucket and a statement in a row's identity.
 

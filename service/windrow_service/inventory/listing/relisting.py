@@ -16,10 +16,9 @@ from windrow.files.arrays import flat
 from windrow.files.entries import (
     LISTING_SCHEMA,
     ScanFolder,
-    scan_local_folder,
     without_empty,
 )
-from windrow.files.remote import is_remote, scan_remote_folder
+from windrow.files.remote import scan_of
 from windrow.files.sinks import keep_committed, read_sink_log
 from windrow_service.inventory.listing.folders import decode_folders, encode_folders
 from windrow_service.inventory.listing.walking import Listing, list_with
@@ -159,7 +158,7 @@ def list_again(
     state, file_stamps = split_state(known.state if known is not None else None)
     if known is not None and not known.full:
         folders = decode_folders(state, location, len(known.files))
-    scan = scan or (scan_remote_folder if is_remote(location) else scan_local_folder)
+    scan = scan or scan_of(location)
     committed = read_sink_log(location)
     listing = list_with(location, meter, scan, folders, clock_ns)
     files = listing.files

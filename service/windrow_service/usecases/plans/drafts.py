@@ -167,7 +167,8 @@ def draft_plan(
         policy,
         caching.of,
         columns=columns,
-        limit=request.limit,
+        limit=_limit(definition, scan.snapshot, request),
+        delete_files=scan.snapshot.delete_files,
         by_manifest=scan.pruned,
         table_format=definition.format,
         any_line=begins_at_any_line(definition.format_options),
@@ -188,6 +189,12 @@ def draft_plan(
         filter=to_tree(expression) if expression is not None else None,
         options=settled,
     )
+
+
+def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest) -> int | None:
+    """Return how many rows are enough; None where files may hold rows that are not seen."""
+    holds_unseen = definition.transactional == "full" and snapshot.info.valid_write_ids is not None
+    return None if holds_unseen else request.limit
 
 
 def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
@@ -226,6 +233,10 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
         largest_group_splits=int(counts.max(initial=0)),
         **_placements(groups, planned),
         delete_files=int(groups.files["delete_count"].to_numpy()[planned].sum()),
+        delete_opens=len(groups.deletes.rows) if groups.deletes else 0,
+        delete_opens_by_split=int(groups.splits.deletes.count.sum())
+        if groups.splits.deletes is not None
+        else 0,
         groups_with_hosts=int(np.count_nonzero(np.diff(groups.host_offsets))),
         planning_seconds=0.0,
     )

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from windrow.files.formats import begins_at_any_line
 from windrow.models import (
+    DeleteOpens,
     GroupReason,
     Locality,
     Plan,
@@ -116,6 +117,11 @@ class ExplainPlan:
             files_planned=plan.summary.files_planned,
             size_bytes=plan.summary.size_bytes,
             split_count=plan.summary.split_count,
+            delete_files=DeleteOpens(
+                by_group=plan.summary.delete_opens, by_split=plan.summary.delete_opens_by_split
+            )
+            if plan.summary.delete_opens
+            else None,
             strategies=figures,
             **fields,
         )

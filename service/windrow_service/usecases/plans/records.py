@@ -82,6 +82,8 @@ def described(
         location=table.info.definition.location,
         format=table.info.definition.format,
         format_options=table.info.definition.format_options,
+        transactional=table.info.definition.transactional,
+        valid_write_ids=snapshot.info.valid_write_ids,
         sort_columns=draft.sort_columns,
         partition_columns=snapshot.info.partition_columns,
         columns=draft.columns,

@@ -11,6 +11,8 @@
   + TableContendedError
   + BloomColumnsChangedError
   + InventoryOutdatedError
+  + WriteIdsNeededError
+  + NotTransactionalError
   + RefreshFailedError
   + RefreshCancelledError
   + RefreshAbandonedError
@@ -98,6 +100,27 @@ class InventoryOutdatedError(UseCaseError):
         "until {written_at}: {remedy}"
     )
     remedy = "list them again"
+
+
+@dataclass(eq=False)
+class WriteIdsNeededError(UseCaseError):
+    """A refresh would see writes that the snapshot before had left out."""
+
+    table: str
+    message = (
+        "the current snapshot of table {table!r} sees the write ids that its refresh was given, "
+        "and this refresh has none: {remedy}"
+    )
+    remedy = "give newer valid_write_ids, or 'on-disk' to see all writes that are on disk"
+
+
+@dataclass(eq=False)
+class NotTransactionalError(UseCaseError):
+    """Write ids were given for a table that has none."""
+
+    table: str
+    message = "table {table!r} is not transactional, and has no write ids: {remedy}"
+    remedy = "leave out valid_write_ids, or register the table with `transactional`"
 
 
 @dataclass(eq=False)

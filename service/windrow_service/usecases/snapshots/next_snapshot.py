@@ -38,6 +38,7 @@ def next_after_inventory(
     previous: Snapshot | None,
     tables: Sequence[pa.Table],
     check: Callable[[], None] = lambda: None,
+    write_ids: str | None = None,
 ) -> NextSnapshot:
     """Return what is to be published of a whole inventory.
 
@@ -46,6 +47,7 @@ def next_after_inventory(
         previous: The previous snapshot, whose unchanged manifests are kept.
         tables: The decoded rows of its manifests.
         check: Called from time to time; raises to stop.
+        write_ids: The write ids that it was asked to see.
 
     Raises:
         TotalsTooLargeError: The files add up to too much.
@@ -63,6 +65,8 @@ def next_after_inventory(
         files_added=inventory.added_count,
         files_removed=inventory.removed_count,
         listing=inventory.folders,
+        delete_files=inventory.delete_files,
+        write_ids=write_ids,
     )
 
 
@@ -102,6 +106,8 @@ def _next(
     files_added: int,
     files_removed: int,
     listing: bytes | None = None,
+    delete_files: pa.Table | None = None,
+    write_ids: str | None = None,
 ) -> NextSnapshot:
     ranges = join_ranges([manifest.range for manifest in manifests])
     size_bytes = int(ranges["size_bytes"].to_numpy().sum())
@@ -118,4 +124,6 @@ def _next(
         files_added=files_added,
         files_removed=files_removed,
         listing=listing,
+        delete_files=delete_files,
+        valid_write_ids=write_ids,
     )

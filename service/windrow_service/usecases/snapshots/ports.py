@@ -33,6 +33,7 @@ class Snapshot:
         bloom_columns: Columns for which the manifests have Bloom filters.
         manifests: In the order of their first paths.
         ranges: Ranges of the columns of each manifest, as in `planner.pruning.ranges`.
+        delete_files: `DELETE_FILES` of a transactional table whose rows can be deleted; else None.
     """
 
     info: SnapshotInfo
@@ -41,6 +42,7 @@ class Snapshot:
     bloom_columns: tuple[str, ...] = ()
     manifests: tuple[Manifest, ...]
     ranges: pa.Table
+    delete_files: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,8 @@ class NextSnapshot:
         files_added: Number of files that are new or changed since the previous snapshot.
         files_removed: Number of files that are gone or changed since the previous snapshot.
         listing: State of folders and files, for the next listing; None if nothing was listed.
+        delete_files: As of `Snapshot`.
+        valid_write_ids: The write ids that were given; None if there were none.
     """
 
     data_schema: pa.Schema
@@ -72,6 +76,8 @@ class NextSnapshot:
     files_added: int
     files_removed: int
     listing: bytes | None = None
+    delete_files: pa.Table | None = None
+    valid_write_ids: str | None = None
 
 
 class SnapshotStore(Protocol):
@@ -189,12 +195,14 @@ class Inventories(Protocol):
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
+        write_ids: str | None = None,
     ) -> NextSnapshot:
         """List a table's files and read the footers of those that changed.
 
         `listing` is the state of folders and files at the last listing; None if there was none.
         Unless `full`, that listing was for the previous snapshot, and only folders that changed
-        since are listed. `cancelled` may be set from another thread, to stop.
+        since are listed. `cancelled` may be set from another thread, to stop. `write_ids` are
+        those that a reader of a transactional table sees; None for all.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that

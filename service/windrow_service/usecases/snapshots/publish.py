@@ -41,9 +41,10 @@ from windrow_service.usecases.snapshots.ports import (
 )
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.columns import schema_of
-from windrow_service.usecases.tables.errors import TableChangedError
+from windrow_service.usecases.tables.errors import TableChangedError, TransactionalTableError
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
+_REFRESH_IT = "a refresh finds its files (POST /tables/…/refresh)"
 # Other replicas may publish the same table meanwhile, each one caller at a time.
 _ATTEMPTS = 32
 _RETRY_AFTER_S = 1
@@ -128,6 +129,7 @@ class PublishInventory:
             WriteInProgressError: Another write than the one named is moving files in.
             WriteNotFoundError: The table has no write of the name given.
             WriteStateError: The write named is not moving files in.
+            TransactionalTableError: Its files come from refreshes alone.
             InventoryOutdatedError: The files were listed before a write had moved in all of its files.
             windrow_service.inventory.errors.InventoryError: It cannot be accepted.
         """
@@ -138,6 +140,8 @@ class PublishInventory:
                 table, previous = await self._current(name)
                 if not _matches(if_match, table):
                     raise TableChangedError(name, str(if_match), table.version)
+                if table.info.definition.transactional is not None:
+                    raise TransactionalTableError(name, "published inventories", _REFRESH_IT)
                 if files is None:
                     files = await self.runner.run(lambda: sent.read(self.max_decoded_bytes))
                 try:

@@ -18,7 +18,7 @@ from tenacity import (
 )
 
 from windrow.files.formats import LISTED, UNTOLD
-from windrow.models import RefreshProgress, SnapshotInfo, TableDefinition
+from windrow.models import ON_DISK, RefreshProgress, SnapshotInfo, TableDefinition
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
@@ -26,8 +26,10 @@ from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import (
     ColumnsNotDeclaredError,
     FormatNotRefreshableError,
+    NotTransactionalError,
     SnapshotNotFoundError,
     TableNotRefreshedError,
+    WriteIdsNeededError,
 )
 from windrow_service.usecases.snapshots.ports import (
     Inventories,
@@ -87,6 +89,7 @@ class RefreshTable:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
+        write_ids: str | None = None,
     ) -> Refreshed:
         """Refresh one table; nothing is published unless every file could be read.
 
@@ -99,10 +102,13 @@ class RefreshTable:
                 was rewritten in place.
             on_progress: Called from another thread while the files are read.
             cancelled: Set it to stop.
+            write_ids: The write ids to see of a transactional table, or `ON_DISK`.
 
         Raises:
             TableNotFoundError: No table has this name.
             FormatNotRefreshableError: The table's files are not Parquet.
+            NotTransactionalError: Write ids were given, and the table has none.
+            WriteIdsNeededError: None were given, and the current snapshot was made with some.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
             StoreUnavailableError: The database cannot be used, or was not back in time.
             TableChangedError: The table kept changing while its files were read.
@@ -113,7 +119,7 @@ class RefreshTable:
         while True:
             try:
                 return await self._between_commits(
-                    cancelled, partial(self._refresh, name, full, on_progress, cancelled)
+                    cancelled, partial(self._refresh, name, full, on_progress, cancelled, write_ids)
                 )
             except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
                 if attempt == _ATTEMPTS:
@@ -146,6 +152,7 @@ class RefreshTable:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
+        write_ids: str | None,
     ) -> Refreshed:
         seen = RefreshProgress(phase="listing")
 
@@ -162,6 +169,7 @@ class RefreshTable:
             table, previous = await _patiently(cancelled, self.snapshots.get, name, None)
         except TableNotRefreshedError:
             previous = None
+        write_ids = _wanted_ids(name, table.info.definition, previous, write_ids)
         began = self.clock()
         bodies: list[bytes] = []
         listing, is_current = None, False
@@ -173,7 +181,14 @@ class RefreshTable:
         everything = full or not is_current
         taken = await self.runner.run(
             lambda: self.inventories.take(
-                table.info.definition, previous, bodies, listing, everything, follow, cancelled
+                table.info.definition,
+                previous,
+                bodies,
+                listing,
+                everything,
+                follow,
+                cancelled,
+                write_ids,
             )
         )
         if cancelled.is_set():
@@ -217,9 +232,22 @@ async def _patiently(
     return answer
 
 
+def _wanted_ids(
+    name: str, definition: TableDefinition, previous: Snapshot | None, given: str | None
+) -> str | None:
+    """Return the write ids to see; None for all that are on disk."""
+    if given is not None and definition.transactional is None:
+        raise NotTransactionalError(name)
+    if given is None and previous is not None and previous.info.valid_write_ids is not None:
+        raise WriteIdsNeededError(name)
+    return None if given == ON_DISK else given
+
+
 def _same(previous: Snapshot, taken: NextSnapshot) -> bool:
     return (
-        previous.data_schema.equals(taken.data_schema)
+        previous.info.valid_write_ids == taken.valid_write_ids
+        and previous.delete_files == taken.delete_files
+        and previous.data_schema.equals(taken.data_schema)
         and previous.partition_schema.equals(taken.partition_schema)
         and _rows(previous.manifests) == _rows(taken.manifests)
     )

@@ -6,6 +6,7 @@
   + TableChangedError
   + LocationNotAllowedError
   + InvalidTableError
+  + TransactionalTableError
   + WriteInProgressError
 """
 
@@ -80,3 +81,18 @@ class WriteInProgressError(UseCaseError):
         "since {since:%Y-%m-%d %H:%M:%S} UTC: {remedy}"
     )
     remedy = "wait until it is done, or if its driver has died run `windrow write recover {table}`"
+
+
+@dataclass(eq=False)
+class TransactionalTableError(UseCaseError):
+    """What serves plain tables does not fit a transactional one.
+
+    Attributes:
+        what: What was refused, such as "published inventories".
+        instead: What serves, as a sentence.
+    """
+
+    table: str
+    what: str
+    instead: str
+    message = "table {table!r} is transactional, and has no {what}: {instead}"

@@ -57,6 +57,7 @@ def check_definition(definition: TableDefinition) -> None:
         raise InvalidTableError(
             f"Bloom filters are not built of {definition.format}: leave bloom_columns out"
         )
+    _check_transactional(definition)
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)
     data = [column.name for column in definition.columns or []]
@@ -78,3 +79,18 @@ def check_definition(definition: TableDefinition) -> None:
                     raise InvalidTableError(
                         f"{what} {name!r} is not among the columns: {', '.join(data + partition)}"
                     )
+
+
+def _check_transactional(definition: TableDefinition) -> None:
+    if definition.transactional != "full":
+        return
+    if definition.format != "orc":
+        raise InvalidTableError(
+            f"transactional 'full' does not fit format {definition.format}: Hive keeps single rows "
+            "only of ORC files; register the table as orc, or as 'insert_only'"
+        )
+    if definition.bloom_columns:
+        raise InvalidTableError(
+            "bloom_columns do not fit transactional 'full': leave them out, as Bloom filters are "
+            "not built of rows that may be deleted"
+        )

@@ -25,7 +25,9 @@ from windrow_service.planner.upkeep.origins import (
 from windrow_service.planner.writes.keys import SMALL
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
+from windrow_service.usecases.tables.errors import TransactionalTableError
 from windrow_service.usecases.upkeep.advice_texts import Case, explained, of_fine_partitions
+from windrow_service.usecases.upkeep.errors import COMPACT_IN_HIVE
 from windrow_service.usecases.writes.ports import WriteHistory
 
 _MAX_WRITES = 100
@@ -46,10 +48,13 @@ class AdviseTable:
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
+            TransactionalTableError: Hive writes and compacts the table.
             SnapshotNotFoundError: The snapshot was dropped meanwhile.
             BusyError: Too much is waiting already.
         """
-        _, snapshot = await self.snapshots.get(name, None)
+        table, snapshot = await self.snapshots.get(name, None)
+        if table.info.definition.transactional is not None:
+            raise TransactionalTableError(name, "advice", COMPACT_IN_HIVE)
         reports = await self.history.reported(name, _MAX_REPORTS)
         return await self.manifests.scan(
             name,

@@ -36,7 +36,9 @@ from windrow_service.usecases.snapshots.scans import (
     types_of,
 )
 from windrow_service.usecases.tables.columns import wire_columns
+from windrow_service.usecases.tables.errors import TransactionalTableError
 from windrow_service.usecases.upkeep.errors import (
+    COMPACT_IN_HIVE,
     FormatNotCompactableError,
     InvalidCompactionError,
 )
@@ -60,6 +62,7 @@ class PlanCompaction:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
             SnapshotNotFoundError: The table does not have that snapshot, or no longer has it.
+            TransactionalTableError: Hive compacts the table.
             FormatNotCompactableError: The table's files are not Parquet.
             InvalidFilterError: The filter cannot be read, or names a column that is not there.
             InvalidCompactionError: The filter names a column that is not a partition column.
@@ -67,6 +70,8 @@ class PlanCompaction:
         """
         table, snapshot = await self.snapshots.get(name, request.snapshot_id)
         definition = table.info.definition
+        if definition.transactional is not None:
+            raise TransactionalTableError(name, "compaction here", COMPACT_IN_HIVE)
         if definition.format != "parquet":
             raise FormatNotCompactableError(name, definition.format)
         is_bucketed = definition.bucket_spec is not None

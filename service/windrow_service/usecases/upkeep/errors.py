@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from windrow_service.usecases.errors import UseCaseError
 
+COMPACT_IN_HIVE = "Hive's own compaction merges its files (ALTER TABLE … COMPACT 'major')"
+
 
 class InvalidCompactionError(UseCaseError):
     """The request does not fit the table."""

@@ -1,0 +1,297 @@
+"""The files of a transactional table: those that hold rows, and those that name deleted ones."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
+from windrow.files.acid.names import (
+    FLUSH_LENGTH,
+    METADATA_FILE,
+    Folder,
+    buckets_of,
+    folder_of,
+    places_of,
+    row_buckets,
+)
+from windrow.files.acid.write_ids import WriteIds
+from windrow.files.arrays import flat
+from windrow.files.beneath import home_of, open_beneath
+from windrow.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
+from windrow.files.remote import is_remote, read_whole_file
+from windrow_service.planner.splits import Bools, Ints
+
+# More than any metadata of a folder, and than a million flushes.
+_MAX_METADATA_BYTES, _MAX_FLUSH_BYTES = 2**16, 2**23
+_FLUSH_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transactional:
+    """How the folders of a transactional table are read.
+
+    Attributes:
+        kind: Whether its rows can be deleted one by one.
+        ids: Which writes are seen; None for all that are on disk.
+    """
+
+    kind: Literal["full", "insert_only"]
+    ids: WriteIds | None
+
+
+class FolderNotes:
+    """Scans folders, and notes those that Hive names as of a transactional table.
+
+    Args:
+        scan: Reads one folder.
+    """
+
+    def __init__(self, scan: ScanFolder) -> None:
+        self._scan = scan
+        # Threads append to it.
+        self.folders: list[str] = []
+
+    def __call__(self, location: str, folder: str, entries: FolderEntries) -> None:
+        """See `ScanFolder`."""
+        entries.acid_folders = self.folders
+        self._scan(location, folder, entries)
+
+
+# The delete files of a snapshot: those of one partition and bucket apply to all its data files.
+DELETE_FILES = pa.schema(
+    [
+        *LISTING_SCHEMA,
+        pa.field("root", pa.string(), nullable=False),
+        pa.field("bucket", pa.int32(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenFiles:
+    """What is read of a transactional table.
+
+    Attributes:
+        rows: Positions of the files with rows, among those listed.
+        partition_paths: Of each, a path that has only the folders of its partition.
+        delete_files: `DELETE_FILES`, by path.
+        delete_count: Delete files that apply to each file.
+        delete_bytes: Their bytes.
+    """
+
+    rows: Ints
+    partition_paths: pa.Array
+    delete_files: pa.Table
+    delete_count: pa.Array
+    delete_bytes: pa.Array
+
+
+def seen_files(
+    location: str,
+    files: pa.Table,
+    empty: pa.Table,
+    folders: Sequence[str],
+    transactional: Transactional,
+) -> SeenFiles:
+    """Tell which of a table's files are read.
+
+    Args:
+        location: Absolute path or URI of the table.
+        files: `LISTING_SCHEMA`; all that were listed and are not empty.
+        empty: Those that are.
+        folders: What `FolderNotes` noted.
+        transactional: How they are read.
+
+    Raises:
+        AcidFolderError: They do not tell which rows are in the table.
+    """
+    paths = flat(files["path"])
+    names = pc.replace_substring_regex(paths, r"^.*/", "")
+    places = places_of(paths)
+    is_metadata = _bools(pc.equal(names, METADATA_FILE))
+    is_side = _bools(pc.ends_with(names, FLUSH_LENGTH))
+    is_data = ~is_metadata & ~is_side
+    is_original = is_data & _bools(places.folder.is_null())
+    originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
+    compacted = _compacted(location, paths.filter(pa.array(is_metadata)))
+    chosen = _choose(folders, compacted, originals, transactional)
+    seen = seen_by(chosen)
+    replaced = [root for root, one in chosen.items() if one.base is not None]
+    is_original &= ~_bools(pc.is_in(places.root, pa.array(replaced, pa.string())))
+    with_rows = [path for path, folder in seen.items() if folder.kind != "delete_delta"]
+    deleting = [path for path, folder in seen.items() if folder.kind == "delete_delta"]
+    is_read = is_original | is_data & _bools(_is_in(places.folder, with_rows))
+    is_delete = is_data & _bools(_is_in(places.folder, deleting))
+    if transactional.kind == "full":
+        _require_named(paths, is_read, buckets_of(paths), "bucket_00000 or 000000_0")
+        _require_named(paths, is_delete, row_buckets(paths), "bucket_00000")
+        side = [*paths.filter(pa.array(is_side)).to_pylist(), *_sides(empty)]
+        is_read[_unread(location, files, side, seen)] = False
+    rows = np.flatnonzero(is_read)
+    at, deletes = pa.array(rows), pa.array(np.flatnonzero(is_delete))
+    roots = places.root.take(at)
+    delete_files = pa.table(
+        [
+            *files.select(LISTING_SCHEMA.names).take(deletes).columns,
+            places.root.take(deletes),
+            row_buckets(paths).take(deletes),
+        ],
+        schema=DELETE_FILES,
+    )
+    return SeenFiles(
+        rows=rows,
+        partition_paths=pc.binary_join_element_wise(roots, names.take(at), ""),
+        delete_files=delete_files,
+        **_applying(delete_files, roots, buckets_of(paths).take(at)),
+    )
+
+
+def _choose(
+    folders: Sequence[str],
+    compacted: set[str],
+    originals: set[str],
+    transactional: Transactional,
+) -> dict[str, Chosen]:
+    noted = pa.array(sorted(set(folders)), pa.string())
+    # A folder inside another one is no folder of the partition.
+    places = places_of(pc.binary_join_element_wise(noted, "x", "/"))
+    outermost = pc.equal(places.folder, noted)
+    by_root: defaultdict[str, list[Folder]] = defaultdict(list)
+    for path, root in zip(
+        noted.filter(outermost).to_pylist(), places.root.filter(outermost).to_pylist(), strict=True
+    ):
+        folder = folder_of(path[len(root) :])
+        assert folder is not None
+        by_root[root].append(folder)
+    return {
+        root: choose(
+            root,
+            found,
+            {folder.name for folder in found if root + folder.name in compacted},
+            transactional.ids,
+            has_originals=root in originals,
+            insert_only=transactional.kind == "insert_only",
+        )
+        for root, found in by_root.items()
+    }
+
+
+def _compacted(location: str, metadata: pa.Array) -> set[str]:
+    """Return the paths of the bases whose metadata say that a compaction made them.
+
+    Releases of Hive before 4 said so there, later ones in the name of the folder.
+    """
+    compacted = set()
+    for path in metadata.to_pylist():
+        folder = path.rpartition("/")[0]
+        parsed = folder_of(folder.rpartition("/")[2])
+        if parsed is None or parsed.kind != "base" or parsed.visible:
+            continue
+        try:
+            said = json.loads(_content(location, path, _MAX_METADATA_BYTES))
+            data_format = said["dataFormat"]
+        except (ValueError, KeyError, TypeError) as error:
+            reason = "does not say how its folder was made: restore it, and refresh again"
+            raise AcidFolderError(path, reason) from error
+        if data_format == "compacted":
+            compacted.add(folder)
+    return compacted
+
+
+def _sides(empty: pa.Table) -> list[str]:
+    paths: list[str] = empty["path"].filter(pc.ends_with(empty["path"], FLUSH_LENGTH)).to_pylist()
+    return paths
+
+
+def _unread(
+    location: str, files: pa.Table, side: Sequence[str], seen: Mapping[str, Folder]
+) -> list[int]:
+    """Return the positions of files that are still being written and hold nothing yet.
+
+    Only a delta of several writes may be written while it is read; beside each of its files lies
+    one with the length that is committed.
+
+    Raises:
+        AcidFolderError: More than is committed has been written of one.
+    """
+    unread = []
+    for path in side:
+        folder = seen.get(path.rpartition("/")[0])
+        if folder is None or folder.least == folder.most or folder.visible:
+            continue
+        written = path.removesuffix(FLUSH_LENGTH)
+        at = pc.index(files["path"], written).as_py()
+        if at < 0:
+            continue
+        lengths = _content(location, path, _MAX_FLUSH_BYTES)
+        whole = len(lengths) // _FLUSH_BYTES * _FLUSH_BYTES
+        committed = int.from_bytes(lengths[:whole][-_FLUSH_BYTES:], "big", signed=True)
+        if whole and committed == 0:
+            unread.append(at)
+        elif not whole or committed != files["size_bytes"][at].as_py():
+            reason = (
+                "is still being written by a streaming client, or was left by one that died: "
+                "refresh once it has been closed, or after Hive has compacted its folder"
+            )
+            raise AcidFolderError(written, reason)
+    return unread
+
+
+def _content(location: str, path: str, max_bytes: int) -> bytes:
+    uri = f"{location.rstrip('/')}/{path}"
+    try:
+        if is_remote(location):
+            return read_whole_file(uri, max_bytes)
+        with open(open_beneath(home_of(location), uri), "rb") as file:
+            return file.read(max_bytes)
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error}): refresh again"
+        raise AcidFolderError(path, reason) from error
+
+
+def _require_named(paths: pa.Array, which: Bools, buckets: pa.Array, example: str) -> None:
+    wrong = np.flatnonzero(which & _bools(buckets.is_null()))
+    if len(wrong):
+        reason = (
+            f"is not named as Hive names the files of transactional tables, such as {example}: "
+            "remove it, or register the table as what it is"
+        )
+        raise AcidFolderError(paths[int(wrong[0])].as_py(), reason)
+
+
+def _applying(delete_files: pa.Table, roots: pa.Array, buckets: pa.Array) -> dict[str, pa.Array]:
+    """Return how many delete files apply to each data file, and their bytes."""
+    names = pa.concat_arrays([flat(delete_files["root"]), roots]).dictionary_encode()
+    codes = np.asarray(names.indices, np.int64) << 32
+    own = codes[: len(delete_files)] | np.asarray(delete_files["bucket"], np.int64)
+    asked = codes[len(delete_files) :] | np.asarray(pc.fill_null(buckets, 2**31 - 1), np.int64)
+    keys, number = np.unique(own, return_inverse=True)
+    sizes = np.asarray(delete_files["size_bytes"], np.int64)
+    # One more, for files without.
+    counts = np.append(np.bincount(number, minlength=len(keys)), 0)
+    bytes_ = np.zeros(len(keys) + 1, np.int64)
+    np.add.at(bytes_, number, sizes)
+    at = np.searchsorted(keys, asked)
+    found = np.append(keys, -1)[at] == asked
+    at = np.where(found, at, len(keys))
+    return {
+        "delete_count": pa.array(counts[at], pa.int32()),
+        "delete_bytes": pa.array(bytes_[at], pa.int64()),
+    }
+
+
+def _is_in(column: pa.Array, values: Sequence[str]) -> pa.Array:
+    return pc.is_in(column, pa.array(values, pa.string()))
+
+
+def _bools(column: pa.Array) -> Bools:
+    values: Bools = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,14 @@
+"""Delete files of transactional tables."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    """Add the files of a snapshot that name deleted rows."""
+    op.add_column("snapshots", sa.Column("delete_files", sa.LargeBinary))

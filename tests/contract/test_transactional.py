@@ -1,0 +1,155 @@
+"""Transactional tables over HTTP: registered, refreshed by write ids, planned; never written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import windrow
+from tests.support import hive
+from tests.support.problems import problem_of
+from windrow.commits.errors import UnfitLocationError
+from windrow.commits.staging_folders import local_location
+from windrow.errors import RefreshFailedError
+
+MakePlan = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[windrow.Client]:
+    with windrow.connect(url) as client:
+        yield client
+
+
+def put(location: Path, *folders: str) -> None:
+    for folder in folders:
+        path = location / folder / "000000_0"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hive.write_file(path, range(3))
+
+
+@pytest.fixture
+def inserts(client: windrow.Client, name: str, location: Path) -> str:
+    """An insert-only table of two partitions, with a base, deltas and what they replaced."""
+    put(location, "ds=1/delta_0000001_0000001_0000", "ds=1/base_0000002_v0000009")
+    put(location, "ds=1/delta_0000003_0000003_0000", "ds=1/delta_0000004_0000004_0000")
+    # What it held before it became transactional, and a merge of two inserts.
+    put(location, "ds=2", "ds=2/HIVE_UNION_SUBDIR_1", "ds=2/delta_0000005_0000006_v0000012")
+    (location / "ds=2/delta_0000005_0000006_v0000012/_orc_acid_version").write_text("2")
+    put(location, "ds=2/.hive-staging_hive_1/delta_0000009_0000009_0000")
+    client.register_table(name, str(location), transactional="insert_only")
+    return name
+
+
+def paths(plan: dict[str, Any]) -> list[str]:
+    found = (split["path"] for group in plan["groups"] for split in group["splits"])
+    return sorted(path.removesuffix("/000000_0") for path in found)
+
+
+def test_an_insert_only_table_is_what_its_current_folders_hold(
+    client: windrow.Client, inserts: str, make_plan: MakePlan
+) -> None:
+    status = client.refresh(inserts)
+
+    assert status.snapshot is not None
+    assert status.snapshot.valid_write_ids is None
+    assert [column.name for column in status.snapshot.partition_columns] == ["ds"]
+    plan = make_plan(inserts)
+    assert paths(plan) == [
+        "ds=1/base_0000002_v0000009",
+        "ds=1/delta_0000003_0000003_0000",
+        "ds=1/delta_0000004_0000004_0000",
+        "ds=2",
+        "ds=2/HIVE_UNION_SUBDIR_1",
+        "ds=2/delta_0000005_0000006_v0000012",
+    ]
+    assert (plan["transactional"], plan["valid_write_ids"]) == ("insert_only", None)
+    assert not client.refresh(inserts).changed
+
+
+def test_write_ids_decide_which_folders_are_seen(
+    client: windrow.Client, inserts: str, make_plan: MakePlan
+) -> None:
+    ids = "db.t:6:4:4:3"
+    status = client.refresh(inserts, valid_write_ids=ids)
+
+    assert (status.valid_write_ids, status.snapshot and status.snapshot.valid_write_ids) == (
+        ids,
+        ids,
+    )
+    plan = make_plan(inserts)
+    assert plan["valid_write_ids"] == ids
+    assert [path for path in paths(plan) if path.startswith("ds=1")] == [
+        "ds=1/base_0000002_v0000009"
+    ]
+    # Another list is another view, even where it comes to the same files.
+    assert not client.refresh(inserts, valid_write_ids=ids).changed
+    assert client.refresh(inserts, valid_write_ids="db.t:6:4:4:2,3").changed
+
+
+def test_a_view_by_write_ids_is_not_given_up_silently(
+    client: windrow.Client, http: httpx.Client, inserts: str
+) -> None:
+    client.refresh(inserts, valid_write_ids="db.t:6:9::")
+
+    with pytest.raises(RefreshFailedError, match="newer valid_write_ids, or 'on-disk'"):
+        client.refresh(inserts)
+    stale = http.post("/plans", json={"table": inserts, "max_staleness": 0})
+    problem_of(stale, 409, "write-ids-needed")
+
+    snapshot = client.refresh(inserts, valid_write_ids="on-disk").snapshot
+    assert snapshot is not None
+    assert snapshot.valid_write_ids is None
+    assert not client.refresh(inserts).changed
+
+
+def test_write_ids_that_cannot_be_read_are_refused(
+    http: httpx.Client, client: windrow.Client, inserts: str, tables_folder: Path
+) -> None:
+    answer = http.post(f"/tables/{inserts}/refresh", json={"valid_write_ids": "5,6"})
+    assert "table:highest" in problem_of(answer, 422, "invalid-request")["detail"]
+    put(tables_folder / f"{inserts}_plain", "ds=1")
+    client.register_table(f"{inserts}_plain", str(tables_folder / f"{inserts}_plain"))
+    with pytest.raises(RefreshFailedError, match="is not transactional"):
+        client.refresh(f"{inserts}_plain", valid_write_ids="db.t:6:9::")
+
+
+def test_folders_that_do_not_tell_the_rows_fail_the_refresh_by_name(
+    client: windrow.Client, inserts: str, location: Path
+) -> None:
+    with pytest.raises(RefreshFailedError, match=r"'ds=1/base_0000002_v0000009' was compacted"):
+        client.refresh(inserts, valid_write_ids="db.t:1:9::")
+
+    put(location, "ds=1/delete_delta_0000009_0000009_0000")
+    with pytest.raises(RefreshFailedError, match="deletes single rows, which an insert-only"):
+        client.refresh(inserts)
+
+
+def test_definitions_that_do_not_fit_are_refused(http: httpx.Client, location: Path) -> None:
+    for fields, word in (
+        ({"format": "parquet"}, "does not fit format parquet"),
+        ({"format": "orc", "bloom_columns": ["a"]}, "bloom_columns do not fit"),
+    ):
+        body = {"location": str(location), "transactional": "full", **fields}
+        answer = http.put("/tables/refused", json=body)
+        assert word in problem_of(answer, 422, "invalid-table")["detail"]
+
+
+def test_transactional_tables_are_only_read(
+    client: windrow.Client, http: httpx.Client, inserts: str
+) -> None:
+    client.refresh(inserts)
+
+    for answer in (
+        http.post(f"/tables/{inserts}/snapshots", json={"added": []}),
+        http.post(f"/tables/{inserts}/compaction-plans", json={}),
+        http.get(f"/tables/{inserts}/advice"),
+    ):
+        problem = problem_of(answer, 409, "transactional-table")
+    assert "COMPACT 'major'" in problem["detail"]
+    with pytest.raises(UnfitLocationError, match="write with Hive"):
+        local_location(client.table(inserts))
