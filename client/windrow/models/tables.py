@@ -7,7 +7,6 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from windrow.files.acid.write_ids import WriteIds, WriteIdsError
 from windrow.models.base import Answer, ColumnName, Request, Whole
 from windrow.models.format_options import MAX_OPTIONS, checked_format_options
 from windrow.models.options import PlanDefaults
@@ -145,16 +144,6 @@ class RefreshRequest(Request):
         "disk. Without, all that is on disk is seen, unless the current snapshot was made with "
         "write ids: then they must be given again, newer ones or `on-disk`.",
     )
-
-    @field_validator("valid_write_ids")
-    @classmethod
-    def _readable(cls, given: str | None) -> str | None:
-        if given is not None and given != ON_DISK:
-            try:
-                WriteIds.parse(given)
-            except WriteIdsError as error:
-                raise ValueError(str(error)) from None
-        return given
 
 
 class RefreshProgress(Answer):

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from windrow.files.acid.write_ids import WriteIdsError
 from windrow.models import Problem
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.inventory import errors as inventory
@@ -242,6 +243,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
         INVALID, "scheme-unfit", "Scheme cannot place these rows"
     ),
     plans.InvalidOptionsError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
+    WriteIdsError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
     RequestValidationError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
     BodyTooLargeError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"

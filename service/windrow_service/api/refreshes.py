@@ -7,7 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response, status
 
-from windrow.models import RefreshRequest, RefreshStatus
+from windrow.files.acid.write_ids import WriteIds
+from windrow.models import ON_DISK, RefreshRequest, RefreshStatus
 from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import PreferHeader, TableNamePath, wait_of
 from windrow_service.api.problems import problem_responses
@@ -54,6 +55,8 @@ async def refresh_table(
     asked for again: the files decide what is published.
     """
     write_ids = request.valid_write_ids if request is not None else None
+    if write_ids is not None and write_ids != ON_DISK:
+        WriteIds.parse(write_ids)
     started = await services.refreshes.start(name, full=full, write_ids=write_ids)
     ended = services.refreshes.wait(started, full=full, write_ids=write_ids)
     try:
