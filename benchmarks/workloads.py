@@ -74,6 +74,7 @@ def inventory(
         "delete_bytes": zeros if delete_bytes is None else delete_bytes,
         "stats_see_nan": np.zeros(count, np.bool_),
         "grouped_columns": pa.nulls(count, pa.list_(pa.string())),
+        "native_columns": pa.nulls(count, pa.list_(pa.string())),
         "partition": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
         "stats": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
     }

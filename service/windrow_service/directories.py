@@ -84,6 +84,7 @@ class DirectoryInventories:
             partition_types=schema_of(definition.partition_columns),
             bucket_count=definition.bucket_spec.count if definition.bucket_spec else None,
             table_format=definition.format,
+            format_options=definition.format_options,
             previous=replace(previous_inventory(previous, tables), folders=listing, full=full)
             if previous
             else None,

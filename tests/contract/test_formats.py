@@ -146,7 +146,7 @@ def test_a_refresh_of_text_without_columns_says_how_to_find_them(
     assert "`client.infer_columns` finds" in problem["detail"]
 
 
-@pytest.mark.parametrize("format_", ["orc", "avro"])
+@pytest.mark.parametrize("format_", ["avro"])
 def test_a_refresh_of_another_format_asks_for_a_published_inventory(
     client: windrow.Client, http: httpx.Client, name: str, location: Path, format_: str
 ) -> None:

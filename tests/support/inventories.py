@@ -40,6 +40,7 @@ def inventory(
             pa.array([size_bytes for _, size_bytes in deletes or [(0, 0)] * count], pa.int64()),
             pa.array([False] * count, pa.bool_()),
             pa.nulls(count, pa.list_(pa.string())),
+            pa.nulls(count, pa.list_(pa.string())),
             nothing,
             nothing,
         ],

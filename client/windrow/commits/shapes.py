@@ -9,7 +9,7 @@ import pyarrow as pa
 from windrow.commits.errors import StagedFilesError
 from windrow.commits.inventories import LocalInventory
 from windrow.files.arrays import make_struct
-from windrow.files.assemble import with_grouped_columns
+from windrow.files.assemble import with_named
 from windrow.files.entries import HIVE_DEFAULT_PARTITION, unescape
 from windrow.files.partition_values import (
     InvalidValueError,
@@ -114,7 +114,7 @@ def in_types_of(columns: Sequence[Column], files: LocalInventory) -> pa.Table:
         for name, type_ in files.columns.items()
         if wanted.get(name.lower(), type_) != type_
     ]
-    return with_grouped_columns(files.files, odd).replace_schema_metadata(None)
+    return with_named(files.files, "grouped_columns", odd).replace_schema_metadata(None)
 
 
 def with_known_stats(table: TableInfo, added: LocalInventory) -> pa.Table:

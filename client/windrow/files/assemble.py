@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,16 @@ from windrow.files.schema import ColumnNames
 from windrow.files.types import has_order, spark_type
 
 # What a footer says, apart from the statistics of columns.
-_FILE_COLUMNS = ("row_count", "row_group_offsets", "stats_see_nan", "grouped_columns")
+_FILE_COLUMNS = (
+    "row_count",
+    "row_group_offsets",
+    "stats_see_nan",
+    "grouped_columns",
+    "native_columns",
+)
+# Which of them names the columns that a file holds in another type than the table's: those that
+# only the grouped reader gives in the table's type, or only Spark's own.
+Evolved: TypeAlias = Literal["grouped_columns", "native_columns"]
 _STATS = ("min", "max", "null_count")
 
 
@@ -44,6 +54,7 @@ def footer_columns(
     *,
     file_count: int,
     kept_has_all: bool,
+    evolved: Evolved = "grouped_columns",
     check: Callable[[], None] = lambda: None,
 ) -> pa.Table:
     """Put together what footers say of the n files of a table.
@@ -59,20 +70,21 @@ def footer_columns(
         file_count: n.
         kept_has_all: Whether rows that are carried over lack every column which
             `kept_schema` lacks; else nothing is known of those.
+        evolved: Where columns are named that a file holds in another type than the table's.
         check: Called between columns; raises to stop.
 
     Returns:
-        `row_count`, `row_group_offsets`, `stats_see_nan`, `grouped_columns` and `stats`, ordered
-        by `row`.
+        `row_count`, `row_group_offsets`, `stats_see_nan`, `grouped_columns`, `native_columns` and
+        `stats`, ordered by `row`.
     """
     fields = _Checked([field for field in data_schema if has_order(field.type)], check)
     parts = [
-        with_grouped_columns(_from_group(group, fields), unlike(group.files.schema, data_schema))
+        with_named(_from_group(group, fields), evolved, unlike(group.files.schema, data_schema))
         for group in groups
     ]
     if kept is not None:
         rows = _from_previous(kept, kept_schema, fields, has_all=kept_has_all)
-        parts.append(with_grouped_columns(rows, unlike(kept_schema, data_schema)))
+        parts.append(with_named(rows, evolved, unlike(kept_schema, data_schema)))
     table = pa.concat_tables(parts) if parts else _flat_schema(fields).empty_table()
     if len(table) < file_count:
         empty = np.setdiff1d(np.arange(file_count), table["row"].to_numpy())
@@ -112,14 +124,15 @@ def unlike(held: pa.Schema, wanted: pa.Schema) -> list[str]:
     ]
 
 
-def with_grouped_columns(files: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return files of which only the grouped reader reads some more columns.
+def with_named(files: pa.Table, column: Evolved, names: Sequence[str]) -> pa.Table:
+    """Return files of which only one of the readers reads some more columns.
 
     Args:
-        files: With `grouped_columns`, which come back sorted; where they are null, they stay so.
-        names: The columns, in lower case.
+        files: With lists of names, which come back sorted; where they are null, they stay so.
+        column: Which lists.
+        names: The names to add, in lower case.
     """
-    lists = in_one(files["grouped_columns"])
+    lists = in_one(files[column])
     known = np.flatnonzero(lists.is_valid())
     held = lists.flatten()
     if not len(known) or not len(held) + len(names):
@@ -136,7 +149,7 @@ def with_grouped_columns(files: pa.Table, names: Sequence[str]) -> pa.Table:
     merged = pa.ListArray.from_arrays(
         pa.array(offsets), in_order.take(pa.array(cells % width)), mask=lists.is_null()
     )
-    at = files.schema.get_field_index("grouped_columns")
+    at = files.schema.get_field_index(column)
     return files.set_column(at, files.schema.field(at), merged)
 
 
@@ -153,6 +166,7 @@ def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
             pa.field("row_group_offsets", pa.list_(pa.int64())),
             pa.field("stats_see_nan", pa.bool_()),
             pa.field("grouped_columns", pa.list_(pa.string())),
+            pa.field("native_columns", pa.list_(pa.string())),
             *stats,
         ]
     )
@@ -166,6 +180,7 @@ def _of_empty(rows: npt.NDArray[np.int64], fields: Iterable[pa.Field]) -> pa.Tab
         "row_group_offsets": pa.array([[]] * len(rows), schema.field("row_group_offsets").type),
         "stats_see_nan": pa.array(np.zeros(len(rows), np.bool_)),
         "grouped_columns": pa.array([[]] * len(rows), schema.field("grouped_columns").type),
+        "native_columns": pa.array([[]] * len(rows), schema.field("native_columns").type),
     }
     columns = [
         nothing[field.name] if field.name in nothing else pa.nulls(len(rows), field.type)

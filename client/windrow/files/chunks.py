@@ -38,6 +38,8 @@ _REMOTE_READING_THREADS = 25  # as many connections as `pyarrow.fs` keeps
 
 # The end of a file; why it cannot be read; None if it is no longer what was listed.
 Tail: TypeAlias = bytes | str | None
+# Returns the length of the footer in the last bytes of a file; 0 if there is none.
+FooterBytes: TypeAlias = Callable[[bytes], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class FooterGroup:
         files: The schema, and the first file that has it.
         bounded: Names and types of the columns that have bounds.
         table: `row` (which of the files asked for), `row_count`, `row_group_offsets`,
-            `stats_see_nan`, `grouped_columns` (what `GroupedOnly` names), and for the i-th bounded
-            column `<i>.min`, `<i>.max`, `<i>.nulls`.
+            `stats_see_nan`, `grouped_columns` (what `GroupedOnly` names), `native_columns` (null,
+            as for ORC alone there are any), and for the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
     """
 
     files: FileSchema
@@ -145,6 +147,7 @@ class _GroupBuilder:
             "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
             "grouped_columns": pa.array(self.grouped_columns, pa.list_(pa.string())),
+            "native_columns": pa.nulls(len(self.rows), pa.list_(pa.string())),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)
@@ -200,13 +203,16 @@ def read_tails(
     sizes_bytes: Sequence[int],
     mtimes_ns: Sequence[int],
     max_footer_bytes: int,
+    footer_bytes_in: FooterBytes = footer_bytes_in,
 ) -> Iterator[Tail]:
     """Yield the ends of n files, with the footers in them; see `read_chunk`.
 
     Long footers are read one by one as they are asked for, so that only one is held.
     """
     remote = is_remote(location)
-    read_tail = partial(_read_remote_tail if remote else _read_tail, home_of(location))
+    read_tail = partial(
+        _read_remote_tail if remote else _read_tail, home_of(location), footer_bytes_in
+    )
     thread_count = _REMOTE_READING_THREADS if remote else _READING_THREADS
     short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
     read_short = partial(_tried, partial(read_tail, short_bytes), remote)
@@ -274,31 +280,46 @@ def _tried(
 
 
 def _read_tail(
-    home: str, max_footer_bytes: int, path: str, size_bytes: int, mtime_ns: int
+    home: str,
+    footer_bytes_in: FooterBytes,
+    max_footer_bytes: int,
+    path: str,
+    size_bytes: int,
+    mtime_ns: int,
 ) -> bytes | int | None:
     descriptor = open_beneath(home, home + path)
     try:
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
             return None
-        return _tail_of(size_bytes, partial(_read_from, descriptor), max_footer_bytes)
+        return _tail_of(
+            size_bytes, partial(_read_from, descriptor), footer_bytes_in, max_footer_bytes
+        )
     finally:
         os.close(descriptor)
 
 
 def _read_remote_tail(
-    location: str, max_footer_bytes: int, path: str, size_bytes: int, mtime_ns: int
+    location: str,
+    footer_bytes_in: FooterBytes,
+    max_footer_bytes: int,
+    path: str,
+    size_bytes: int,
+    mtime_ns: int,
 ) -> bytes | int | None:
     with open_remote_file(f"{location}/{path}") as file:
         if file.status != (size_bytes, mtime_ns):
             return None
-        return _tail_of(size_bytes, file.read, max_footer_bytes)
+        return _tail_of(size_bytes, file.read, footer_bytes_in, max_footer_bytes)
 
 
 def _tail_of(
-    size_bytes: int, read: Callable[[int, int], bytes], max_footer_bytes: int
+    size_bytes: int,
+    read: Callable[[int, int], bytes],
+    footer_bytes_in: FooterBytes,
+    max_footer_bytes: int,
 ) -> bytes | int:
-    """Return the end of a file, the footer in full if it is one of Parquet.
+    """Return the end of a file, with the footer in full if there is one.
 
     Of a footer over the limit, return the length instead.
     """

@@ -154,18 +154,21 @@ class DuplicateColumnError(InventoryError):
 
 @dataclass(eq=False)
 class UnreadableFileError(InventoryError):
-    """Files of the table cannot be read as Parquet.
+    """Files of the table cannot be read in its format.
 
     Attributes:
         files: Path and reason of each, by path; at most as many as are worth showing.
+        format: The format.
     """
 
     files: tuple[tuple[str, str], ...]
+    format: str = "parquet"
 
     def __str__(self) -> str:
         lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
+        format_ = {"parquet": "Parquet", "orc": "ORC"}.get(self.format, self.format)
         return (
-            f"cannot read {len(self.files)} file(s) as Parquet; remove or rewrite them, then "
+            f"cannot read {len(self.files)} file(s) as {format_}; remove or rewrite them, then "
             f"refresh again:{lines}"
         )
 

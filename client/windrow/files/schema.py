@@ -64,14 +64,18 @@ def file_schema(parquet: Any, told: Mapping[str, str] | None = None) -> pa.Schem
     meanings |= told or {}
     return pa.schema(
         [
-            pa.field(
-                field.name,
-                _table_type(field.type, parquet, leaves),
-                metadata={_MEANING_KEY: meanings[field.name]} if field.name in meanings else None,
+            meaning_as(
+                pa.field(field.name, _table_type(field.type, parquet, leaves)),
+                meanings.get(field.name),
             )
             for field in held
         ]
     )
+
+
+def meaning_as(field: pa.Field, meaning: str | None) -> pa.Field:
+    """Return the field of a `FileSchema` whose column means more than its layout says, or not."""
+    return field if meaning is None else field.with_metadata({_MEANING_KEY: meaning})
 
 
 def _meaning_of(field: pa.Field) -> str | None:

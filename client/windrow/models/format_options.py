@@ -97,6 +97,7 @@ _KNOWN: dict[str, dict[str, _Check]] = {
         "allowUnquotedFieldNames": _boolean,
         "explodeEmbeddedArray": _boolean,
     },
+    "orc": {"orc.force.positional.evolution": _boolean},
     "text": {"encoding": _filled, "lineSep": _filled, "wholetext": _boolean},
     "avro": {
         "avroSchema": _filled,

@@ -47,6 +47,12 @@ class InventoryFile(Request):
         description="Columns of the file that Spark's own Parquet reader may give otherwise than "
         "the grouped reader, because of their type or encoding; null if unknown.",
     )
+    native_columns: list[ColumnName] | None = Field(
+        default=None,
+        max_length=10_000,
+        description="Columns of an ORC file that only Spark's own reader gives right; null if "
+        "unknown, and for other formats.",
+    )
     stats: dict[ColumnName, ColumnBounds] = Field(default={}, max_length=10_000)
 
 

@@ -52,7 +52,7 @@ class TableDefinition(Request):
     format: TableFormat = Field(
         default="parquet",
         description="Format of files whose suffix does not tell it. `json` means one document per "
-        "line. Tables of ORC and Avro are planned from a published inventory, and not read yet.",
+        "line. Tables of Avro are planned from a published inventory, and not read yet.",
     )
     format_options: dict[str, str] = Field(
         default={},

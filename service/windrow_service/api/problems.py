@@ -204,9 +204,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     inventory.DuplicateColumnError: ProblemType(
         CONFLICT, "duplicate-column", "Two columns have the same name"
     ),
-    inventory.UnreadableFileError: ProblemType(
-        CONFLICT, "unreadable-file", "File cannot be read as Parquet"
-    ),
+    inventory.UnreadableFileError: ProblemType(CONFLICT, "unreadable-file", "File cannot be read"),
     inventory.FileChangedError: ProblemType(
         CONFLICT, "file-changed", "File changed during the refresh"
     ),

@@ -111,6 +111,7 @@ async def publish_inventory(
     `mtime_ns` and `row_count`. Optional columns are `bucket`, `hosts`, `row_group_offsets`,
     `delete_count`, `delete_bytes`, `stats_see_nan`, `grouped_columns` (names of the file's columns
     that Spark's own Parquet reader may give otherwise than the grouped reader, in lower case),
+    `native_columns` (of an ORC file, those that only Spark's own reader gives right),
     `stats` (a struct with a struct of `min`, `max` and `null_count` for each column) and `bloom`. A delta also has `change`: `added`, or
     `removed`, for which only the path is used. Up to 10,000 files can also be sent as JSON.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -47,9 +48,15 @@ from windrow_service.inventory.listing.transactional import (
 )
 from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
+from windrow_service.orc.positions import (
+    by_position,
+    positioned,
+    require_readable,
+)
 from windrow_service.planner.columns import inventory_schema
 
 _NO_COLUMNS = pa.schema([])
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 # Older inventories, and published ones, may not tell.
 _LEARNT = "grouped_columns"
 
@@ -112,6 +119,7 @@ def take_inventory(
     partition_types: pa.Schema | None = None,
     bucket_count: int | None = None,
     table_format: str = "parquet",
+    format_options: Mapping[str, str] = _NO_OPTIONS,
     previous: PreviousInventory | None = None,
     on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
@@ -136,6 +144,7 @@ def take_inventory(
         partition_types: All of the table's partition columns; read from the folders if None.
         bucket_count: From the table's bucket spec; None if it has none.
         table_format: Format of the files; those of `windrow.files.formats.LISTED` are not opened.
+        format_options: How Spark reads them.
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
@@ -172,7 +181,15 @@ def take_inventory(
     known_rows = _with_known_columns(kept_rows, previous)
     kept_count = len(known_rows) - known_rows.null_count
     reader = _FooterReader(
-        location, files, table_format, columns, partitions.schema, meter, executor, max_footer_bytes
+        location=location,
+        files=files,
+        table_format=table_format,
+        format_options=format_options,
+        declared=columns,
+        partition_schema=partitions.schema,
+        meter=meter,
+        executor=executor,
+        max_footer_bytes=max_footer_bytes,
     )
     try:
         data_schema, footers, read_count = reader.read(known_rows, previous)
@@ -186,7 +203,7 @@ def take_inventory(
     chosen = chosen_columns(bloom, data_schema) if len(files) else []
     schema = inventory_schema(data_schema, partitions.schema, chosen)
     filters = carried_filters(chosen, kept_rows, previous.files if previous else None)
-    filters = build_missing(filters, location, files, meter, executor)
+    filters = build_missing(filters, location, files, meter, executor, table_format)
     found = {
         "bloom": filter_struct(filters),
         **{name: files[name] for name in files.column_names},
@@ -261,13 +278,14 @@ def _partitions_with(
     return replace(partitions, values=partitions.values.slice(0, len(files)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _FooterReader:
     """Collects the content of the listed files' footers, reading as few as possible."""
 
     location: str
     files: pa.Table
     table_format: str
+    format_options: Mapping[str, str]
     declared: pa.Schema | None
     partition_schema: pa.Schema
     meter: ProgressMeter
@@ -301,13 +319,20 @@ class _FooterReader:
                 self.meter,
                 self.executor,
                 self.max_footer_bytes,
+                self.table_format,
             )
         groups = [group.at_rows(fresh) for group in groups]
+        is_orc = self.table_format == "orc"
+        forced = is_orc and by_position(self.format_options)
+        if is_orc:
+            groups = positioned(groups, declared, forced=forced)
         sources = [group.files for group in groups]
         # Once all files of an old schema are gone, it no longer restricts anything.
         if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):
             sources.insert(0, FileSchema(previous.data_schema, ""))
         data_schema = data_schema_of(declared, sources, self.partition_schema.names)
+        if is_orc:
+            require_readable(groups, data_schema, forced=forced)
         kept = None
         if previous is not None and len(fresh) < len(kept_rows):
             kept = previous.files.take(pc.drop_null(kept_rows)).append_column(
@@ -320,6 +345,8 @@ class _FooterReader:
             data_schema,
             file_count=len(kept_rows),
             kept_has_all=previous is not None and previous.has_all_columns,
+            # Arrow's ORC reader gives columns as the file has them.
+            evolved="native_columns" if is_orc else "grouped_columns",
             check=self.meter.check_cancelled,
         )
         return data_schema, footers, len(fresh) if is_read else 0

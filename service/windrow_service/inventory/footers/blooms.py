@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
+from pyarrow._orc import ORCReader
 
 from windrow.files.beneath import home_of, open_beneath
 from windrow.files.calendars import has_calendar, is_certain, is_settled
@@ -23,6 +24,8 @@ from windrow.files.schema import ColumnNames
 from windrow_service.inventory.errors import BloomColumnError
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.orc.positions import are_nameless
+from windrow_service.orc.reading import alike_in
 from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.pruning.bloom import MAX_VALUES, bloom_filter, can_filter
 
@@ -84,6 +87,7 @@ def build_missing(
     files: pa.Table,
     meter: ProgressMeter,
     executor: Executor | None,
+    table_format: str = "parquet",
 ) -> pa.Table:
     """Return the filters of n files, after building the missing ones from the files.
 
@@ -93,6 +97,7 @@ def build_missing(
         files: n rows of a `Listing`.
         meter: Stops the work when the caller asks for that.
         executor: Where files are read; see `in_chunks`.
+        table_format: Their format, as for `take_inventory`.
 
     Raises:
         InventoryError: As for `read_footers`.
@@ -106,11 +111,12 @@ def build_missing(
     names = filters.column_names
     chunks = in_chunks(
         files.take(pa.array(rows)),
-        partial(read_filters, location, names),
+        partial(read_filters, location, names, table_format=table_format),
         lambda unreadable: ChunkFilters(unreadable=unreadable),
         lambda _: meter.add(),
         executor,
         meter.check_cancelled,
+        table_format=table_format,
     )
     # Position of each file's filters among the carried-over ones, followed by the newly built ones.
     source = np.arange(len(files))
@@ -143,6 +149,8 @@ def read_filters(
     paths: Sequence[str],
     sizes_bytes: Sequence[int],
     mtimes_ns: Sequence[int],
+    *,
+    table_format: str = "parquet",
 ) -> ChunkFilters:
     """Read columns of n files and build Bloom filters of their values.
 
@@ -155,7 +163,9 @@ def read_filters(
         paths: n paths, relative to the location.
         sizes_bytes: n sizes, as listed.
         mtimes_ns: n times of the last change, as listed.
+        table_format: The files' format.
     """
+    filters_of = _orc_filters if table_format == "orc" else _parquet_filters
     chunk = ChunkFilters()
     for path, size_bytes, mtime_ns in zip(paths, sizes_bytes, mtimes_ns, strict=True):
         try:
@@ -163,9 +173,7 @@ def read_filters(
                 if found != (size_bytes, mtime_ns):
                     chunk.changed.append(path)
                     continue
-                # With nanoseconds, years before 1678 and after 2261 would wrap around.
-                parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
-                chunk.filters.append(_filters(parquet, columns))
+                chunk.filters.append(filters_of(file, columns))
         except FileNotFoundError:
             chunk.changed.append(path)
         except MemoryError:
@@ -192,7 +200,9 @@ def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
         yield file, (status.st_size, status.st_mtime_ns)
 
 
-def _filters(file: pq.ParquetFile, columns: Sequence[str]) -> list[bytes]:
+def _parquet_filters(content: Any, columns: Sequence[str]) -> list[bytes]:
+    # With nanoseconds, years before 1678 and after 2261 would wrap around.
+    file = pq.ParquetFile(content, coerce_int96_timestamp_unit="us")
     names = ColumnNames(file.schema_arrow)
     found = []
     for column in columns:
@@ -206,7 +216,9 @@ def _filters(file: pq.ParquetFile, columns: Sequence[str]) -> list[bytes]:
 
 
 def _filter(file: pq.ParquetFile, column: str) -> bytes:
-    distinct = _distinct(file, column)
+    groups = range(file.num_row_groups)
+    parts = (file.read_row_group(at, columns=[column], use_threads=False)[column] for at in groups)
+    distinct = _distinct(parts, file.schema_arrow.field(column).type)
     if has_calendar(distinct.type) or pt.is_timestamp(distinct.type):
         leaves = (file.schema.column(leaf) for leaf in range(len(file.schema)))
         is_int96 = any(leaf.path == column and leaf.physical_type == "INT96" for leaf in leaves)
@@ -216,18 +228,42 @@ def _filter(file: pq.ParquetFile, column: str) -> bytes:
     return bloom_filter(distinct)
 
 
-def _distinct(file: pq.ParquetFile, column: str) -> pa.ChunkedArray:
+def _orc_filters(content: Any, columns: Sequence[str]) -> list[bytes]:
+    reader = ORCReader()
+    reader.open(content if isinstance(content, pa.NativeFile) else pa.PythonFile(content, mode="r"))
+    held, alike = reader.schema(), alike_in(reader)
+    names, alike_names = ColumnNames(held), ColumnNames(alike)
+    # Which column of the table each of them is depends on the table.
+    nameless = are_nameless(held.names)
+    found = []
+    for column in columns:
+        at = names.find(column)
+        if at is None and not nameless:
+            found.append(bloom_filter(pa.array([], pa.int64())))
+        elif at is None or alike_names.find(column) is None:
+            # Spark may see other values than Arrow.
+            found.append(b"")
+        else:
+            found.append(bloom_filter(_orc_distinct(reader, held.field(at))))
+    return found
+
+
+def _orc_distinct(reader: ORCReader, field: pa.Field) -> pa.ChunkedArray:
+    stripes = range(reader.nstripes())
+    parts = (reader.read_stripe(at, [field.name]).column(0) for at in stripes)
+    return _distinct((pa.chunked_array([part]) for part in parts), field.type)
+
+
+def _distinct(parts: Iterable[pa.ChunkedArray], type_: pa.DataType) -> pa.ChunkedArray:
     """Return a column's distinct values; stop once there are more than a filter can hold."""
-    distinct = pa.chunked_array([], file.schema_arrow.field(column).type)
-    for group in range(file.num_row_groups):
-        values = file.read_row_group(group, columns=[column], use_threads=False)[column]
+    distinct = pa.chunked_array([], type_)
+    for values in parts:
         if isinstance(values.type, pa.BaseExtensionType):
             values = pa.chunked_array([part.storage for part in values.chunks])
-        if group == 0:
-            distinct = pa.chunked_array([values.unique()])
-        else:
-            distinct = pa.chunked_array([*distinct.chunks, values.unique()]).unique()
-            distinct = pa.chunked_array([distinct])
+        unique = values.unique()
+        if len(distinct):
+            unique = pa.chunked_array([*distinct.chunks, unique]).unique()
+        distinct = pa.chunked_array([unique])
         if len(distinct) > 2 * MAX_VALUES:
             break
     return distinct

@@ -44,6 +44,8 @@ def in_chunks(
     on_read: Callable[[int], None],
     executor: Executor | None,
     check: Callable[[], None] = lambda: None,
+    *,
+    table_format: str = "parquet",
 ) -> list[Found]:
     """Read n files and return the results in order.
 
@@ -56,6 +58,7 @@ def in_chunks(
         executor: Where `read` runs; it stays open. If None, a new `IsolatedExecutor`, whose
             tasks are lost if this ends with an error.
         check: Called while waiting for files; raises to stop.
+        table_format: What files should be, for messages.
 
     Raises:
         UnreadableFileError: Files cannot be read.
@@ -99,7 +102,7 @@ def in_chunks(
             for future in pending:
                 future.cancel()
     in_order = [chunks[start] for start in sorted(chunks)]
-    _raise_failures(in_order)
+    _raise_failures(in_order, table_format)
     return in_order
 
 
@@ -116,8 +119,8 @@ def _opened(executor: Executor | None) -> Iterator[Executor]:
             raise
 
 
-def _raise_failures(chunks: Sequence[Chunk]) -> None:
+def _raise_failures(chunks: Sequence[Chunk], table_format: str) -> None:
     if unreadable := sorted(entry for chunk in chunks for entry in chunk.unreadable):
-        raise UnreadableFileError(tuple(unreadable[:MAX_SHOWN_FILES]))
+        raise UnreadableFileError(tuple(unreadable[:MAX_SHOWN_FILES]), table_format)
     if changed := sorted(path for chunk in chunks for path in chunk.changed):
         raise FileChangedError(tuple(changed[:MAX_SHOWN_FILES]))

@@ -29,8 +29,11 @@ from windrow.files.isolated import STARTED
 _Result = TypeVar("_Result")
 
 _SHOWN_STDERR_BYTES = 1_000
-# Import `chunks`, which reads footers, first: its memory must not count as growth by a file.
-_CODE = "from windrow.files import chunks, isolated; isolated.fork_on_request()"
+# Import what reads footers first: its memory must not count as growth by a file.
+_CODE = (
+    "from windrow.files import chunks, isolated; import windrow_service.orc.reading; "
+    "isolated.fork_on_request()"
+)
 
 
 class LostProcessError(Exception):

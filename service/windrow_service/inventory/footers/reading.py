@@ -12,6 +12,9 @@ from windrow.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
+from windrow_service.orc import reading as orc
+
+_READERS = {"parquet": read_chunk, "orc": orc.read_chunk}
 
 
 def read_footers(
@@ -51,16 +54,18 @@ def read_with(
     meter: ProgressMeter,
     executor: Executor | None,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
+    table_format: str = "parquet",
 ) -> list[FooterGroup]:
     """Do the work of `read_footers`, and report to a meter that the caller shares."""
     meter.enter(phase="reading footers", footers_total=files.num_rows)
     chunks = in_chunks(
         files,
-        partial(read_chunk, location, max_footer_bytes=max_footer_bytes),
+        partial(_READERS[table_format], location, max_footer_bytes=max_footer_bytes),
         lambda unreadable: ChunkFooters(unreadable=unreadable),
         lambda count: meter.add(footers_read=count),
         executor,
         meter.check_cancelled,
+        table_format=table_format,
     )
     meter.report()
     return joined(group for chunk in chunks for group in chunk.groups)

@@ -45,5 +45,6 @@ def unread(schema: pa.Schema, count: int) -> list[FooterGroup]:
         "row_group_offsets": nothing.cast(pa.list_(pa.int64())),
         "stats_see_nan": pa.repeat(False, count),
         "grouped_columns": nothing,
+        "native_columns": pa.nulls(count, pa.list_(pa.string())),
     }
     return [FooterGroup(FileSchema(schema, ""), pa.schema([]), pa.table(columns))]

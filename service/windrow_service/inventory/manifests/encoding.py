@@ -26,8 +26,12 @@ _WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
 )
 
 _FIXED = {field.name: field for field in FIXED_FIELDS}
-_ADDED = FIXED_FIELDS[-1]
-_BEFORE_ADDED = len(FIXED_FIELDS) - 1
+# Older manifests lack them.
+_ADDED = {
+    at: field
+    for at, field in enumerate(FIXED_FIELDS)
+    if field.name in ("grouped_columns", "native_columns")
+}
 
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -163,10 +167,11 @@ def decode_manifest(
 
 
 def _with_added_columns(files: pa.Table, columns: Collection[str] | None) -> pa.Table:
-    """Return the rows of a manifest as now: older ones lack a column, and nulls in another."""
-    name = _ADDED.name
-    if name not in files.column_names and (columns is None or name in columns):
-        files = files.add_column(_BEFORE_ADDED, _ADDED, pa.nulls(len(files), _ADDED.type))
+    """Return the rows of a manifest as now: older ones lack columns, and nulls in another."""
+    for at, added in _ADDED.items():
+        if added.name not in files.column_names and (columns is None or added.name in columns):
+            at = min(at, files.num_columns)
+            files = files.add_column(at, added, pa.nulls(len(files), added.type))
     now = pa.schema([_FIXED.get(field.name, field) for field in files.schema])
     return files if now.equals(files.schema) else pa.table(files.columns, schema=now)
 

@@ -33,6 +33,8 @@ from windrow_service.inventory.published.size import refuse_beyond, stats_bytes
 from windrow_service.planner.columns import FIXED_FIELDS, bloom_columns, inventory_schema
 from windrow_service.planner.pruning.bounds import Bools, mask
 
+# Columns of which only one reader gives the values; not known of other types than they were.
+_LEARNT = ("grouped_columns", "native_columns")
 _CHANGES = ("added", "removed")
 
 
@@ -88,7 +90,7 @@ def accept_inventory(
     if previous is not None and len(previous.files):
         carried = _not_published(published)
         if data_schema != previous.data_schema:
-            carried = tuple(name for name in carried if name != "grouped_columns")
+            carried = tuple(name for name in carried if name not in _LEARNT)
         files = _carry_over(files, previous.files, kept, carried)
     kept_count = len(kept) - kept.null_count
     return Inventory(
@@ -173,7 +175,7 @@ def _is_added(published: pa.Table) -> Bools:
 
 def _not_published(published: pa.Table) -> tuple[str, ...]:
     """Return the columns that were not published; unchanged files keep their values."""
-    together = (("stats", "stats_see_nan"), ("grouped_columns",), ("bloom",))
+    together = (("stats", "stats_see_nan"), *((name,) for name in _LEARNT), ("bloom",))
     return tuple(
         name for names in together if names[0] not in published.column_names for name in names
     )
@@ -194,7 +196,8 @@ def _files(
         else _unknown(field, len(paths))
         for field in FIXED_FIELDS
     }
-    found["grouped_columns"] = _in_lower_case(flat(found["grouped_columns"]))
+    for name in _LEARNT:
+        found[name] = _in_lower_case(flat(found[name]))
     if "bucket" not in sent:
         found["bucket"] = bucket_numbers(paths, bucket_count)
     found["partition"] = partitions.values

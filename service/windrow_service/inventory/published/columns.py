@@ -24,6 +24,7 @@ _OPTIONAL = (
     "delete_bytes",
     "stats_see_nan",
     "grouped_columns",
+    "native_columns",
     "stats",
     "bloom",
 )

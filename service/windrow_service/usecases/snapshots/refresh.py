@@ -106,7 +106,7 @@ class RefreshTable:
 
         Raises:
             TableNotFoundError: No table has this name.
-            FormatNotRefreshableError: The table's files are not Parquet.
+            FormatNotRefreshableError: Files of its format are not refreshed.
             NotTransactionalError: Write ids were given, and the table has none.
             WriteIdsNeededError: None were given, and the current snapshot was made with some.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
@@ -258,7 +258,7 @@ def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
 
 
 def _refuse_unrefreshable(name: str, definition: TableDefinition) -> None:
-    if definition.format not in ("parquet", *LISTED):
+    if definition.format not in ("parquet", "orc", *LISTED):
         raise FormatNotRefreshableError(name, definition.format)
     if definition.columns is None and definition.format in UNTOLD:
         raise ColumnsNotDeclaredError(name, definition.format)

@@ -1,0 +1,215 @@
+"""The columns of an ORC footer: in Spark's types, and which of them Arrow gives as Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.files.schema import meaning_as
+from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
+
+# Structs in structs beyond this are no table's; each level is a call.
+_MAX_DEPTH = 64
+_CATALYST = b"spark.sql.catalyst.type"
+# What Hive's first release wrote as `decimal`, without digits.
+_OLD_DECIMAL = pa.decimal128(38, 10)
+_WRITTEN_BY_JAVA = 0
+
+
+class Kind(IntEnum):
+    """ORC's kinds of types, by their numbers in footers."""
+
+    BOOLEAN = 0
+    BYTE = 1
+    SHORT = 2
+    INT = 3
+    LONG = 4
+    FLOAT = 5
+    DOUBLE = 6
+    STRING = 7
+    BINARY = 8
+    TIMESTAMP = 9
+    LIST = 10
+    MAP = 11
+    STRUCT = 12
+    UNION = 13
+    DECIMAL = 14
+    DATE = 15
+    VARCHAR = 16
+    CHAR = 17
+    TIMESTAMP_INSTANT = 18
+
+
+_SCALARS = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.BYTE: pa.int8(),
+    Kind.SHORT: pa.int16(),
+    Kind.INT: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BINARY: pa.binary(),
+    Kind.TIMESTAMP: TIMESTAMP,
+    Kind.DATE: pa.date32(),
+    Kind.VARCHAR: pa.string(),
+    Kind.CHAR: pa.string(),
+    Kind.TIMESTAMP_INSTANT: TIMESTAMP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One type in a footer, at the top or inside another.
+
+    Attributes:
+        number: Its place among the footer's types, and among the statistics.
+        kind: What ORC calls it.
+        type: What Spark calls it.
+        meaning: What it means beyond that type; empty if nothing.
+        alike: Whether Arrow gives all its values as Spark's ORC reader does, as far as the type
+            tells.
+        key: Whether it is the key of a map.
+    """
+
+    number: int
+    kind: Kind
+    type: pa.DataType
+    meaning: str
+    alike: bool
+    key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OrcColumn:
+    """A top-level column.
+
+    Attributes:
+        field: Its name and type; as in `FileSchema`.
+        nodes: Its type and all types in it, in the order of their numbers.
+        alike: Whether Arrow gives it as Spark's ORC reader does, as far as the types tell.
+    """
+
+    field: pa.Field
+    nodes: Sequence[Node]
+    alike: bool
+
+
+def columns_of(footer: Any) -> list[OrcColumn]:
+    """Return the top-level columns of a footer.
+
+    Args:
+        footer: A `messages.FileTail.footer`.
+
+    Raises:
+        ValueError: Its types do not form columns.
+    """
+    types = footer.types
+    if not types or types[0].kind != Kind.STRUCT:
+        raise ValueError("it holds no struct of columns, so Spark cannot read it as a table")
+    tree = _Tree(types, by_java=footer.writer == _WRITTEN_BY_JAVA)
+    columns = []
+    for number, name in tree.fields(0, types[0]):
+        nodes: list[Node] = []
+        tree.walk(number, nodes)
+        top = nodes[0]
+        # Arrow takes a dot for the way to a field of a struct.
+        alike = all(node.alike for node in nodes) and "." not in name
+        meaning = next((node.meaning for node in nodes if node.meaning), None)
+        columns.append(OrcColumn(meaning_as(pa.field(name, top.type), meaning), nodes, alike))
+    tree.finish()
+    return columns
+
+
+class _Tree:
+    """Walks the types of a footer, each of which belongs to one other and follows it."""
+
+    def __init__(self, types: Any, *, by_java: bool) -> None:
+        self._types = types
+        self._by_java = by_java
+        self._next = 1
+
+    def fields(self, number: int, struct: Any) -> Iterator[tuple[int, str]]:
+        if len(struct.subtypes) != len(struct.names):
+            raise ValueError(f"its footer is damaged: type {number} has fields without names")
+        for subtype, name in zip(struct.subtypes, struct.names, strict=True):
+            yield subtype, name.decode()
+
+    def walk(self, number: int, nodes: list[Node], *, depth: int = 0, key: bool = False) -> Node:
+        """Add a type and all types in it."""
+        if number != self._next or number >= len(self._types) or depth > _MAX_DEPTH:
+            raise ValueError("its footer is damaged: its types do not form a tree")
+        self._next += 1
+        at = len(nodes)
+        message = self._types[number]
+        try:
+            kind = Kind(message.kind)
+        except ValueError:
+            raise ValueError(
+                f"it holds a type of ORC's kind {message.kind}, unknown here"
+            ) from None
+        # In its place before those inside it.
+        nodes.append(Node(number, kind, pa.null(), "", False, key))
+        type_, meaning, alike = self._described(number, kind, message, nodes, depth + 1)
+        nodes[at] = Node(number, kind, type_, meaning, alike, key)
+        return nodes[at]
+
+    def finish(self) -> None:
+        """Refuse types that belong to none."""
+        if self._next != len(self._types):
+            raise ValueError("its footer is damaged: its types do not form a tree")
+
+    def _described(
+        self, number: int, kind: Kind, message: Any, nodes: list[Node], depth: int
+    ) -> tuple[pa.DataType, str, bool]:
+        if kind == Kind.STRUCT:
+            fields = [
+                pa.field(name, self.walk(inner, nodes, depth=depth).type)
+                for inner, name in self.fields(number, message)
+            ]
+            return pa.struct(fields), "", bool(fields)
+        inside = [
+            self.walk(inner, nodes, depth=depth, key=kind == Kind.MAP and not at).type
+            for at, inner in enumerate(message.subtypes)
+        ]
+        if kind == Kind.UNION:
+            named = [pa.field(str(at), type_) for at, type_ in enumerate(inside)]
+            return pa.dense_union(named), "", False
+        if len(inside) != {Kind.LIST: 1, Kind.MAP: 2}.get(kind, 0):
+            raise ValueError("its footer is damaged: its types do not form a tree")
+        if kind == Kind.LIST:
+            return pa.list_(inside[0]), "", True
+        if kind == Kind.MAP:
+            return pa.map_(*inside), "", True
+        return self._scalar(kind, message)
+
+    def _scalar(self, kind: Kind, message: Any) -> tuple[pa.DataType, str, bool]:
+        if kind == Kind.DECIMAL:
+            return _decimal(message)
+        plain = _SCALARS[kind]
+        if kind == Kind.CHAR:
+            # Spark pads what it reads and what it compares with it.
+            return plain, f"char({message.length})", False
+        told = next((one.value.decode() for one in message.attributes if one.key == _CATALYST), "")
+        if kind == Kind.LONG and told == spark_type(TIMESTAMP_NTZ):
+            return TIMESTAMP_NTZ, "", True
+        if told not in ("", spark_type(plain)):
+            return plain, told, False
+        if kind == Kind.VARCHAR:
+            # Spark cuts what is too long; Java's writer has done so.
+            return plain, "", self._by_java
+        return plain, "", not pt.is_timestamp(plain)
+
+
+def _decimal(message: Any) -> tuple[pa.DataType, str, bool]:
+    precision, scale = message.precision, message.scale
+    if not precision:
+        return _OLD_DECIMAL, "", False
+    if not 1 <= precision <= 38 or scale > precision:
+        raise ValueError(f"it holds a decimal({precision},{scale}), which no reader has")
+    return pa.decimal128(precision, scale), "", True

@@ -1,0 +1,132 @@
+"""Which of a table's columns the columns of an ORC file are: by name, or by position.
+
+Hive's first writers called all columns `_col0`, `_col1` and so on. Spark's ORC reader takes the
+columns of such a file in the order of the table's, and so it does of every file if
+`orc.force.positional.evolution` is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.files.assemble import with_named
+from windrow.files.chunks import FooterGroup
+from windrow.files.errors import SchemaConflictError, UnreadableFileError
+from windrow.files.schema import FileSchema, fields_in
+from windrow.files.types import TIMESTAMP_NTZ, spark_type
+
+FORCED_OPTION = "orc.force.positional.evolution"
+
+_NAMELESS = "_col"
+
+
+def are_nameless(names: Sequence[str]) -> bool:
+    """Tell whether Spark takes columns of these names, of one file, by their position."""
+    return bool(names) and all(name.startswith(_NAMELESS) for name in names)
+
+
+def by_position(format_options: Mapping[str, str]) -> bool:
+    """Tell whether the columns of all files go by position."""
+    return any(
+        name.lower() == FORCED_OPTION and value.lower() == "true"
+        for name, value in format_options.items()
+    )
+
+
+def positioned(
+    groups: Sequence[FooterGroup], declared: pa.Schema | None, *, forced: bool
+) -> list[FooterGroup]:
+    """Return footers with the names of the declared columns, where files go by position.
+
+    Args:
+        groups: Footers.
+        declared: The data columns that the table declares, in order.
+        forced: Whether all files go by position.
+
+    Raises:
+        UnreadableFileError: A file has more columns than are declared, or none are.
+    """
+    if declared is None:
+        if forced and groups:
+            reason = f"{FORCED_OPTION} needs declared columns: declare them in the files' order"
+            raise UnreadableFileError(((groups[0].files.path, reason),), "orc")
+        return list(groups)
+    return [
+        _renamed(group, declared) if forced or are_nameless(group.files.schema.names) else group
+        for group in groups
+    ]
+
+
+def require_readable(groups: Sequence[FooterGroup], data: pa.Schema, *, forced: bool) -> None:
+    """Refuse what Spark's ORC reader would read otherwise than as the table's columns.
+
+    Args:
+        groups: Footers, with the names that the table has for their columns.
+        data: The data columns of the table.
+        forced: Whether all files go by position.
+
+    Raises:
+        UnreadableFileError: A file without names is among files with names.
+        SchemaConflictError: A column does not turn into the table's type in this format.
+    """
+    types = {field.name.lower(): field.type for field in data}
+    order = [name.lower() for name in data.names]
+    for group in groups:
+        schema, path = group.files.schema, group.files.path
+        names = [name.lower() for name in schema.names]
+        if not forced and are_nameless(schema.names) and names != order[: len(names)]:
+            reason = (
+                f"its columns have no names ({schema.names[0]}, …), while those of other files "
+                "have: declare the table's columns in the order of this file's"
+            )
+            raise UnreadableFileError(((path, reason),), "orc")
+        for field in schema:
+            wanted = types.get(field.name.lower(), field.type)
+            if any(_is_date_as_time(*pair) for pair in _pairs(field.type, wanted)):
+                held, table = spark_type(field.type), spark_type(wanted)
+                raise SchemaConflictError(field.name, held, path, table, "")
+
+
+def _renamed(group: FooterGroup, declared: pa.Schema) -> FooterGroup:
+    held = group.files.schema
+    if len(held) > len(declared):
+        reason = (
+            f"its columns go by position, and it has {len(held)} where the table declares "
+            f"{len(declared)}: declare all of them, in its order"
+        )
+        raise UnreadableFileError(((group.files.path, reason),), "orc")
+    if held.names == declared.names[: len(held)]:
+        return group
+    names = dict(zip(held.names, declared.names, strict=False))
+    return replace(
+        group,
+        files=FileSchema(_with_names(held, names), group.files.path),
+        bounded=_with_names(group.bounded, names),
+        # The grouped reader goes by name.
+        table=with_named(
+            group.table, "native_columns", sorted(name.lower() for name in names.values())
+        ),
+    )
+
+
+def _with_names(schema: pa.Schema, names: dict[str, str]) -> pa.Schema:
+    return pa.schema([field.with_name(names[field.name]) for field in schema])
+
+
+def _pairs(held: pa.DataType, wanted: pa.DataType) -> Iterator[tuple[pa.DataType, pa.DataType]]:
+    """Yield the types inside a type with what they become in another one."""
+    yield held, wanted
+    inside = {field.name.lower(): field.type for field in fields_in(wanted)}
+    by_place = None if pt.is_struct(held) else list(inside.values())
+    for at, field in enumerate(fields_in(held)):
+        other = by_place[at] if by_place else inside.get(field.name.lower())
+        if other is not None:
+            yield from _pairs(field.type, other)
+
+
+def _is_date_as_time(held: pa.DataType, wanted: pa.DataType) -> bool:
+    return bool(pt.is_date(held) and wanted == TIMESTAMP_NTZ)

@@ -1,0 +1,253 @@
+"""Reads the footers of a few ORC files, in processes whose loss does no harm.
+
+Arrow's ORC library decompresses a footer; what it says is then read as ORC's own messages, as
+pyarrow gives neither where stripes begin nor statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+# `pyarrow.orc.ORCFile` costs more than the footer of a small file.
+from pyarrow._orc import ORCReader
+
+from windrow.files.bounds import merge_row_groups
+from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_tails
+from windrow.files.limits import MAX_FOOTER_BYTES
+from windrow.files.schema import FileSchema
+from windrow.files.types import has_order
+from windrow_service.orc.columns import Kind, OrcColumn, columns_of
+from windrow_service.orc.messages import DecodeError, FileTail, PostScript
+from windrow_service.orc.statistics import (
+    are_alike,
+    are_certain,
+    arrow_bounds,
+    null_count,
+    proves_no_nan,
+    raw_bounds,
+)
+
+_MAGIC = b"ORC"
+# The versions that Spark's ORC library reads; the oldest files state none.
+_VERSIONS = {(), (0, 11), (0, 12), (1, 9999)}
+# A chunk of a compressed footer has no more bytes than its header can state.
+_MAX_BLOCK_BYTES = 2**23
+_NOT_ORC = "it is not ORC: its end is not that of an ORC file"
+
+
+def footer_bytes_in(tail: bytes) -> int:
+    """Return the length of the footer in a file's last bytes; 0 if they are not ORC's."""
+    if not tail or tail[-1] >= len(tail):
+        return 0
+    try:
+        postscript = PostScript.FromString(tail[-1 - tail[-1] : -1])
+    except DecodeError:
+        return 0
+    return int(postscript.footer_length) + tail[-1] + 1
+
+
+def read_chunk(
+    location: str,
+    first_row: int,
+    paths: Sequence[str],
+    sizes_bytes: Sequence[int],
+    mtimes_ns: Sequence[int],
+    *,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
+) -> ChunkFooters:
+    """Read the footers of n ORC files; as `windrow.files.chunks.read_chunk` does of Parquet."""
+    tails = read_tails(
+        location, paths, sizes_bytes, mtimes_ns, max_footer_bytes, footer_bytes_in=footer_bytes_in
+    )
+    return parse_tails(first_row, paths, sizes_bytes, tails)
+
+
+def parse_tails(
+    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Iterable[Tail]
+) -> ChunkFooters:
+    """Say what the footers of n ORC files say; run it where a lost process does no harm."""
+    chunk = ChunkFooters()
+    builders: dict[bytes, _GroupBuilder] = {}
+    for index, (path, tail) in enumerate(zip(paths, tails, strict=True)):
+        if isinstance(tail, str):
+            chunk.unreadable.append((path, tail))
+        elif tail is None:
+            chunk.changed.append(path)
+        elif not sizes_bytes[index]:
+            continue
+        else:
+            try:
+                found = _parse(tail)
+                key = _schema_key(found.footer)
+                builder = builders.get(key)
+                if builder is None:
+                    builder = builders[key] = _GroupBuilder(found.footer, path)
+                builder.add(first_row + index, found, sizes_bytes[index])
+            except MemoryError:
+                raise
+            except (DecodeError, UnicodeDecodeError):
+                chunk.unreadable.append(
+                    (path, "its footer is damaged: it is not made of ORC's messages")
+                )
+            except (pa.ArrowException, OSError, ValueError) as error:
+                chunk.unreadable.append((path, str(error)))
+    if not chunk.unreadable:
+        chunk.groups = [builder.finish() for builder in builders.values()]
+    return chunk
+
+
+def _parse(tail: bytes) -> Any:
+    """Return a file's `FileTail`, decompressed.
+
+    Raises:
+        ValueError: The bytes are not the end of an ORC file that Spark reads.
+        OSError: As Arrow raises it, likewise.
+    """
+    if not footer_bytes_in(tail):
+        raise ValueError(_NOT_ORC)
+    postscript = PostScript.FromString(tail[-1 - tail[-1] : -1])
+    # The first writers put the magic at the start of the file alone.
+    if postscript.magic != _MAGIC and not (postscript.magic == b"" and tail[:3] == _MAGIC):
+        raise ValueError(_NOT_ORC)
+    if (version := tuple(postscript.version)) not in _VERSIONS:
+        stated = ".".join(map(str, version))
+        raise ValueError(
+            f"it is of version {stated} of ORC, which Spark's ORC library does not read"
+        )
+    if postscript.block_size > _MAX_BLOCK_BYTES:
+        raise ValueError(
+            f"its footer is damaged: blocks of {postscript.block_size:,} bytes, "
+            f"where ORC has at most {_MAX_BLOCK_BYTES:,}"
+        )
+    reader = ORCReader()
+    reader.open(pa.BufferReader(tail))
+    found = FileTail.FromString(reader.serialized_file_tail())
+    if found.footer.encryption:
+        raise ValueError("it is encrypted, and there are no keys for it here")
+    return found
+
+
+def alike_in(reader: ORCReader) -> pa.Schema:
+    """Return the columns of an open file that Arrow gives as Spark's ORC reader does."""
+    found = FileTail.FromString(reader.serialized_file_tail())
+    statistics = _certain_statistics(found)
+    return pa.schema([c.field for c in columns_of(found.footer) if _are_alike(c, statistics)])
+
+
+def _certain_statistics(found: Any) -> Any:
+    return found.footer.statistics if are_certain(found.postscript, found.footer) else None
+
+
+def _schema_key(footer: Any) -> bytes:
+    types = (message.SerializeToString(deterministic=True) for message in footer.types)
+    return b"\0".join([bytes([footer.writer != 0]), *types])
+
+
+class _GroupBuilder:
+    """Gathers, as lists, the footers of files that share their types."""
+
+    def __init__(self, footer: Any, path: str) -> None:
+        self.columns = columns_of(footer)
+        self.files = FileSchema(pa.schema([column.field for column in self.columns]), path)
+        self.bounded = [column for column in self.columns if has_order(column.field.type)]
+        self.floats = [
+            column.nodes[0].number
+            for column in self.bounded
+            if column.nodes[0].kind in (Kind.FLOAT, Kind.DOUBLE)
+        ]
+        self.rows: list[int] = []
+        self.row_counts: list[int] = []
+        self.offsets: list[list[int]] = []
+        self.see_nan: list[bool] = []
+        self.native_columns: list[list[str]] = []
+        self.raw: list[tuple[list[Any], list[Any], list[int | None]]] = [
+            ([], [], []) for _ in self.bounded
+        ]
+
+    def add(self, row: int, found: Any, size_bytes: int) -> None:
+        footer = found.footer
+        self.offsets.append(_stripe_offsets(footer, size_bytes))
+        self.rows.append(row)
+        self.row_counts.append(footer.row_count)
+        statistics = _certain_statistics(found)
+        self.see_nan.append(
+            statistics is not None and all(proves_no_nan(statistics[at]) for at in self.floats)
+        )
+        self.native_columns.append(
+            sorted(
+                column.field.name.lower()
+                for column in self.columns
+                if not _are_alike(column, statistics)
+            )
+        )
+        for column, (lower, upper, nulls) in zip(self.bounded, self.raw, strict=True):
+            node = column.nodes[0]
+            stated = None if statistics is None else statistics[node.number]
+            least, greatest = (None, None) if stated is None else raw_bounds(node, stated)
+            lower.append(least)
+            upper.append(greatest)
+            nulls.append(None if stated is None else null_count(stated, footer.row_count))
+
+    def finish(self) -> FooterGroup:
+        count = len(self.rows)
+        row_counts = np.array(self.row_counts, np.int64)
+        columns = {
+            "row": pa.array(self.rows, pa.int64()),
+            "row_count": pa.array(self.row_counts, pa.int64()),
+            "row_group_offsets": pa.array(self.offsets, pa.list_(pa.int64())),
+            "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
+            # Spark's own reader is the one to follow: it reads all columns of all files.
+            "grouped_columns": pa.array([[]] * count, pa.list_(pa.string())),
+            "native_columns": pa.array(self.native_columns, pa.list_(pa.string())),
+        }
+        for index, (column, (lower, upper, nulls)) in enumerate(
+            zip(self.bounded, self.raw, strict=True)
+        ):
+            node = column.nodes[0]
+            merged = merge_row_groups(
+                arrow_bounds(node, lower, upper=False),
+                arrow_bounds(node, upper, upper=True),
+                pa.array(nulls, pa.int64()),
+                row_counts,
+                np.arange(count),
+                count,
+            )
+            columns |= dict(
+                zip((f"{index}.min", f"{index}.max", f"{index}.nulls"), merged, strict=True)
+            )
+        bounded = pa.schema([(column.field.name, column.field.type) for column in self.bounded])
+        return FooterGroup(self.files, bounded, pa.table(columns))
+
+
+def _are_alike(column: OrcColumn, statistics: Any) -> bool:
+    return column.alike and all(
+        are_alike(node, None if statistics is None else statistics[node.number])
+        for node in column.nodes
+    )
+
+
+def _stripe_offsets(footer: Any, size_bytes: int) -> list[int]:
+    """Return where stripes begin.
+
+    Raises:
+        ValueError: They do not lie in the file one after the other, or have other rows.
+    """
+    offsets = []
+    end = rows = 0
+    for stripe in footer.stripes:
+        if stripe.offset < end:
+            raise ValueError("its footer is damaged: stripes overlap")
+        offsets.append(stripe.offset)
+        end = stripe.offset + stripe.index_length + stripe.data_length + stripe.footer_length
+        rows += stripe.row_count
+    if end > size_bytes:
+        raise ValueError("its footer points past its end: part of the file is missing")
+    if rows != footer.row_count or rows >= 2**63:
+        raise ValueError(
+            f"its footer is damaged: it states {footer.row_count:,} rows, its stripes {rows:,}"
+        )
+    return offsets

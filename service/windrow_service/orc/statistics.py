@@ -1,0 +1,136 @@
+"""Bounds of columns from the statistics in ORC footers, where those are certain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.files.bounds import BoundedColumn, typed_bounds
+from windrow.files.calendars import FIRST_GREGORIAN_DAY, widened
+from windrow_service.orc.columns import Kind, Node
+
+# Lower and upper bound as ORC states them, None where it does not.
+Raw = tuple[Any, Any]
+
+_UNKNOWN: Raw = (None, None)
+# Before it, writers of Java's library stated maxima of other columns.
+_HIVE_8732 = 1
+_EXACT = Context(prec=2_000)
+_INTEGERS = {Kind.BYTE, Kind.SHORT, Kind.INT, Kind.LONG}
+
+
+def are_certain(postscript: Any, footer: Any) -> bool:
+    """Tell whether the statistics of a footer belong to its columns."""
+    is_late = footer.writer or postscript.writer_version >= _HIVE_8732
+    return bool(is_late and len(footer.statistics) == len(footer.types))
+
+
+def null_count(statistics: Any, row_count: int) -> int | None:
+    """Return how many of so many rows are null in a top-level column; None if that is unknown."""
+    nulls = row_count - int(statistics.value_count)
+    if nulls < 0 or not statistics.HasField("value_count"):
+        return None
+    # Older writers do not say whether there are any.
+    told = statistics.has_null if statistics.HasField("has_null") else not nulls
+    return nulls if bool(nulls) == told else None
+
+
+def raw_bounds(node: Node, statistics: Any) -> Raw:
+    """Return the bounds of a column as its footer states them."""
+    kind = node.kind
+    if kind in _INTEGERS:
+        return _ends(statistics.integers)
+    if kind in (Kind.FLOAT, Kind.DOUBLE):
+        return _ends(statistics.doubles)
+    if kind == Kind.BOOLEAN:
+        return _booleans(statistics)
+    if kind == Kind.DATE:
+        return _ends(statistics.dates)
+    if kind == Kind.DECIMAL:
+        lower, upper = (_unscaled(text, node.type) for text in _ends(statistics.decimals))
+        return lower, upper
+    if kind in (Kind.STRING, Kind.VARCHAR):
+        found = statistics.strings
+        # Long texts are stated cut, which are no longer called minimum and maximum.
+        return _first(found, "minimum", "lower_bound"), _first(found, "maximum", "upper_bound")
+    # Times are stated in the zone of the writer, and for other kinds nothing is.
+    return _UNKNOWN
+
+
+def arrow_bounds(node: Node, raw: Sequence[Any], *, upper: bool) -> pa.Array:
+    """Turn raw bounds into values of the column's type, never narrower; null where unknown."""
+    column = BoundedColumn("", node.type, 0, 0, 1_000, False)
+    bounds = typed_bounds(column, raw, upper=upper)
+    if pt.is_date(node.type):
+        # Spark counts the days of old dates as Julian, whatever the footer says of calendars.
+        return widened(bounds, np.ones(len(bounds), np.bool_), upper=upper)
+    return bounds
+
+
+def proves_no_nan(statistics: Any) -> bool:
+    """Tell whether the statistics of a column of floats rule out NaN: it would make the sum one."""
+    found = statistics.doubles
+    return bool(found.HasField("sum") and math.isfinite(found.sum))
+
+
+def are_alike(node: Node, statistics: Any) -> bool:
+    """Tell whether Arrow gives the values of a type that is `alike` as Spark's ORC reader does.
+
+    Args:
+        node: One type in a column.
+        statistics: What the footer states of it; None if nothing that is certain.
+    """
+    if node.key:
+        # Spark takes a null for a key, Arrow does not.
+        return statistics is None or not statistics.has_null
+    if node.kind not in (Kind.DATE, Kind.DECIMAL):
+        return True
+    if statistics is None:
+        return False
+    if statistics.HasField("value_count") and not statistics.value_count:
+        return True
+    lower, upper = raw_bounds(node, statistics)
+    if lower is None or upper is None:
+        return False
+    if node.kind == Kind.DATE:
+        return bool(lower >= FIRST_GREGORIAN_DAY)
+    # What has more digits is null to Spark.
+    limit = 10**node.type.precision
+    return bool(-limit < lower and upper < limit)
+
+
+def _ends(found: Any) -> Raw:
+    return _first(found, "minimum"), _first(found, "maximum")
+
+
+def _first(found: Any, *names: str) -> Any:
+    return next((getattr(found, name) for name in names if found.HasField(name)), None)
+
+
+def _booleans(statistics: Any) -> Raw:
+    counts = statistics.buckets.counts
+    values = statistics.value_count
+    if len(counts) != 1 or not 0 < values >= counts[0]:
+        return _UNKNOWN
+    return counts[0] == values, counts[0] > 0
+
+
+def _unscaled(text: bytes | None, type_: pa.DataType) -> int | None:
+    if text is None:
+        return None
+    try:
+        value = Decimal(text.decode())
+        scaled = value.scaleb(type_.scale, _EXACT)
+        # An exponent can make a short text a long number.
+        if not scaled.is_finite() or scaled.adjusted() > 2 * type_.precision:
+            return None
+        unscaled = int(scaled)
+    except (ArithmeticError, UnicodeDecodeError):
+        return None
+    return unscaled if unscaled == scaled else None

@@ -1,0 +1,92 @@
+"""ORC files, made by Arrow, or put together from ORC's own messages for what Arrow cannot write."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as orc
+
+from windrow_service.orc.columns import Kind
+from windrow_service.orc.messages import FileTail, PostScript
+
+NONE, ZLIB = 0, 1
+
+
+def write(location: Path, path: str, columns: Any = None, **options: Any) -> Path:
+    """Write an ORC file of these columns (a dict or a table) and return where."""
+    target = location / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns or {"x": [1, 2, 3]})
+    orc.write_table(table, target, **options)
+    return target
+
+
+def footer_of(*columns: dict[str, Any], writer: int = 0, **fields: Any) -> Any:
+    """Return the footer of a file without rows.
+
+    Args:
+        columns: For each its `name`, `kind`, and other fields of the message `Type`; in `inside`,
+            the columns inside it.
+        writer: 0 for Java's.
+        fields: Of the message `Footer`.
+    """
+    footer = FileTail().footer
+    footer.writer = writer
+    for name, value in fields.items():
+        setattr(footer, name, value)
+    _add(footer, {"kind": Kind.STRUCT, "inside": columns})
+    return footer
+
+
+def _add(footer: Any, column: dict[str, Any]) -> int:
+    at = len(footer.types)
+    type_ = footer.types.add(kind=column["kind"])
+    for name in ("precision", "scale", "length"):
+        if name in column:
+            setattr(type_, name, column[name])
+    if "catalyst" in column:
+        type_.attributes.add(key=b"spark.sql.catalyst.type", value=column["catalyst"].encode())
+    for inner in column.get("inside", ()):
+        if column["kind"] == Kind.STRUCT:
+            footer.types[at].names.append(inner["name"].encode())
+        footer.types[at].subtypes.append(_add(footer, inner))
+    return at
+
+
+def file_of(footer: Any, **stated: Any) -> bytes:
+    """Return a file without rows, of this footer.
+
+    Args:
+        footer: The message, or its bytes as they are in the file.
+        stated: Of the message `PostScript`.
+    """
+    content = footer if isinstance(footer, bytes) else footer.SerializeToString()
+    postscript = PostScript(
+        footer_length=len(content),
+        compression=NONE,
+        block_size=65_536,
+        version=[0, 12],
+        writer_version=6,
+        magic=b"ORC",
+    )
+    for name, value in stated.items():
+        if name == "version":
+            postscript.ClearField("version")
+            postscript.version.extend(value)
+        else:
+            setattr(postscript, name, value)
+    end = postscript.SerializeToString()
+    return b"ORC" + content + end + bytes([len(end)])
+
+
+def deflated(content: bytes) -> bytes:
+    """Return bytes as chunks of a zlib-compressed footer, each of a block of 256 KB."""
+    chunks = []
+    for start in range(0, len(content), 2**18):
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        packed = packer.compress(content[start : start + 2**18]) + packer.flush()
+        chunks.append((len(packed) * 2).to_bytes(3, "little") + packed)
+    return b"".join(chunks)
