@@ -111,7 +111,7 @@ def test_write_ids_that_cannot_be_read_are_refused(
     http: httpx.Client, client: windrow.Client, inserts: str, tables_folder: Path
 ) -> None:
     answer = http.post(f"/tables/{inserts}/refresh", json={"valid_write_ids": "5,6"})
-    assert "table:highest" in problem_of(answer, 422, "invalid-request")["detail"]
+    assert "table:highest" in problem_of(answer, 422, "invalid-write-ids")["detail"]
     put(tables_folder / f"{inserts}_plain", "ds=1")
     client.register_table(f"{inserts}_plain", str(tables_folder / f"{inserts}_plain"))
     with pytest.raises(RefreshFailedError, match="is not transactional"):

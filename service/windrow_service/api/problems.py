@@ -241,7 +241,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
         INVALID, "scheme-unfit", "Scheme cannot place these rows"
     ),
     plans.InvalidOptionsError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
-    WriteIdsError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
+    WriteIdsError: ProblemType(INVALID, "invalid-write-ids", "Valid write ids cannot be read"),
     RequestValidationError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
     BodyTooLargeError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
