@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -172,3 +174,47 @@ def test_an_empty_table_has_no_rows(
     frame = client.read(spark, "sales.none")
 
     assert (frame.collect(), frame.count()) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("cut.gz", gzip.compress(bytes(range(256)) * 400)[:-200], {}),
+        ("plain.gz", b"a\nb\n", {}),
+        ("long.txt", b"x" * 100_000 + b"\n", {"maxCharsPerColumn": 9_999, "mode": "FAILFAST"}),
+        ("open.txt", b'"' + b"x\n" * 50_000, {"maxCharsPerColumn": 9_999, "multiLine": True}),
+    ],
+)
+def test_a_file_that_spark_cannot_read_is_named(
+    spark: SparkSession,
+    client: windrow.Client,
+    folder: Path,
+    name: str,
+    content: bytes,
+    options: dict[str, str | bool | int],
+) -> None:
+    table = name.replace(".", "-")
+    (folder / table).mkdir()
+    (folder / table / name).write_bytes(content)
+    client.register_table(
+        table, str(folder / table), "csv", columns={"a": "string"}, format_options=options
+    )
+    client.refresh(table)
+
+    with pytest.raises(Exception, match=name.replace(".", r"\.")):
+        client.read(spark, table).collect()
+
+
+def test_files_of_other_formats_are_text_as_they_are_to_spark(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "strangers"
+    location.mkdir()
+    pq.write_table(pa.table({"a": ["x", "y\n"] * 9}), location / "a.parquet")
+    (location / "b.csv").write_bytes("naïve;1\n".encode("utf-16"))
+    client.register_table("sales.strangers", str(location), "csv", columns={"a": "string"})
+    client.refresh("sales.strangers")
+
+    found = client.read(spark, "sales.strangers")
+
+    assert rows(found) == rows(spark.read.schema("a string").csv(str(location)))
