@@ -1,0 +1,93 @@
+"""Published files of text and Avro: read as Spark reads them, whatever is wrong with them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import windrow
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "apache-impala"
+
+CASES: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
+    ("csv", {}, ("strings_with_quotes.csv",)),
+    ("csv", {"header": "true"}, ("table_with_header.csv", "table_with_header_2.csv")),
+    ("csv", {"header": "true"}, ("table_with_header_2.gz",)),
+    ("csv", {}, ("table_missing_columns.csv", "table_no_newline.csv")),
+    ("csv", {"mode": "DROPMALFORMED"}, ("table_missing_columns.csv",)),
+    ("csv", {"mode": "FAILFAST"}, ("table_missing_columns.csv",)),
+    ("csv", {"escape": "\\"}, ("text-comma-backslash-newline.txt",)),
+    ("csv", {"sep": "$", "lineSep": "|", "escape": "#"}, ("text-dollar-hash-pipe.txt",)),
+    ("csv", {"sep": "þ", "encoding": "ISO-8859-1"}, ("text-thorn-ecirc-newline.txt",)),
+    ("csv", {}, ("overflow.txt", "date_errors.txt")),
+    ("csv", {}, ("invalid_binary_data.txt",)),
+    ("text", {}, ("overflow.txt", "invalid_binary_data.txt", "table_with_header_2.gz")),
+    ("text", {"wholetext": "true"}, ("overflow.txt", "strings_with_quotes.csv")),
+    ("json", {}, ("complex.json", "overflow.json")),
+    ("json", {}, ("multiline.json",)),
+    ("json", {"multiLine": "true"}, ("multiline.json",)),
+    ("json", {}, ("malformed.json",)),
+    ("json", {"mode": "DROPMALFORMED"}, ("malformed.json",)),
+    ("json", {"mode": "FAILFAST"}, ("malformed.json",)),
+    ("json", {"allowNumericLeadingZeros": "true"}, ("chars-formats.json", "overflow.json")),
+)
+# Where inference would ask for what the case is about, or refuses names that differ by case.
+COLUMNS = {
+    "malformed.json": {"bool_col": "boolean", "int_col": "int", "float_col": "float"},
+    "overflow.txt": {"a": "tinyint", "b": "smallint", "c": "int", "d": "bigint", "e": "float"},
+    "table_missing_columns.csv": {"a": "string", "b": "string", "c": "int", "d": "int"},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("published")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("form", "options", "files"), CASES)
+def test_published_text_is_read_as_by_spark(
+    spark: SparkSession,
+    client: windrow.Client,
+    folder: Path,
+    form: str,
+    options: Mapping[str, str],
+    files: tuple[str, ...],
+) -> None:
+    name = f"t{len(list(folder.iterdir()))}"
+    location = folder / name
+    location.mkdir()
+    for file in files:
+        shutil.copy(FIXTURES / file, location)
+    columns = COLUMNS.get(files[0]) if form != "text" else None
+    if columns is None and form != "text":
+        columns = client.infer_columns(spark, str(location), form, format_options=options)
+    client.register_table(f"p.{name}", str(location), form, columns=columns, format_options=options)
+    client.refresh(f"p.{name}")
+
+    found = client.read(spark, f"p.{name}")
+
+    expected = spark.read.format(form).options(**options).schema(found.schema).load(str(location))
+    some = found.columns[-1]
+    assert rows(found) == rows(expected)
+    assert rows(found.select(some)) == rows(expected.select(some))
+    assert rows(found.groupBy().count()) == rows(expected.groupBy().count())
+
+
+def rows(frame: DataFrame) -> list[str]:
+    """Return the rows of a query, or the kind of error that it ends with."""
+    try:
+        return sorted(map(repr, frame.collect()))
+    except (PySparkException, Py4JError) as error:
+        return [f"fails: {type(error).__name__}"]
