@@ -71,6 +71,13 @@ class Split(Answer):
         default=None,
         description="Whether the grouped reader gives them; null means true.",
     )
+    first_block: int | None = Field(
+        default=None,
+        description="The number of the first stripe that a part of an ORC file covers.",
+    )
+    block_count: int | None = Field(
+        default=None, description="How many stripes it covers; both are null for a whole file."
+    )
 
 
 class DeleteFile(Answer):

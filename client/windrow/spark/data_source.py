@@ -26,6 +26,7 @@ from windrow.spark.executor.shipping import PartitionReader
 from windrow.spark.reading.reader import (
     Schemas,
     check_files,
+    check_groups,
     descriptors_of,
     partition_reader,
     read_spec,
@@ -166,6 +167,7 @@ class TableSource:
         with opened.client as client:
             plan = client.plan(opened.table, session_options=self.settings.options, **options)
         check_files(plan.info)
+        check_groups(plan.info, plan.groups)
         try:
             hidden = plain_schema(plan.info.hidden_columns)
         except UnsupportedTypeError as error:

@@ -161,16 +161,24 @@ class OnlySparkReadsError(ReadError):
         format: Its format.
         obstacle: What stands in the way.
         way_out: What to do about it.
+        path: One of the files, if it depends on the file and the columns asked for.
     """
 
     table: str
     format: str
     obstacle: str
     way_out: str
-    message = (
-        "table {table!r} is {format}, which only Spark's own reader reads, and {obstacle}: {remedy}"
-    )
+    path: str = ""
     remedy = "{way_out}"
+
+    def __str__(self) -> str:
+        what = (
+            f"file {self.path!r} of table {self.table!r} holds a column that only Spark's own "
+            f"{self.format.upper()} reader gives right"
+            if self.path
+            else f"table {self.table!r} is {self.format}, which only Spark's own reader reads"
+        )
+        return f"{what}, and {self.obstacle}: {self.way_out}"
 
 
 @dataclass(eq=False)

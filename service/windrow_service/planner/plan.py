@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from windrow.files.formats import READ_BY_SPARK
 from windrow_service.planner.caching.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
+from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.packing.cut import cut
 from windrow_service.planner.packing.deletes import GroupDeletes, deletes_of
 from windrow_service.planner.packing.preferred_hosts import preferred_hosts
@@ -42,6 +43,7 @@ class GroupedSplits:
         native: For each file, whether Spark's own reader gives the rows, of the columns asked for;
             null if unknown.
         grouped: For each file, whether the grouped reader does.
+        blocks: Of ORC, which stripes each split covers; see `covered_blocks`.
         deletes: The delete files of each group; None if they are not known by name.
     """
 
@@ -57,6 +59,7 @@ class GroupedSplits:
     cached: Cached
     native: pa.Array
     grouped: pa.Array
+    blocks: tuple[pa.Array, pa.Array] | None
     deletes: GroupDeletes | None = None
 
     def __len__(self) -> int:
@@ -159,7 +162,8 @@ def plan_groups(
         pruning=pruning,
         cached=cached,
         native=_native(files, columns, table_format),
-        grouped=pa.repeat(table_format not in READ_BY_SPARK, len(files)),
+        grouped=_grouped(files, columns, table_format),
+        blocks=covered_blocks(files, splits) if table_format == "orc" else None,
         deletes=deletes_of(files, splits, groups.offsets, delete_files)
         if delete_files is not None
         else None,
@@ -167,15 +171,25 @@ def plan_groups(
 
 
 def _native(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:
-    if table_format in READ_BY_SPARK:
+    if table_format != "parquet":
         return pa.repeat(True, len(files))
-    lists = files["grouped_columns"].combine_chunks()
+    return _without(files["grouped_columns"].combine_chunks(), columns)
+
+
+def _grouped(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:
+    if table_format != "orc":
+        return pa.repeat(table_format not in READ_BY_SPARK, len(files))
+    # What is not known is left to Spark's own reader.
+    return _without(files["native_columns"].combine_chunks(), columns).fill_null(False)
+
+
+def _without(lists: pa.Array, columns: Collection[str]) -> pa.Array:
+    """Tell which lists of names have none of the columns; null where they are null."""
     asked = pa.array([name.lower() for name in columns], pa.string())
-    native = np.ones(len(files), np.bool_)
-    native[pc.list_parent_indices(lists).filter(pc.is_in(lists.flatten(), asked)).to_numpy()] = (
-        False
-    )
-    return pa.array(native, mask=lists.is_null().to_numpy(zero_copy_only=False))
+    without = np.ones(len(lists), np.bool_)
+    held = pc.is_in(lists.flatten(), asked)
+    without[pc.list_parent_indices(lists).filter(held).to_numpy()] = False
+    return pa.array(without, mask=lists.is_null().to_numpy(zero_copy_only=False))
 
 
 def _pack(splits: Splits, cached: Cached, strategy: Strategy, policy: Policy) -> Groups:

@@ -173,6 +173,7 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         **{name: files[name] for name in _FILE_COLUMNS},
         "native": plan.native.take(pa.array(plan.splits.file)),
         "grouped": plan.grouped.take(pa.array(plan.splits.file)),
+        **dict(zip(("first_block", "block_count"), plan.blocks or (), strict=False)),
     }
     splits = pa.StructArray.from_arrays(
         [flat(column) for column in columns.values()], names=list(columns)

@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
+
 from windrow.files.beneath import home_of
 from windrow.host_cache.cache import CacheTroubleError, FileKey
 from windrow.host_cache.folders import UnusableFolderError
 from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
 from windrow.host_cache.uses import CacheUse
 from windrow.spark.executor.files import (
+    STREAM_BUFFER_BYTES,
+    Opened,
     copy_whole,
-    open_kept,
     open_stream,
     read_footer,
     read_whole,
@@ -58,9 +61,10 @@ class Files:
         return read_footer(self._home, split.path, split.size_bytes, split.mtime_ns)
 
     @contextmanager
-    def stream(self, split: Split) -> Iterator[Any]:
+    def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
         """Open a large file; see `open_stream`."""
-        with open_stream(self._home, split.path, split.size_bytes, split.mtime_ns) as reader:
+        path, size_bytes, mtime_ns = split.path, split.size_bytes, split.mtime_ns
+        with open_stream(self._home, path, size_bytes, mtime_ns, opened) as reader:
             yield reader
 
 
@@ -104,7 +108,7 @@ class CachedFiles(Files):
         return super().footer(split) if content is None else content
 
     @contextmanager
-    def stream(self, split: Split) -> Iterator[Any]:
+    def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
         """See `Files.stream`."""
         path, size_bytes, mtime_ns = split.path, split.size_bytes, split.mtime_ns
         file = self._use.open(
@@ -113,11 +117,11 @@ class CachedFiles(Files):
             lambda write: copy_whole(self._home, path, size_bytes, mtime_ns, write),
         )
         if file is None:
-            with super().stream(split) as reader:
+            with super().stream(split, opened) as reader:
                 yield reader
             return
         with file:
-            yield open_kept(path, file)
+            yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
 
     def _key(self, split: Split) -> str:
         relative = split.path[self._prefix_length :]

@@ -63,16 +63,18 @@ class VanishedFileError(StaleFileError):
 
 @dataclass(eq=False)
 class UnreadableFileError(TaskReadError):
-    """A file cannot be opened, or is not valid Parquet.
+    """A file cannot be opened, or is not of its format.
 
     Attributes:
         path: The file.
-        reason: What the operating system or the Parquet reader said.
+        reason: What the operating system or the reader of the format said.
+        format: The format.
     """
 
     path: str
     reason: str
-    message = "file {path!r} cannot be read as Parquet: {reason}; {remedy}"
+    format: str = "Parquet"
+    message = "file {path!r} cannot be read as {format}: {reason}; {remedy}"
     remedy = "repair or remove the file, then refresh the table and plan again"
 
 

@@ -9,19 +9,15 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-# `ParquetFile` builds an index of nested columns for each file, a fifth of what a small file
-# costs. This is its `.reader`: the same class and calls since pyarrow 10.
-from pyarrow._parquet import ParquetReader
-
 from windrow.files.beneath import open_beneath
 from windrow.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow.files.remote import is_remote, open_remote_file, remote_status
 from windrow.spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
 
-# What Arrow raises for bytes that are not valid Parquet; UnicodeDecodeError is a ValueError.
-PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError)
+# Takes the path of a large file, the file, and how many bytes to read at once.
+Opened = Callable[[str, Any, int], Any]
 
-_STREAM_BUFFER_BYTES = 2**20
+STREAM_BUFFER_BYTES = 2**20
 # On object stores each read is one request.
 _REMOTE_STREAM_BUFFER_BYTES = 4 * 2**20
 _COPIED_BYTES = 8 * 2**20
@@ -127,54 +123,33 @@ def require_unchanged(path: str, size_bytes: int, mtime_ns: int) -> None:
     _require(path, found, size_bytes, mtime_ns)
 
 
-def open_buffer(path: str, content: bytes) -> Any:
-    """Return a reader of a Parquet file that is in memory.
-
-    Raises:
-        UnreadableFileError: It is not valid Parquet.
-    """
-    reader = ParquetReader()
-    try:
-        reader.open(pa.BufferReader(content), pre_buffer=False, coerce_int96_timestamp_unit="us")
-    except PARQUET_ERRORS as error:
-        raise unreadable(path, error) from error
-    return reader
-
-
 @contextmanager
-def open_stream(home: str, path: str, size_bytes: int, mtime_ns: int) -> Iterator[Any]:
-    """Open a large file for reading column chunk by column chunk, in bounded memory.
+def open_stream(
+    home: str, path: str, size_bytes: int, mtime_ns: int, opened: Opened
+) -> Iterator[Any]:
+    """Open a large file for reading it part by part, in bounded memory.
 
-    See `read_whole` for what is passed.
+    See `read_whole` for what is passed; `opened` returns a reader of the file.
 
     The file is compared with the plan before and after. It is not memory-mapped: a map of a
     file that is cut while it is read kills the process.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
-        UnreadableFileError: It cannot be opened, or is not valid Parquet.
+        UnreadableFileError: It cannot be opened, or is not of its format.
     """
     if is_remote(path):
         with translated(path), open_remote_file(path) as remote:
             _require(path, remote.status, size_bytes, mtime_ns)
-            yield _opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
+            yield opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
         require_unchanged(path, size_bytes, mtime_ns)
         return
     with translated(path):
         file: BinaryIO = os.fdopen(open_beneath(home, path), "rb", buffering=0)
     with file:
         _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
-        yield _opened(path, pa.PythonFile(file, mode="r"), _STREAM_BUFFER_BYTES)
+        yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
         _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
-
-
-def open_kept(path: str, file: BinaryIO) -> Any:
-    """Return a reader of a copy of a large file.
-
-    Raises:
-        UnreadableFileError: It is not valid Parquet, and so `path` is not.
-    """
-    return _opened(path, pa.PythonFile(file, mode="r"), _STREAM_BUFFER_BYTES)
 
 
 @contextmanager
@@ -186,22 +161,6 @@ def _raw(home: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
         return
     with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
         yield file, _status_of(os.fstat(file.fileno()))
-
-
-def _opened(path: str, file: Any, buffer_size: int) -> Any:
-    reader = ParquetReader()
-    try:
-        reader.open(
-            file, pre_buffer=False, buffer_size=buffer_size, coerce_int96_timestamp_unit="us"
-        )
-    except PARQUET_ERRORS as error:
-        raise unreadable(path, error) from error
-    return reader
-
-
-def unreadable(path: str, error: Exception) -> UnreadableFileError:
-    """Return the error that says that `path` is not valid Parquet."""
-    return UnreadableFileError(path, " ".join(str(error).split()) or type(error).__name__)
 
 
 @contextmanager

@@ -73,6 +73,7 @@ class ReadSpec:
         sort: What to merge the files by; empty to read them one after the other.
         limits: Bounds on memory.
         calendars: How old dates and times are read.
+        format: Of the files: `parquet` or `orc`.
     """
 
     table: str
@@ -84,6 +85,7 @@ class ReadSpec:
     sort: tuple[SortKey, ...] = ()
     limits: ReadLimits = ReadLimits()
     calendars: Calendars = field(default_factory=Calendars)
+    format: str = "parquet"
 
     def packed(self) -> bytes:
         """Return the spec in a form that does not contain its class."""
@@ -128,6 +130,8 @@ class Split(NamedTuple):
         size_bytes: Length of the file when the plan was made.
         mtime_ns: Its last change, nanoseconds since 1970.
         row_count: Its rows.
+        first_block: The first of the ORC file's stripes that the split covers; None if all.
+        block_count: How many stripes it covers; None if all.
     """
 
     ordinal: int
@@ -137,6 +141,20 @@ class Split(NamedTuple):
     size_bytes: int
     mtime_ns: int
     row_count: int
+    first_block: int | None = None
+    block_count: int | None = None
+
+    def blocks_of(self, file_blocks: int) -> range:
+        """Return the numbers of the stripes that the split covers, of so many in its file.
+
+        Raises:
+            ValueError: Its plan does not tell.
+        """
+        if self.is_whole:
+            return range(file_blocks)
+        if self.first_block is None or self.block_count is None:
+            raise ValueError("its plan does not say which stripes are to be read")
+        return range(self.first_block, min(self.first_block + self.block_count, file_blocks))
 
     @property
     def is_whole(self) -> bool:

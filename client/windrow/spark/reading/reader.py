@@ -73,6 +73,7 @@ def read_plan(
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     check_readable(spark, plan)
+    check_groups(plan, groups)
     if not len(groups):
         return spark.createDataFrame([], _schemas_of(plan).asked)
     tasks = placed(spark, descriptors_of(groups))
@@ -131,6 +132,7 @@ def packed_batches(
     """
     if not len(groups) or not plan.columns:
         return None
+    check_groups(plan, groups)
     spec = _read_spec(spark, plan, _schemas_of(plan))
     if not all(map(is_packable, spec.output_schema.types)):
         return None
@@ -188,10 +190,33 @@ def check_files(plan: Plan) -> None:
             "this way of reading reads in groups",
             "read it with `client.read` on a classic session",
         )
-    if plan.format != "parquet":
+    if plan.format not in ("parquet", "orc"):
         raise UnsupportedFormatError(plan.table, plan.format)
     if plan.summary.delete_files:
         raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
+
+
+def check_groups(plan: Plan, groups: pa.Table) -> None:
+    """Refuse groups with files that the grouped reader would read otherwise than Spark's.
+
+    Raises:
+        OnlySparkReadsError: There is one.
+    """
+    type_ = groups.schema.field("splits").type.value_type
+    # An older coordinator has no such column.
+    if type_.get_field_index("grouped") < 0:
+        return
+    splits = pa.chunked_array([chunk.flatten() for chunk in groups["splits"].chunks], type_)
+    unlike = pc.equal(pc.struct_field(splits, "grouped"), False)
+    at = pc.index(unlike, True).as_py()
+    if at >= 0:
+        raise OnlySparkReadsError(
+            plan.table,
+            plan.format,
+            "this way of reading reads in groups",
+            'read it with `client.read` on a classic session, not with `reader="grouped"`',
+            splits[at].as_py()["path"],
+        )
 
 
 def descriptors_of(groups: pa.Table) -> list[Descriptor]:
@@ -296,6 +321,7 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         output=tuple(asked.names),
         sort=_sort_keys(plan.sort_columns, known),
         calendars=calendars() if has_old else Calendars(),
+        format=plan.format,
     )
 
 

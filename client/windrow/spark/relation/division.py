@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.calls.plans import SplitPlan
+from windrow.files.formats import READ_BY_SPARK
 from windrow.files.remote import is_remote
 from windrow.models import Plan
 from windrow.spark.errors import OnlySparkReadsError
@@ -95,7 +96,12 @@ def divide(
     obstacle = _obstacle(info, reader)
     only_native = _only_native(splits)
     if only_native.any():
-        check_native(info, reader)
+        unlike = splits.filter(pa.array(only_native))
+        path = "" if info.format in READ_BY_SPARK else str(unlike["path"][0])
+        check_native(info, reader, path)
+        left = np.asarray(pc.is_valid(plan.groups["residual_filter"]))
+        if filtered and left[_group_of(plan.groups)][only_native].any():
+            raise OnlySparkReadsError(info.table, info.format, *_UNFILTERED, path)
     if obstacle or not len(splits):
         why = obstacle[0] if obstacle else "there are no files to read"
         return _grouped(plan, splits, why)
@@ -135,17 +141,23 @@ def divide(
     )
 
 
-def check_native(plan: Plan, reader: Reader) -> None:
+def check_native(plan: Plan, reader: Reader, path: str = "") -> None:
     """Refuse a plan of files that Spark's own reader must read, and may not.
+
+    Args:
+        plan: The plan.
+        reader: The way to prefer.
+        path: One of the files, if others may be read in groups.
 
     Raises:
         OnlySparkReadsError: It may not.
     """
     obstacle = _obstacle(plan, reader)
     if obstacle:
-        raise OnlySparkReadsError(plan.table, plan.format, *obstacle)
+        raise OnlySparkReadsError(plan.table, plan.format, *obstacle, path)
 
 
+_UNFILTERED = "which applies no `filter`", "use .where(…) on the DataFrame"
 _WHY_NATIVE = {
     "only": ", as it alone gives their rows",
     "native": ", as asked for",

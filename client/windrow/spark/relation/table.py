@@ -63,12 +63,14 @@ def open_table(
             )
         check_session(spark)
         check_native(first, reader)
-        if columns is not None:
-            names = [column.name for column in first.columns]
-            # What a row is depends on all columns.
-            first = client.plan(table, snapshot_id=first.snapshot_id, limit=1, **options).info
     else:
         check_readable(spark, first)
+    if columns is not None and first.format != "parquet":
+        names = [column.name for column in first.columns]
+        # What a row is, or which column is which, depends on all columns.
+        first = client.plan(
+            table, filter=filter, snapshot_id=first.snapshot_id, limit=1, **options
+        ).info
     schema = spark_schema(first.columns)
     arrow_schema(schema)
     filter_tree = None if first.filter is None else first.filter.model_dump()

@@ -1,0 +1,85 @@
+"""What the executor needs of a format of files, whichever it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from windrow.spark.executor.errors import UnreadableFileError
+from windrow.spark.executor.layouts import Layout
+from windrow.spark.executor.spec import Split
+
+# What Arrow raises for bytes that are not of a format; UnicodeDecodeError is a ValueError.
+FORMAT_ERRORS = (pa.ArrowException, OSError, ValueError)
+
+
+class FileFormat(ABC):
+    """Opens and decodes files; a reader is whatever `opened` returns.
+
+    Attributes:
+        name: As messages call it.
+        has_short_footers: Whether the rows of a small file are counted by its end alone.
+    """
+
+    name: ClassVar[str]
+    has_short_footers: ClassVar[bool]
+
+    @abstractmethod
+    def opened(self, path: str, file: Any, buffer_bytes: int) -> Any:
+        """Return a reader of a file.
+
+        Args:
+            path: The file, for messages.
+            file: One of Arrow's.
+            buffer_bytes: How much to read at once; 0 if it is in memory.
+
+        Raises:
+            UnreadableFileError: It is not of this format.
+        """
+
+    @abstractmethod
+    def row_count(self, reader: Any) -> int:
+        """Return the rows of a file, as its footer says."""
+
+    @abstractmethod
+    def describes(self, layout: Layout, reader: Any) -> bool:
+        """Tell whether an open file may have a layout; `Layout.fits` tells the rest."""
+
+    @abstractmethod
+    def find_layout(self, path: str, reader: Any) -> Layout:
+        """Work out the layout of an open file.
+
+        Raises:
+            AmbiguousColumnError: Several columns of the file could be the one wanted.
+            ColumnTypeError: The file's type does not become the table's.
+            UnreadableFileError: The file's schema cannot be read.
+        """
+
+    @abstractmethod
+    def decoded(self, reader: Any, layout: Layout) -> pa.Table:
+        """Return the selected columns of a whole file; there are some."""
+
+    @abstractmethod
+    def tables(
+        self, split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
+    ) -> Iterator[pa.Table]:
+        """Yield the selected columns of a split, as tables of bounded size.
+
+        Without selected columns, tables have the right number of rows.
+
+        Raises:
+            UnreadableFileError: The file is damaged.
+        """
+
+
+def rows_only(row_count: int) -> pa.Table:
+    """Return a table of so many rows, of a column without meaning."""
+    return pa.table({"": pa.nulls(row_count)})
+
+
+def unreadable(path: str, error: Exception, format: str) -> UnreadableFileError:
+    """Return the error that says that `path` is not of its format."""
+    return UnreadableFileError(path, " ".join(str(error).split()) or type(error).__name__, format)
