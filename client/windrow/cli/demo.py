@@ -36,7 +36,8 @@ def demo(
     """
     if context.invoked_subcommand is not None:
         return
-    from windrow.demo import comparison_as_json, comparison_report, run_demo
+    from windrow.demo.report import comparison_as_json, comparison_report
+    from windrow.demo.run import run_demo
 
     outcome = run_demo(data, runs=runs, days=days, console=error_console())
     if as_json:
@@ -69,7 +70,8 @@ def writes(
 
     Without a plan, the number of files explodes. Shows the files of both tables.
     """
-    from windrow.demo import run_writes_demo, writes_as_json, writes_report
+    from windrow.demo.writes import run_writes_demo
+    from windrow.demo.writes_report import writes_as_json, writes_report
 
     outcome = run_writes_demo(
         data,
