@@ -22,6 +22,8 @@ _LAYOUT = 1
 _FILES_PER_FOLDER = 100
 _FILES_PER_CALL = 200
 _MAX_ROWS_PER_CALL = 2_000_000
+# To start processes takes longer than to write these.
+_FEW_FILES, _FEW_ROWS = 400, 200_000
 # Measured size of a file with these columns: a footer, and bytes per row.
 _FOOTER_BYTES, _BYTES_PER_ROW = 2_000, 22.5
 
@@ -80,7 +82,11 @@ def generate(root: Path, spec: TableSpec) -> Path:
 
     def write(to: Path) -> None:
         with counting(console, f"Writing {spec.title}", spec.file_count) as progress:
-            run_in_processes(_write_files, list(_calls(to, spec)), progress.advance)
+            if spec.file_count <= _FEW_FILES and spec.row_count <= _FEW_ROWS:
+                for call in _calls(to, spec):
+                    progress.advance(_write_files(*call))
+            else:
+                run_in_processes(_write_files, _calls(to, spec), progress.advance)
 
     stamp = {"table": spec.name, "layout": _LAYOUT, "rows": spec.row_count}
     write_once(folder, stamp, write, file_count=spec.file_count)
