@@ -16,8 +16,6 @@ from dataclasses import asdict, dataclass
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
-import numpy as np
-
 _ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 _DAYS = 300
 
@@ -54,6 +52,9 @@ class Latencies:
 
     def ms(self, percentile: float) -> float:
         """Return a percentile in milliseconds."""
+        # The process of a load needs no NumPy, which takes longer to import than most loads last.
+        import numpy as np
+
         return float(np.percentile(self.seconds, percentile) * 1000)
 
 

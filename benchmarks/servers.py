@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from common import ROOT
+
+from windrow_service import bootstrap
+from windrow_service.settings import Settings
 
 # The tests start the same servers.
 sys.path.insert(0, str(ROOT))
@@ -51,11 +52,8 @@ class Deployment:
 
     def upgrade(self) -> None:
         """Upgrade the database to the newest revision."""
-        subprocess.run(
-            [sys.executable, "-m", "windrow.cli", "db", "upgrade"],
-            env=os.environ | self._environment,
-            check=True,
-            stdout=subprocess.DEVNULL,
+        bootstrap.upgrade(
+            Settings.model_validate({"database_url": self._environment["WINDROW_DATABASE_URL"]})
         )
 
 
