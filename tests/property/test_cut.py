@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.inventories import inventory
 from tests.support.laws import examples
+from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.packing.cut import cut
 
 SETTINGS = examples(100)
@@ -160,3 +162,30 @@ def test_no_cut_is_needless_and_the_last_two_pieces_are_as_even_as_possible(
             for place in places:
                 if max(place - begin, end - place) <= limit and begin < place < end:
                     assert chosen <= abs(2 * place - begin - end) + 1
+
+
+@SETTINGS
+@given(
+    st.lists(st.tuples(st.sets(st.integers(0, 90), min_size=1), st.integers(0, 60)), max_size=6),
+    st.integers(1, 80),
+    st.randoms(use_true_random=False),
+)
+def test_every_block_belongs_to_the_one_piece_that_holds_its_beginning(
+    files: list[tuple[set[int], int]], limit: int, random: Random
+) -> None:
+    offsets = [sorted(blocks) for blocks, _ in files]
+    table = inventory(
+        [max(blocks) + 1 + more for blocks, more in files], row_group_offsets=offsets or None
+    )
+    splits = cut(table, np.arange(len(files)), limit, table_format="orc")
+    splits = splits.take(np.array(random.sample(range(len(splits.file)), len(splits.file)), int))
+
+    firsts, counts = (blocks.to_pylist() for blocks in covered_blocks(table, splits))
+
+    for at, (first, count) in enumerate(zip(firsts, counts, strict=True)):
+        known = offsets[splits.file[at]]
+        start, stop = splits.start[at], splits.start[at] + splits.length[at]
+        is_whole = start == 0 and stop == table["size_bytes"][int(splits.file[at])].as_py()
+        expected = [n for n, offset in enumerate(known) if start <= offset < stop]
+        found = None if first is None else list(range(first, first + count))
+        assert found == (None if is_whole else expected)
