@@ -73,7 +73,9 @@ def _read(folder: Path) -> tuple[str, pa.Table]:
     return schema.simpleString(), read_in_full(str(folder), inventory, arrow_schema(schema))
 
 
-def read_in_full(location: str, inventory: Inventory, columns: pa.Schema) -> pa.Table:
+def read_in_full(
+    location: str, inventory: Inventory, columns: pa.Schema, format: str = "parquet"
+) -> pa.Table:
     """Return the rows of a table without partitions, read in the way of a task."""
     spec = ReadSpec(
         table="t",
@@ -82,6 +84,7 @@ def read_in_full(location: str, inventory: Inventory, columns: pa.Schema) -> pa.
         hidden=pa.schema([]),
         partition=pa.schema([]),
         output=tuple(columns.names),
+        format=format,
     )
     batches = read_group(spec, _splits(inventory.files), None)
     return pa.Table.from_batches(batches, spec.output_schema)
@@ -105,6 +108,11 @@ def _splits(files: pa.Table) -> pa.RecordBatch:
         "partition": files["partition"],
     }
     return pa.table(columns).combine_chunks().to_batches()[0]
+
+
+def cells(column: pa.ChunkedArray) -> str:
+    """Return a column as text that differs wherever values do."""
+    return _text(flat(column))
 
 
 def _text(values: pa.Array) -> str:
