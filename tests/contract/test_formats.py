@@ -146,19 +146,6 @@ def test_a_refresh_of_text_without_columns_says_how_to_find_them(
     assert "`client.infer_columns` finds" in problem["detail"]
 
 
-@pytest.mark.parametrize("format_", ["avro"])
-def test_a_refresh_of_another_format_asks_for_a_published_inventory(
-    client: windrow.Client, http: httpx.Client, name: str, location: Path, format_: str
-) -> None:
-    register(client, name, location, format_)
-
-    problem = problem_of(http.post(f"/tables/{name}/refresh"), 409, "format-not-refreshable")
-
-    assert f"POST /tables/{name}/snapshots" in problem["detail"]
-    with pytest.raises(RefreshFailedError, match=f"is {format_}, which is not refreshed"):
-        client.refresh(name)
-
-
 def test_an_unknown_format_is_refused_and_known_ones_are_listed(
     http: httpx.Client, name: str, location: Path
 ) -> None:
@@ -194,7 +181,7 @@ def test_options_of_a_format_are_kept_in_sparks_spelling_and_travel_with_plans(
         ("csv", "path", "/etc", "a refresh decides which files a table has"),
         ("csv", "compression", "gzip", "the suffix of each file"),
         ("csv", "quoteAll", "true", "it is about writing"),
-        ("avro", "avroSchemaUrl", "/etc/passwd", "give the schema itself"),
+        ("avro", "avroSchemaUrl", "/etc/passwd", "each file has a schema of its own"),
         ("csv", "header", "yes", "it must be true or false"),
         ("csv", "mode", "STRICT", "it must be PERMISSIVE or DROPMALFORMED or FAILFAST"),
         ("csv", "quote", "''", "it must be one character"),

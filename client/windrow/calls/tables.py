@@ -33,10 +33,10 @@ class TableCalls(Calls):
         Args:
             name: For example `sales.events`.
             location: Folder of the table, as the coordinator sees it.
-            format: `parquet`, `csv`, `json` (one document per line) or `text`; or `orc` and `avro`,
-                whose inventories can be published and planned, but neither refreshed nor read.
+            format: `parquet`, `orc`, `avro`, `csv`, `json` (one document per line) or `text`; see
+                `docs/formats.md`.
             format_options: How Spark reads the files, by its own names, such as
-                `{"header": True, "sep": ";"}`; see `docs/formats.md`.
+                `{"header": True, "sep": ";"}`.
             transactional: `full` or `insert_only` for tables that Hive keeps as transactional.
             columns: Names and Spark SQL types; taken from the files by default. `csv` and `json`
                 need them: `client.infer_columns` finds them.

@@ -134,9 +134,7 @@ def register(
                 f"{info.name} is registered at {where}"
                 + (", but there is no such folder on this machine" if absent else ""),
                 None
-                if info.current_snapshot
-                or format_ in ("orc", "avro")
-                or (format_ in UNTOLD and info.definition.columns is None)
+                if info.current_snapshot or (format_ in UNTOLD and info.definition.columns is None)
                 else f"`windrow table refresh {info.name}` lists its files",
             )
         )

@@ -166,7 +166,7 @@ class UnreadableFileError(InventoryError):
 
     def __str__(self) -> str:
         lines = "".join(f"\n  {path!r}: {reason}" for path, reason in self.files)
-        format_ = {"parquet": "Parquet", "orc": "ORC"}.get(self.format, self.format)
+        format_ = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}.get(self.format, self.format)
         return (
             f"cannot read {len(self.files)} file(s) as {format_}; remove or rewrite them, then "
             f"refresh again:{lines}"

@@ -100,12 +100,9 @@ _KNOWN: dict[str, dict[str, _Check]] = {
     "orc": {"orc.force.positional.evolution": _boolean},
     "text": {"encoding": _filled, "lineSep": _filled, "wholetext": _boolean},
     "avro": {
-        "avroSchema": _filled,
         "datetimeRebaseMode": _one_of("EXCEPTION", "LEGACY", "CORRECTED"),
-        "enableStableIdentifiersForUnionType": _boolean,
         "positionalFieldMatching": _boolean,
-        "recursiveFieldMaxDepth": _whole,
-        "stableIdentifierPrefixForUnionType": _any,
+        "mode": _MODE,
     },
 }
 
@@ -158,7 +155,12 @@ _REFUSED: dict[str, str] = {
         _WRITING,
     ),
     "singleVariantColumn": "columns of type variant are not read",
-    "avroSchemaUrl": "give the schema itself as avroSchema",
+    **dict.fromkeys(("avroSchema", "avroSchemaUrl"), "each file has a schema of its own"),
+    **dict.fromkeys(
+        ("enableStableIdentifiersForUnionType", "stableIdentifierPrefixForUnionType"),
+        "members of unions are named by their places",
+    ),
+    "recursiveFieldMaxDepth": "records within themselves are not read",
 }
 
 

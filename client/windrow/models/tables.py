@@ -51,8 +51,7 @@ class TableDefinition(Request):
     location: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     format: TableFormat = Field(
         default="parquet",
-        description="Format of files whose suffix does not tell it. `json` means one document per "
-        "line. Tables of Avro are planned from a published inventory, and not read yet.",
+        description="Format of the files, whatever their suffix. `json` means one document per line.",
     )
     format_options: dict[str, str] = Field(
         default={},

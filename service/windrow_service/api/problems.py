@@ -114,9 +114,6 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     inventory.AcidFolderError: ProblemType(
         CONFLICT, "acid-folder", "Folders of a transactional table are not usable"
     ),
-    snapshots.FormatNotRefreshableError: ProblemType(
-        CONFLICT, "format-not-refreshable", "Files of this format cannot be refreshed"
-    ),
     snapshots.ColumnsNotDeclaredError: ProblemType(
         CONFLICT, "columns-not-declared", "Columns of this format must be declared"
     ),

@@ -6,7 +6,6 @@
     - RefreshNotFoundError
     - RefreshNotRunningError
   + TableNotRefreshedError
-  + FormatNotRefreshableError
   + ColumnsNotDeclaredError
   + TableContendedError
   + BloomColumnsChangedError
@@ -43,16 +42,6 @@ class TableNotRefreshedError(UseCaseError):
     table: str
     message = "table {table!r} has no snapshot yet: {remedy}"
     remedy = "POST /tables/{table}/refresh first"
-
-
-@dataclass(eq=False)
-class FormatNotRefreshableError(UseCaseError):
-    """Files of the table's format are not read by a refresh."""
-
-    table: str
-    format: str
-    message = "table {table!r} is {format}, which is not refreshed: {remedy}"
-    remedy = "publish its inventory with POST /tables/{table}/snapshots"
 
 
 @dataclass(eq=False)

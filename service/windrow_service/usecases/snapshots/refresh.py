@@ -17,7 +17,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from windrow.files.formats import LISTED, UNTOLD
+from windrow.files.formats import UNTOLD
 from windrow.models import ON_DISK, RefreshProgress, SnapshotInfo, TableDefinition
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.manifests.encoding import Manifest
@@ -25,7 +25,6 @@ from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailabl
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import (
     ColumnsNotDeclaredError,
-    FormatNotRefreshableError,
     NotTransactionalError,
     SnapshotNotFoundError,
     TableNotRefreshedError,
@@ -106,7 +105,7 @@ class RefreshTable:
 
         Raises:
             TableNotFoundError: No table has this name.
-            FormatNotRefreshableError: Files of its format are not refreshed.
+            ColumnsNotDeclaredError: Its files do not tell their columns, and neither does it.
             NotTransactionalError: Write ids were given, and the table has none.
             WriteIdsNeededError: None were given, and the current snapshot was made with some.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
@@ -258,7 +257,5 @@ def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
 
 
 def _refuse_unrefreshable(name: str, definition: TableDefinition) -> None:
-    if definition.format not in ("parquet", "orc", *LISTED):
-        raise FormatNotRefreshableError(name, definition.format)
     if definition.columns is None and definition.format in UNTOLD:
         raise ColumnsNotDeclaredError(name, definition.format)

@@ -1,0 +1,175 @@
+"""Reads the headers of a few Avro files: which columns they hold.
+
+A header is `Obj`, a version, a map of metadata, whose `avro.schema` is the schema as JSON, and a
+marker. Nobody knows the rows of a file without reading it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pyarrow as pa
+
+from windrow.files.beneath import home_of, open_beneath
+from windrow.files.chunks import ChunkFooters, FooterGroup
+from windrow.files.limits import MAX_FOOTER_BYTES
+from windrow.files.remote import is_remote, open_remote_file, why_unreadable
+from windrow.files.schema import FileSchema
+from windrow_service.inventory.footers.avro_schemas import AvroSchemaError, avro_columns
+from windrow_service.inventory.footers.unread import unread_rows
+
+_MAGIC = b"Obj\x01"
+# Read at once; a longer header is read again in full.
+_SHORT_BYTES = 2**16
+_THREADS = 8
+# Of a map, beside its schema: names and values of other metadata.
+_MAX_ENTRIES = 10_000
+
+
+def schema_text(header: bytes) -> bytes:
+    """Return the schema in the first bytes of an Avro file.
+
+    Args:
+        header: At least its header.
+
+    Raises:
+        EOFError: The header is longer.
+        ValueError: It is not Avro's.
+    """
+    if header[: len(_MAGIC)] != _MAGIC[: len(header)]:
+        raise ValueError("it is not Avro: it does not begin as an Avro file")
+    at, entries, found = len(_MAGIC), 0, None
+    while True:
+        count, at = _long(header, at)
+        if count < 0:
+            # Then the size of the block follows, which is of no use.
+            count = -count
+            _, at = _long(header, at)
+        if not count:
+            break
+        entries += count
+        if entries > _MAX_ENTRIES:
+            raise ValueError(f"its header has more than {_MAX_ENTRIES:,} entries")
+        for _ in range(count):
+            name, at = _bytes(header, at)
+            value, at = _bytes(header, at)
+            if name == b"avro.schema":
+                found = value
+    if found is None:
+        raise ValueError("its header has no schema")
+    return found
+
+
+def _long(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at a place, coded as a zigzag of 7 bits per byte, and the place after it."""
+    number = shift = 0
+    while True:
+        if at >= len(data):
+            raise EOFError
+        byte = data[at]
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+        if shift > 63:
+            raise ValueError("its header is damaged")
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    length, at = _long(data, at)
+    if length < 0:
+        raise ValueError("its header is damaged")
+    if at + length > len(data):
+        raise EOFError
+    return data[at : at + length], at + length
+
+
+def read_chunk(
+    location: str,
+    first_row: int,
+    paths: Sequence[str],
+    sizes_bytes: Sequence[int],
+    mtimes_ns: Sequence[int],
+    *,
+    max_footer_bytes: int = MAX_FOOTER_BYTES,
+) -> ChunkFooters:
+    """Read the headers of n Avro files; as `windrow.files.chunks.read_chunk` does of Parquet."""
+    read = partial(_tried, location, max_footer_bytes)
+    with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
+        texts = list(threads.map(read, paths, sizes_bytes, mtimes_ns))
+    chunk = ChunkFooters()
+    rows: dict[bytes, list[int]] = {}
+    schemas: dict[bytes, FileSchema] = {}
+    for index, (path, text) in enumerate(zip(paths, texts, strict=True)):
+        if isinstance(text, str):
+            chunk.unreadable.append((path, text))
+        elif text is None:
+            chunk.changed.append(path)
+        elif sizes_bytes[index]:
+            try:
+                if text not in schemas:
+                    schemas[text] = FileSchema(avro_columns(text), path)
+                rows.setdefault(text, []).append(first_row + index)
+            except AvroSchemaError as error:
+                chunk.unreadable.append((path, str(error)))
+    chunk.groups = [
+        FooterGroup(schemas[text], pa.schema([]), unread_rows(held)) for text, held in rows.items()
+    ]
+    return chunk
+
+
+def _tried(
+    location: str, max_bytes: int, path: str, size_bytes: int, mtime_ns: int
+) -> bytes | str | None:
+    """Return the schema of a file; why it cannot be read; None if it is no longer what was listed."""
+    remote = is_remote(location)
+    try:
+        if not size_bytes:
+            return b""
+        read = _read_remote if remote else _read_local
+        for most in (min(_SHORT_BYTES, max_bytes), max_bytes):
+            header = read(location, path, size_bytes, mtime_ns, most)
+            if header is None:
+                return None
+            try:
+                return schema_text(header)
+            except EOFError:
+                if len(header) == size_bytes:
+                    return "its header is cut off: part of the file is missing"
+        return (
+            f"its header has more than {max_bytes:,} bytes: raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
+        )
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return why_unreadable(error) if remote else error.strerror or str(error)
+    except ValueError as error:
+        return str(error)
+
+
+def _read_local(
+    location: str, path: str, size_bytes: int, mtime_ns: int, most: int
+) -> bytes | None:
+    home = home_of(location)
+    descriptor = open_beneath(home, home + path)
+    try:
+        status = os.fstat(descriptor)
+        if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
+            return None
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
+
+
+def _read_remote(
+    location: str, path: str, size_bytes: int, mtime_ns: int, most: int
+) -> bytes | None:
+    with open_remote_file(f"{location}/{path}") as file:
+        if file.status != (size_bytes, mtime_ns):
+            return None
+        return file.read(0, min(most, size_bytes))

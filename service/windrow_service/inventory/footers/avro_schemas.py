@@ -1,0 +1,190 @@
+"""Avro's schemas as columns of the types that Spark reads them in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeGuard
+
+import pyarrow as pa
+
+from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+
+_PRIMITIVES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+# What Avro applies to the type it is written on alone, and ignores elsewhere.
+_LOGICAL = {
+    ("int", "date"): pa.date32(),
+    ("long", "timestamp-millis"): TIMESTAMP,
+    ("long", "timestamp-micros"): TIMESTAMP,
+    ("long", "local-timestamp-millis"): TIMESTAMP_NTZ,
+    ("long", "local-timestamp-micros"): TIMESTAMP_NTZ,
+}
+# Versions of Spark differ in these.
+_UNSURE = {
+    ("long", "timestamp-nanos"),
+    ("long", "local-timestamp-nanos"),
+    ("long", "time-micros"),
+}
+# Where Spark writes a type that Avro lacks.
+_CATALYST = "spark.sql.catalyst.type"
+_MAX_DEPTH = 100
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class AvroSchemaError(ValueError):
+    """A schema is not one of columns that are read."""
+
+
+def avro_columns(text: bytes) -> pa.Schema:
+    """Return the columns that Spark reads from files of a schema.
+
+    Args:
+        text: The schema as JSON.
+
+    Raises:
+        AvroSchemaError: It is not a schema, or not one of columns that are read.
+    """
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise AvroSchemaError("its schema is damaged: it is not JSON") from error
+    type_ = _Reader().type_of(parsed, "", 0)
+    if not pa.types.is_struct(type_):
+        raise AvroSchemaError(
+            f"its schema is of {type_}, and not of a record, so it has no columns"
+        )
+    return pa.schema(list(type_))
+
+
+class _Reader:
+    """Reads one schema, whose types may be used again by their names."""
+
+    def __init__(self) -> None:
+        # None while a record is being read.
+        self._named: dict[str, pa.DataType | None] = {}
+
+    def type_of(self, schema: Any, space: str, depth: int) -> pa.DataType:
+        if depth > _MAX_DEPTH:
+            raise AvroSchemaError(f"its schema is nested more than {_MAX_DEPTH} levels deep")
+        if isinstance(schema, str):
+            return self._by_name(schema, space)
+        if isinstance(schema, list):
+            return self._union(schema, space, depth)
+        if not isinstance(schema, Mapping) or not isinstance(schema.get("type"), str):
+            raise AvroSchemaError("its schema is damaged: a type is missing in it")
+        kind = schema["type"]
+        if kind in ("record", "error"):
+            return self._record(schema, space, depth)
+        if kind == "enum":
+            self._define(schema, space, pa.string())
+            return pa.string()
+        if kind == "fixed":
+            type_ = _decimal_of(schema) or pa.binary()
+            self._define(schema, space, type_)
+            return type_
+        if kind == "array":
+            return pa.list_(self.type_of(schema.get("items"), space, depth + 1))
+        if kind == "map":
+            return pa.map_(pa.string(), self.type_of(schema.get("values"), space, depth + 1))
+        if kind not in _PRIMITIVES:
+            return self._by_name(kind, space)
+        if _CATALYST in schema:
+            raise AvroSchemaError(f"it holds Spark's type {schema[_CATALYST]}, which is not read")
+        logical = schema.get("logicalType")
+        if (kind, logical) in _UNSURE:
+            raise AvroSchemaError(f"it holds values of {logical}, which are not read")
+        if kind == "bytes" and logical == "decimal":
+            return _decimal_of(schema) or pa.binary()
+        known = _LOGICAL.get((kind, logical)) if isinstance(logical, str) else None
+        return known if known is not None else _PRIMITIVES[kind]
+
+    def _by_name(self, name: str, space: str) -> pa.DataType:
+        if name in _PRIMITIVES:
+            return _PRIMITIVES[name]
+        full = name if "." in name or not space else f"{space}.{name}"
+        if full not in self._named:
+            raise AvroSchemaError(f"its schema uses type {name!r}, and does not define it")
+        type_ = self._named[full]
+        if type_ is None:
+            raise AvroSchemaError(f"it holds records of {name!r} within each other without end")
+        return type_
+
+    def _define(self, schema: Mapping[str, Any], space: str, type_: pa.DataType | None) -> str:
+        name, given = schema.get("name"), schema.get("namespace")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise AvroSchemaError("its schema is damaged: a type has no name")
+        if "." not in name:
+            space = given if isinstance(given, str) else space
+            name = f"{space}.{name}" if space else name
+        self._named[name] = type_
+        return name
+
+    def _record(self, schema: Mapping[str, Any], space: str, depth: int) -> pa.DataType:
+        name = self._define(schema, space, None)
+        fields = schema.get("fields")
+        if not isinstance(fields, list):
+            raise AvroSchemaError("its schema is damaged: a record has no fields")
+        within = name.rpartition(".")[0]
+        found = []
+        for field in fields:
+            if not isinstance(field, Mapping) or not isinstance(field.get("name"), str):
+                raise AvroSchemaError("its schema is damaged: a field has no name")
+            found.append(
+                pa.field(field["name"], self.type_of(field.get("type"), within, depth + 1))
+            )
+        self._named[name] = pa.struct(found)
+        return self._named[name]
+
+    def _union(self, schemas: list[Any], space: str, depth: int) -> pa.DataType:
+        """As Spark: nulls do not count, numbers widen, and what else differs are fields."""
+        held = [one for one in schemas if _kind(one) != "null"]
+        if any(isinstance(one, list) for one in held):
+            raise AvroSchemaError("its schema is damaged: a union is within a union")
+        types = [self.type_of(one, space, depth + 1) for one in held]
+        if len(types) == 1:
+            return types[0]
+        kinds = {_kind(one) for one in held}
+        for both, wider in (({"int", "long"}, pa.int64()), ({"float", "double"}, pa.float64())):
+            if kinds == both:
+                return wider
+        return pa.struct([(f"member{number}", type_) for number, type_ in enumerate(types)])
+
+
+def _kind(schema: Any) -> Any:
+    return schema.get("type") if isinstance(schema, Mapping) else schema
+
+
+def _decimal_of(schema: Mapping[str, Any]) -> pa.DataType | None:
+    """Return the decimal that bytes stand for; None if Avro does not take them for one."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if schema.get("logicalType") != "decimal" or not _is_whole(precision) or not _is_whole(scale):
+        return None
+    if precision <= 0 or not 0 <= scale <= precision:
+        return None
+    size = schema.get("size")
+    if schema["type"] == "fixed" and _is_whole(size) and precision > _digits_in(size):
+        return None
+    if precision > MAX_DECIMAL_PRECISION:
+        raise AvroSchemaError(
+            f"it holds decimals of {precision} digits, and Spark has at most {MAX_DECIMAL_PRECISION}"
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _is_whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _digits_in(size: int) -> int:
+    """Return how many digits always fit so many bytes."""
+    return len(str(2 ** (8 * min(size, 64) - 1) - 1)) - 1 if size > 0 else 0

@@ -1,0 +1,237 @@
+"""Tables of Avro: the types that Spark gives their schemas, and the rows that it reads."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+import windrow
+from tests.support.avro_files import avro_file
+from tests.support.laws import examples
+from windrow.errors import RefreshFailedError
+from windrow.files.types import spark_type
+from windrow.spark.arrow_types import arrow_schema
+from windrow_service.inventory.footers.avro_headers import schema_text
+from windrow_service.inventory.footers.avro_schemas import AvroSchemaError, avro_columns
+
+PUBLISHED = Path(__file__).parents[1] / "fixtures" / "apache-avro"
+# Spark knows it by its short name only if its registration is added; its class is there.
+SPARKS = "org.apache.spark.sql.avro.AvroFileFormat"
+# None of these is a record, or whole; the others must be read.
+REFUSED = {
+    "avro-1237-bad-union-discriminant",
+    "avro-1237-good",
+    "avro-1238-truncated",
+}
+REFUSED_BY_SPARK = {"person-10.no-codec"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("avro")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    allowed = [str(folder), str(PUBLISHED)]
+    with windrow.embedded(folder / "state", allowed_locations=allowed) as client:
+        yield client
+
+
+def named(schema: pa.Schema) -> list[tuple[str, str]]:
+    return [(field.name, spark_type(field.type)) for field in schema]
+
+
+def rows(frame: DataFrame) -> list[str] | str:
+    try:
+        return sorted(map(repr, frame.collect()))
+    except Exception:
+        return "refused"
+
+
+@pytest.mark.parametrize("file", sorted(PUBLISHED.glob("*.avro")), ids=lambda file: file.stem)
+def test_published_files_are_read_as_by_spark_or_refused(
+    spark: SparkSession, client: windrow.Client, folder: Path, file: Path
+) -> None:
+    location = folder / file.stem
+    location.mkdir()
+    shutil.copy(file, location / file.name)
+    client.register_table(file.stem, str(location), "avro")
+    if file.stem in REFUSED:
+        with pytest.raises(RefreshFailedError, match=file.name):
+            client.refresh(file.stem)
+        return
+    client.refresh(file.stem)
+
+    found = client.read(spark, file.stem)
+
+    expected = spark.read.format(SPARKS).load(str(location))
+    assert found.schema == expected.schema
+    assert rows(found) == rows(expected)
+    assert (rows(found) == "refused") is (file.stem in REFUSED_BY_SPARK)
+
+
+def _schemas() -> st.SearchStrategy[Any]:
+    logical = st.sampled_from(
+        ["date", "timestamp-millis", "timestamp-micros", "local-timestamp-micros", "uuid", "no"]
+    )
+    plain = st.sampled_from(
+        ["null", "boolean", "int", "long", "float", "double", "bytes", "string", "missing"]
+    )
+    annotated = st.builds(
+        lambda kind, name: {"type": kind, "logicalType": name},
+        st.sampled_from(["int", "long", "string"]),
+        logical,
+    )
+    numbers = itertools.count()
+    decimals = st.builds(
+        lambda kind, size, precision, scale: {
+            "type": kind,
+            **({"name": f"f{next(numbers)}", "size": size} if kind == "fixed" else {}),
+            "logicalType": "decimal",
+            "precision": precision,
+            "scale": scale,
+        },
+        st.sampled_from(["bytes", "fixed"]),
+        st.integers(1, 20),
+        st.integers(0, 40),
+        st.integers(-1, 12),
+    )
+    enums = st.builds(
+        lambda space: {"type": "enum", "name": f"{space}e{next(numbers)}", "symbols": ["A"]},
+        st.sampled_from(["", "a.b."]),
+    )
+
+    def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.one_of(
+            inner.map(lambda items: {"type": "array", "items": items}),
+            inner.map(lambda values: {"type": "map", "values": values}),
+            st.lists(inner, min_size=1, max_size=3),
+            st.lists(inner, min_size=1, max_size=3).map(
+                lambda types: {
+                    "type": "record",
+                    "name": f"r{next(numbers)}",
+                    "namespace": "some.space",
+                    "fields": [{"name": f"x{at}", "type": one} for at, one in enumerate(types)],
+                }
+            ),
+        )
+
+    return st.recursive(plain | annotated | decimals | enums, nested, max_leaves=6)
+
+
+@examples(150, deadline=None)
+@given(types=st.lists(_schemas(), min_size=1, max_size=4))
+def test_any_schema_has_the_types_that_spark_gives_it_or_is_refused(
+    spark: SparkSession, types: list[Any]
+) -> None:
+    fields = [{"name": f"c{at}", "type": one} for at, one in enumerate(types)]
+    # A type may be used again by its name.
+    if isinstance(types[0], dict) and "name" in types[0]:
+        space = f"{types[0]['namespace']}." if "namespace" in types[0] else ""
+        fields.append({"name": "again", "type": space + types[0]["name"]})
+    text = json.dumps({"type": "record", "name": "top", "fields": fields})
+    jvm: Any = spark.sparkContext._jvm
+    expected: pa.Schema | None
+    try:
+        parsed = jvm.org.apache.avro.Schema.Parser().parse(text)
+        told = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed).dataType().json()
+        expected = arrow_schema(StructType.fromJson(json.loads(told)))
+    except Exception:
+        expected = None
+
+    try:
+        found = avro_columns(text.encode())
+    except AvroSchemaError:
+        assert expected is None
+        return
+    if expected is not None:
+        assert named(found) == named(expected)
+
+
+# What a column is in one file, and may be in another of the same table.
+KINDS: dict[str, list[tuple[Any, st.SearchStrategy[Any]]]] = {
+    "n": [("int", st.integers(-5, 5)), ("long", st.integers(-(2**40), 2**40))],
+    "f": [
+        ("float", st.sampled_from([0.5, -0.0])),
+        ("double", st.sampled_from([1.1, float("nan")])),
+    ],
+    "s": [("string", st.sampled_from(["", "x", "é"])), ("bytes", st.binary(max_size=3))],
+    "d": [
+        ({"type": "int", "logicalType": "date"}, st.integers(-150_000, 20_000)),
+        ("int", st.integers(0, 9)),
+    ],
+    "t": [
+        ({"type": "long", "logicalType": "timestamp-micros"}, st.integers(0, 2**50)),
+        ({"type": "long", "logicalType": "timestamp-millis"}, st.integers(0, 2**40)),
+        ("long", st.integers(0, 9)),
+    ],
+    "l": [
+        ({"type": "array", "items": ["null", "int"]}, st.lists(st.none() | st.integers(0, 9))),
+        ({"type": "array", "items": "long"}, st.lists(st.integers(0, 2**40))),
+    ],
+}
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[bytes]:
+    found = []
+    for number in range(draw(st.integers(1, 3))):
+        names = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, unique=True))
+        fields, values = [], {}
+        for name in names:
+            # Seldom another type than in other files, as that is often refused.
+            at = draw(st.sampled_from([0, 0, 0, 0, len(KINDS[name]) - 1])) if number else 0
+            type_, of = KINDS[name][at]
+            spelt = draw(st.sampled_from([name, name, name.upper()]))
+            nullable = draw(st.booleans())
+            fields.append({"name": spelt, "type": ["null", type_] if nullable else type_})
+            values[spelt] = st.none() | of if nullable else of
+        schema = {"type": "record", "name": "r", "fields": fields}
+        found.append(avro_file(schema, draw(st.lists(st.fixed_dictionaries(values), max_size=3))))
+    return found
+
+
+_numbers = itertools.count()
+
+
+@examples(25, deadline=None)
+@given(contents=files())
+def test_any_avro_has_the_rows_that_spark_reads_or_is_refused(
+    spark: SparkSession, client: windrow.Client, folder: Path, contents: list[bytes]
+) -> None:
+    name = f"t{next(_numbers)}"
+    location = folder / name
+    for number, content in enumerate(contents):
+        (location / f"day={number % 2}").mkdir(parents=True, exist_ok=True)
+        (location / f"day={number % 2}" / f"{number}.avro").write_bytes(content)
+    client.register_table(name, str(location), "avro")
+    try:
+        client.refresh(name)
+    except RefreshFailedError:
+        # Two files disagree.
+        return
+
+    found = client.read(spark, name)
+
+    data = [field for field in found.schema if field.name != "day"]
+    expected = spark.read.format(SPARKS).schema(StructType(data)).load(str(location))
+    assert rows(found) == rows(expected)
+    last = data[-1].name
+    assert rows(found.select(last)) == rows(expected.select(last))
+    shutil.rmtree(location)
+
+
+def test_a_schema_is_found_in_every_published_header() -> None:
+    assert all(json.loads(schema_text(file.read_bytes())) for file in PUBLISHED.glob("*.avro"))

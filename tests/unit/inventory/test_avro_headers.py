@@ -1,0 +1,85 @@
+"""Headers of Avro files: what they say of columns, and what they may not do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.avro_files import avro_file, block, long
+from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.errors import UnreadableFileError
+from windrow_service.inventory.footers.avro_headers import read_chunk
+from windrow_service.inventory.footers.avro_schemas import AvroSchemaError, avro_columns
+
+RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
+
+
+def read(folder: Path, content: bytes, **limits: int) -> Any:
+    (folder / "f").write_bytes(content)
+    status = (folder / "f").stat()
+    return read_chunk(str(folder), 0, ["f"], [status.st_size], [status.st_mtime_ns], **limits)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PAR1 and more", "it is not Avro"),
+        (b"Ob", "part of the file is missing"),
+        (avro_file(RECORD, [])[:40], "part of the file is missing"),
+        (b"Obj\x01" + long(1) + long(2**40) + b"x", "part of the file is missing"),
+        (b"Obj\x01" + long(1) + long(-5), "its header is damaged"),
+        (b"Obj\x01" + b"\xff" * 20, "its header is damaged"),
+        (b"Obj\x01" + long(2**60), "more than 10,000 entries"),
+        (b"Obj\x01" + long(1) + block(b"a") + block(b"b") + long(0), "has no schema"),
+        (b"Obj\x01" + long(1) + block(b"avro.schema") + block(b"{") + long(0), "is not JSON"),
+        (avro_file("int", []), "its schema is of int32"),
+        (avro_file({"type": "record", "name": "r"}, []), "a record has no fields"),
+        (avro_file(["null", {"type": "array", "items": []}], []), "has no columns"),
+    ],
+)
+def test_a_header_that_cannot_be_read_says_why(tmp_path: Path, content: bytes, said: str) -> None:
+    ((path, reason),) = read(tmp_path, content).unreadable
+
+    assert (path, said in reason) == ("f", True), reason
+
+
+def test_a_long_header_is_read_up_to_the_limit(tmp_path: Path) -> None:
+    content = avro_file(RECORD, [], {"note": b"x" * 200_000})
+
+    (group,) = read(tmp_path, content).groups
+    assert group.files.schema == pa.schema([("a", pa.int32())])
+    ((_, reason),) = read(tmp_path, content, max_footer_bytes=100_000).unreadable
+    assert "MAX_FOOTER_BYTES" in reason
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [
+        b'{"type":"array","items":' * 200 + b'"int"' + b"}" * 200,
+        b"[" * 100_000 + b"]" * 100_000,
+        json.dumps({**RECORD, "fields": [{"name": "a", "type": ["null", "r"]}]}).encode(),
+    ],
+    ids=["types", "brackets", "itself"],
+)
+def test_schemas_without_end_are_refused(deep: bytes) -> None:
+    with pytest.raises(AvroSchemaError, match=r"nested more than|is not JSON|without end"):
+        avro_columns(deep)
+
+
+def test_columns_of_all_files_are_united_and_rows_are_unknown(tmp_path: Path) -> None:
+    other = {**RECORD, "fields": [{"name": "b", "type": "string"}, {"name": "A", "type": "long"}]}
+    (tmp_path / "1.avro").write_bytes(avro_file(RECORD, [{"a": 1}]))
+    (tmp_path / "2").write_bytes(avro_file(other, [{"b": "x", "A": 1}]))
+    (tmp_path / "3").write_bytes(b"")
+
+    found = take_inventory(str(tmp_path), table_format="avro")
+
+    assert found.data_schema == pa.schema([("a", pa.int64()), ("b", pa.string())])
+    assert found.files["row_count"].to_pylist() == [None, None]
+    (tmp_path / "4").write_bytes(b"PAR1")
+    with pytest.raises(UnreadableFileError, match=r"as Avro.*\n.*'4'.*not Avro"):
+        take_inventory(str(tmp_path), table_format="avro")
