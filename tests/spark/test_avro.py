@@ -22,8 +22,8 @@ from tests.support.laws import examples
 from windrow.errors import RefreshFailedError
 from windrow.files.types import spark_type
 from windrow.spark.arrow_types import arrow_schema
-from windrow_service.inventory.footers.avro_headers import schema_text
-from windrow_service.inventory.footers.avro_schemas import AvroSchemaError, avro_columns
+from windrow_service.avro.headers import schema_text
+from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures" / "apache-avro"
 # Spark knows it by its short name only if its registration is added; its class is there.

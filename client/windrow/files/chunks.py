@@ -64,6 +64,27 @@ class FooterGroup:
         return FooterGroup(self.files, self.bounded, self.table.set_column(0, "row", placed))
 
 
+def unread_rows(rows: Sequence[int]) -> pa.Table:
+    """Return what is known of files whose rows nobody knows, as `FooterGroup.table`.
+
+    Args:
+        rows: Which of the files asked for they are.
+    """
+    count = len(rows)
+    nothing = pa.ListArray.from_arrays(
+        pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
+    )
+    columns = {
+        "row": pa.array(rows, pa.int64()),
+        "row_count": pa.nulls(count, pa.int64()),
+        "row_group_offsets": nothing.cast(pa.list_(pa.int64())),
+        "stats_see_nan": pa.repeat(False, count),
+        "grouped_columns": nothing,
+        "native_columns": pa.nulls(count, pa.list_(pa.string())),
+    }
+    return pa.table(columns)
+
+
 def joined(groups: Iterable[FooterGroup]) -> list[FooterGroup]:
     """Join groups of one schema, so that later steps run once per schema."""
     by_schema: dict[bytes, list[FooterGroup]] = {}

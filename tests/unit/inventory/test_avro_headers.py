@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tests.support.avro_files import avro_file, block, long
+from windrow_service.avro.headers import read_chunk
+from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.errors import UnreadableFileError
-from windrow_service.inventory.footers.avro_headers import read_chunk
-from windrow_service.inventory.footers.avro_schemas import AvroSchemaError, avro_columns
 
 RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from windrow.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
 from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow_service.inventory.footers import avro_headers
+from windrow_service.avro import headers as avro
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.orc import reading as orc
 
-_READERS = {"parquet": read_chunk, "orc": orc.read_chunk, "avro": avro_headers.read_chunk}
+_READERS = {"parquet": read_chunk, "orc": orc.read_chunk, "avro": avro.read_chunk}
 
 
 def read_footers(

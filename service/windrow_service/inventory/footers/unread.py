@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.chunks import FooterGroup
+from windrow.files.chunks import FooterGroup, unread_rows
 from windrow.files.schema import FileSchema
 from windrow_service.inventory.errors import TextColumnsError
 
@@ -39,24 +36,3 @@ def unread(schema: pa.Schema, count: int) -> list[FooterGroup]:
         count: How many there are.
     """
     return [FooterGroup(FileSchema(schema, ""), pa.schema([]), unread_rows(range(count)))]
-
-
-def unread_rows(rows: Sequence[int]) -> pa.Table:
-    """Return what is known of files whose rows nobody knows, as `FooterGroup.table`.
-
-    Args:
-        rows: Which of the files asked for they are.
-    """
-    count = len(rows)
-    nothing = pa.ListArray.from_arrays(
-        pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
-    )
-    columns = {
-        "row": pa.array(rows, pa.int64()),
-        "row_count": pa.nulls(count, pa.int64()),
-        "row_group_offsets": nothing.cast(pa.list_(pa.int64())),
-        "stats_see_nan": pa.repeat(False, count),
-        "grouped_columns": nothing,
-        "native_columns": pa.nulls(count, pa.list_(pa.string())),
-    }
-    return pa.table(columns)

@@ -14,12 +14,11 @@ from functools import partial
 import pyarrow as pa
 
 from windrow.files.beneath import home_of, open_beneath
-from windrow.files.chunks import ChunkFooters, FooterGroup
+from windrow.files.chunks import ChunkFooters, FooterGroup, unread_rows
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
 from windrow.files.schema import FileSchema
-from windrow_service.inventory.footers.avro_schemas import AvroSchemaError, avro_columns
-from windrow_service.inventory.footers.unread import unread_rows
+from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
 _MAGIC = b"Obj\x01"
 # Read at once; a longer header is read again in full.
