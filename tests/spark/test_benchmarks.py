@@ -235,3 +235,11 @@ def test_the_calibration_fits_costs_of_both_ways(quick: Quick) -> None:
 
     assert len(content["results"]) == 3 * 2 * 2
     assert all(row["windrow"] > 0 for row in content["results"])
+
+
+def test_formats_compares_windrow_with_sparks_own_reader(quick: Quick) -> None:
+    content = quick("formats")
+
+    warm = [row for row in content["results"] if row["metric"] == "warm read"]
+    assert {row["peer"] for row in warm} == {"spark-default", "spark-tuned"}
+    assert {row["case"].split(",")[0] for row in warm} == {"6 files of csv", "6 files of json"}

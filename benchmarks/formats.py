@@ -1,0 +1,194 @@
+"""Read tables of other formats than Parquet: Spark's own reader alone, and with Windrow.
+
+    python benchmarks/formats.py [--quick] [--json FILE] [--cases NAME,…]
+
+One session for all sides, one untimed round, then timed rounds in turns. Spark's figures exclude its
+listing, since its DataFrame is made once; Windrow's include planning.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv
+from common import Result, arguments, console, write_json
+from peers import normal, queries
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, rows_of
+
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.demo.measuring import time_in_turns, timed
+from windrow.demo.once import write_once
+from windrow.demo.run import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "formats"
+PEERS = (SPARK_DEFAULT, SPARK_TUNED)
+COLUMNS = {
+    "id": "bigint",
+    "region": "int",
+    "customer": "string",
+    "amount": "bigint",
+    "score": "float",
+}
+_FILES_PER_FOLDER = 100
+
+
+def _write_csv(rows: pa.Table, path: Path) -> None:
+    pyarrow.csv.write_csv(rows, path)
+
+
+def _write_json(rows: pa.Table, path: Path) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows.to_pylist()))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A table to write and read.
+
+    Attributes:
+        name: Name for programs.
+        format: Format of the files.
+        files: How many.
+        file_bytes: Bytes of each, about.
+        row_bytes: Bytes of a row in this format, about.
+        write: Writes one file.
+        options: How Spark reads them.
+    """
+
+    name: str
+    format: str
+    files: int
+    file_bytes: int
+    row_bytes: int
+    write: Callable[[pa.Table, Path], None]
+    options: Mapping[str, str]
+
+    def written(self, data: Path) -> Path:
+        """Return the table's folder, after writing it once."""
+        rows = self.file_bytes // self.row_bytes
+        folder = data / f"{self.name}-{self.files}x{self.file_bytes}"
+
+        def write(to: Path) -> None:
+            for number in range(self.files):
+                where = to / f"day={number // _FILES_PER_FOLDER}"
+                where.mkdir(parents=True, exist_ok=True)
+                self.write(rows_of(number, number * rows, rows), where / f"part-{number:06d}")
+
+        # It counts files of Parquet.
+        write_once(folder, {"layout": 1, "rows": rows * self.files}, write, file_count=0)
+        return folder
+
+
+CASES = (
+    Case("csv", "csv", 2_000, 64 * KIB, 42, _write_csv, {"header": "true"}),
+    Case("json", "json", 2_000, 64 * KIB, 93, _write_json, {}),
+)
+QUICK_CASES = (
+    Case("csv", "csv", 6, 4 * KIB, 42, _write_csv, {"header": "true"}),
+    Case("json", "json", 6, 4 * KIB, 93, _write_json, {}),
+)
+
+
+class DisagreementError(Exception):
+    """Two sides gave different answers, so their figures are meaningless."""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Read tables of other formats than Parquet with Spark, and with Windrow.")
+    parser.add_argument("--cases", help="names of the cases to run, separated by ','")
+    given = parser.parse_args()
+    require_java()
+    cases = QUICK_CASES if given.quick else CASES
+    if given.cases:
+        cases = tuple(case for case in cases if case.name in given.cases.split(","))
+    data = given.data.resolve()
+    work = data / "work"
+    shutil.rmtree(work / "state", ignore_errors=True)
+    results: list[Result] = []
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+        local_session("windrow benchmark", work / "spark.log") as spark,
+    ):
+        spark.range(10).count()
+        for case in cases:
+            results += _measured(spark, client, case, data, 1 if given.quick else given.runs)
+    show(_table(results))
+    if given.json is not None:
+        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
+
+
+def _measured(
+    spark: SparkSession, client: Client, case: Case, data: Path, runs: int
+) -> list[Result]:
+    folder, table = case.written(data), f"bench.{case.name}"
+    title = f"{case.files:,} files of {case.format}, {case.file_bytes // KIB:,} KB"
+    console.print(title, style="dim")
+    client.register_table(
+        table, str(folder), case.format, columns=COLUMNS, format_options=case.options
+    )
+    _, refresh_s = timed(partial(client.refresh, table))
+    schema = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
+    reader = spark.read.format(case.format).schema(schema).options(**case.options)
+    listed, listing_s = timed(partial(reader.load, str(folder)))
+    asked = queries()
+    timings = time_in_turns(
+        spark, sides(listed, client, table), asked, runs=runs, on_run=lambda *_: None
+    )
+    results = [_result(title, "know the files", refresh_s, SPARK_DEFAULT, listing_s)]
+    for query in asked:
+        of = {timing.side: timing for timing in timings if timing.query == query.name}
+        answers = {repr(normal(timing.answer)) for timing in of.values()}
+        if len(answers) != 1:
+            raise DisagreementError(f"{title}, {query.title}: the sides do not agree: {answers}")
+        results += [
+            _result(
+                f"{title}, {query.title}",
+                "warm read",
+                of[WINDROW].median_s,
+                peer,
+                of[peer].median_s,
+            )
+            for peer in PEERS
+        ]
+    return results
+
+
+def _result(case: str, metric: str, ours: float, peer: str, peer_value: float) -> Result:
+    return Result(
+        case=case, metric=metric, unit="s", windrow=ours, peer=peer, peer_value=peer_value
+    )
+
+
+def _table(results: list[Result]) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("case", overflow="fold")
+    table.add_column("metric", no_wrap=True)
+    table.add_column(WINDROW, justify="right")
+    table.add_column("peer", no_wrap=True)
+    table.add_column("peer's", justify="right")
+    for one in results:
+        peers = f"{seconds_text(one.peer_value)} ({one.ratio:.2f}x)"
+        table.add_row(one.case, one.metric, seconds_text(one.windrow), one.peer, peers)
+    return table
+
+
+if __name__ == "__main__":
+    main()
