@@ -36,7 +36,14 @@ CASES: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
     ("json", {"mode": "DROPMALFORMED"}, ("malformed.json",)),
     ("json", {"mode": "FAILFAST"}, ("malformed.json",)),
     ("json", {"allowNumericLeadingZeros": "true"}, ("chars-formats.json", "overflow.json")),
+    ("avro", {}, ("avro_decimal_tbl.avro",)),
+    ("avro", {}, ("chars-formats.avro",)),
+    ("avro", {}, ("date_tbl.avro",)),
 )
+# Formats that know their columns.
+KNOWING = ("avro", "text")
+# Spark's name for what it ships but finds by that name only.
+AVRO = "org.apache.spark.sql.avro.AvroFileFormat"
 # Where inference would ask for what the case is about, or refuses names that differ by case.
 COLUMNS = {
     "malformed.json": {"bool_col": "boolean", "int_col": "int", "float_col": "float"},
@@ -57,7 +64,7 @@ def client(folder: Path) -> Iterator[windrow.Client]:
 
 
 @pytest.mark.parametrize(("form", "options", "files"), CASES)
-def test_published_text_is_read_as_by_spark(
+def test_published_text_and_avro_are_read_as_by_spark(
     spark: SparkSession,
     client: windrow.Client,
     folder: Path,
@@ -70,15 +77,16 @@ def test_published_text_is_read_as_by_spark(
     location.mkdir()
     for file in files:
         shutil.copy(FIXTURES / file, location)
-    columns = COLUMNS.get(files[0]) if form != "text" else None
-    if columns is None and form != "text":
+    columns = COLUMNS.get(files[0]) if form not in KNOWING else None
+    if columns is None and form not in KNOWING:
         columns = client.infer_columns(spark, str(location), form, format_options=options)
     client.register_table(f"p.{name}", str(location), form, columns=columns, format_options=options)
     client.refresh(f"p.{name}")
 
     found = client.read(spark, f"p.{name}")
 
-    expected = spark.read.format(form).options(**options).schema(found.schema).load(str(location))
+    reader = spark.read.format(AVRO if form == "avro" else form)
+    expected = reader.options(**options).schema(found.schema).load(str(location))
     some = found.columns[-1]
     assert rows(found) == rows(expected)
     assert rows(found.select(some)) == rows(expected.select(some))
