@@ -128,8 +128,14 @@ def test_plan_scale_measures_windrow_and_its_peers(quick: Quick) -> None:
         assert one["peak_bytes"] > 0
 
 
-def test_plan_quality_finds_that_no_strategy_beats_balanced_on_any_workload(quick: Quick) -> None:
-    content = quick("plan_quality")
+def test_plan_quality_finds_that_no_strategy_beats_balanced_on_any_workload(
+    tmp_path: Path,
+) -> None:
+    # In its own process, as a user runs them all.
+    command = [sys.executable, *_command("plan_quality", tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    content = _content("plan_quality", tmp_path)
 
     assert len({row["case"] for row in content["results"]}) == 10
     # Predictions do not depend on the machine.
@@ -151,13 +157,9 @@ def test_cache_plans_compares_a_plan_of_cached_files_with_one_without_rules(quic
 
 
 def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store(
-    tmp_path: Path,
+    quick: Quick,
 ) -> None:
-    # It starts a cluster, so it runs in its own process, as it does for a user.
-    command = [sys.executable, *_command("cache", tmp_path), "--latency", "0.005"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    content = _content("cache", tmp_path)
+    content = quick("cache", "--latency", "0.005")
 
     assert {row["peer"] for row in content["results"]} == {"without cache", "first read"}
     reads = {read["what"]: read for read in content["reads"]}
