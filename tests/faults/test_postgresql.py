@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -23,7 +20,13 @@ import windrow
 from tests.support.databases import PostgreSQL, address_of, postgresql, through
 from tests.support.problems import problem_of
 from tests.support.proxies import Proxy, Verdict, proxy
-from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process, free_port
+from tests.support.servers import (
+    PLAIN,
+    CoordinatorProcess,
+    coordinator_process,
+    free_port,
+    run_forked,
+)
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
 
@@ -340,7 +343,9 @@ def test_a_coordinator_that_starts_without_its_database_says_so_in_one_line(
 ) -> None:
     url = f"postgresql://me:open-sesame@127.0.0.1:{free_port()}/windrow"
 
-    done = started(tmp_path, command, WINDROW_DATABASE_URL=url, WINDROW_STATE_DIR="/dev/null/x")
+    done = run_forked(
+        tmp_path, *command.split(), WINDROW_DATABASE_URL=url, WINDROW_STATE_DIR="/dev/null/x"
+    )
 
     assert done.returncode == 1
     assert done.stdout == ""
@@ -353,7 +358,7 @@ def test_a_coordinator_that_starts_without_its_database_says_so_in_one_line(
 def test_a_coordinator_that_starts_on_an_empty_database_names_the_command_to_set_it_up(
     tmp_path: Path, command: str, postgresql_url: str
 ) -> None:
-    done = started(tmp_path, command, WINDROW_DATABASE_URL=postgresql_url)
+    done = run_forked(tmp_path, *command.split(), WINDROW_DATABASE_URL=postgresql_url)
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -372,21 +377,8 @@ def test_a_coordinator_that_starts_on_an_empty_database_names_the_command_to_set
 def test_a_coordinator_with_a_wrong_setting_names_it_in_one_line(
     tmp_path: Path, setting: str, value: str, named: str
 ) -> None:
-    done = started(tmp_path, "windrow_service", **{setting: value})
+    done = run_forked(tmp_path, "windrow_service", **{setting: value})
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert named in done.stderr
-
-
-def started(cwd: Path, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that is expected to end by itself."""
-    return subprocess.run(
-        [sys.executable, "-m", *command.split()],
-        cwd=cwd,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )

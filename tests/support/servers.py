@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import httpx
 import uvicorn
@@ -163,6 +165,40 @@ def _serve(log: Path, environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     served.main()
+
+
+def run_forked(
+    cwd: Path, module: str, *arguments: str, **environment: str
+) -> CompletedProcess[str]:
+    """Run the equivalent of `python -m module …` until it ends by itself, without its imports."""
+    said, complained = cwd / "stdout", cwd / "stderr"
+    asked = (cwd, (said, complained), module, arguments, os.environ | environment)
+    process = _forking.Process(target=_run_module, args=asked)
+    process.start()
+    process.join(_START_TIMEOUT_S)
+    try:
+        assert process.exitcode is not None, f"it did not end in time: {complained.read_text()}"
+    finally:
+        process.kill()
+    return CompletedProcess(
+        [module, *arguments], process.exitcode, said.read_text(), complained.read_text()
+    )
+
+
+def _run_module(
+    cwd: Path,
+    outputs: tuple[Path, Path],
+    module: str,
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+) -> None:
+    for number, file in enumerate(outputs, start=1):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [module, *arguments]
+    import_module(f"{module}.__main__").main()
 
 
 def free_port() -> int:
