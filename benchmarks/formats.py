@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.orc as orc
 from common import Result, arguments, console, write_json
 from peers import normal, queries
 from rich import box
@@ -55,6 +56,10 @@ def _write_csv(rows: pa.Table, path: Path) -> None:
 
 def _write_json(rows: pa.Table, path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows.to_pylist()))
+
+
+def _write_orc(rows: pa.Table, path: Path) -> None:
+    orc.write_table(rows, path, compression="zlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +101,12 @@ class Case:
 
 
 CASES = (
+    Case("orc", "orc", 10_000, 16 * KIB, 12, _write_orc, {}),
     Case("csv", "csv", 2_000, 64 * KIB, 42, _write_csv, {"header": "true"}),
     Case("json", "json", 2_000, 64 * KIB, 93, _write_json, {}),
 )
 QUICK_CASES = (
+    Case("orc", "orc", 6, 4 * KIB, 12, _write_orc, {}),
     Case("csv", "csv", 6, 4 * KIB, 42, _write_csv, {"header": "true"}),
     Case("json", "json", 6, 4 * KIB, 93, _write_json, {}),
 )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 from tables import KIB, MIB, Part, rows_of
 
@@ -16,6 +20,12 @@ _LAYOUT = 1
 _FILES_PER_FOLDER = 100
 _DIFFERENT = 4
 _MAX_BYTES = 2**30
+# Rows in files of one size, those of Parquet being 1.
+_ROWS = {"parquet": 1.0, "orc": 2.1}
+_WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
+    "parquet": pq.write_table,
+    "orc": partial(orc.write_table, compression="zlib"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +75,26 @@ QUICK_CELLS = (cell_of(20, 16 * KIB), cell_of(2, MIB))
 QUICK_MIX = Cell("mix", "20 x 16 KB + 2 x 1 MB", (Part(20, 16 * KIB), Part(2, MIB)))
 
 
-def written(root: Path, cell: Cell) -> Path:
+def written(root: Path, cell: Cell, format: str = "parquet") -> Path:
     """Make sure that a table exists under `root`, and return its folder.
 
     The partition column is `day`, an int; each folder holds a hundred files.
     """
-    folder = root / f"{cell.name}-{cell.files}"
+    suffix = "" if format == "parquet" else f"-{format}"
+    folder = root / f"{cell.name}-{cell.files}{suffix}"
 
     def write(to: Path) -> None:
         at = 0
         for part in cell.parts:
             originals: list[Path] = []
+            count = round(part.rows_per_file * _ROWS[format])
             for number in range(part.file_count):
-                path = (
-                    to / folder_name([("day", at // _FILES_PER_FOLDER)]) / f"part-{at:06d}.parquet"
-                )
+                day = folder_name([("day", at // _FILES_PER_FOLDER)])
+                path = to / day / f"part-{at:06d}.{format}"
                 path.parent.mkdir(exist_ok=True)
                 if number < _DIFFERENT:
-                    rows = rows_of(at, number * part.rows_per_file, part.rows_per_file)
-                    pq.write_table(rows, path)
+                    rows = rows_of(at, number * count, count)
+                    _WRITERS[format](rows, path)
                     originals.append(path)
                 else:
                     shutil.copyfile(originals[number % _DIFFERENT], path)

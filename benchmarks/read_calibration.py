@@ -1,6 +1,6 @@
 """Measure what a scan costs in groups and with Spark's own reader: the constants of `cost.py`.
 
-    python benchmarks/read_calibration.py [--quick] [--json FILE]
+    python benchmarks/read_calibration.py [--quick] [--json FILE] [--format orc]
 
 Tables with various numbers and sizes of files are read either way on warm Spark: two columns of
 numbers, and one of text. Then `core seconds = a * files + b * MB of numbers + c * MB of text + d` is
@@ -75,6 +75,7 @@ class Measurement:
 def main() -> None:
     """Measure, fit and report."""
     parser = arguments("Measure what a scan costs in groups and with Spark's own reader.")
+    parser.add_argument("--format", default="parquet", choices=("parquet", "orc"))
     given = parser.parse_args()
     require_java()
     cells = QUICK_CELLS if given.quick else CELLS
@@ -92,7 +93,7 @@ def main() -> None:
         for cell in cells:
             console.print(cell.title, style="dim")
             table = f"grid.t{cell.name}"
-            client.register_table(table, str(written(data, cell)))
+            client.register_table(table, str(written(data, cell, given.format)), given.format)
             client.refresh(table)
             measured += _measured(spark, client, table, cell, runs)
     found = {way: _fit([entry for entry in measured if entry.way == way]) for way in WAYS}
