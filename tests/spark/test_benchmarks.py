@@ -244,4 +244,6 @@ def test_formats_compares_windrow_with_sparks_own_reader(quick: Quick) -> None:
 
     warm = [row for row in content["results"] if row["metric"] == "warm read"]
     assert {row["peer"] for row in warm} == {"spark-default", "spark-tuned"}
-    assert {row["case"].split(",")[0] for row in warm} == {"6 files of csv", "6 files of json"}
+    assert {row["case"].split(",")[0] for row in warm} == {
+        f"6 files of {format_}" for format_ in ("orc", "csv", "json")
+    }
