@@ -75,6 +75,7 @@ def inventory(
         "stats_see_nan": np.zeros(count, np.bool_),
         "grouped_columns": pa.nulls(count, pa.list_(pa.string())),
         "native_columns": pa.nulls(count, pa.list_(pa.string())),
+        "first_row_id": pa.nulls(count, pa.int64()),
         "partition": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
         "stats": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
     }

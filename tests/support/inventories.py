@@ -41,6 +41,7 @@ def inventory(
             pa.array([False] * count, pa.bool_()),
             pa.nulls(count, pa.list_(pa.string())),
             pa.nulls(count, pa.list_(pa.string())),
+            pa.nulls(count, pa.int64()),
             nothing,
             nothing,
         ],

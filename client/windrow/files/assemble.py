@@ -26,6 +26,7 @@ _FILE_COLUMNS = (
     "stats_see_nan",
     "grouped_columns",
     "native_columns",
+    "first_row_id",
 )
 # Which of them names the columns that a file holds in another type than the table's: those that
 # only the grouped reader gives in the table's type, or only Spark's own.
@@ -167,6 +168,7 @@ def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
             pa.field("stats_see_nan", pa.bool_()),
             pa.field("grouped_columns", pa.list_(pa.string())),
             pa.field("native_columns", pa.list_(pa.string())),
+            pa.field("first_row_id", pa.int64()),
             *stats,
         ]
     )
@@ -181,6 +183,7 @@ def _of_empty(rows: npt.NDArray[np.int64], fields: Iterable[pa.Field]) -> pa.Tab
         "stats_see_nan": pa.array(np.zeros(len(rows), np.bool_)),
         "grouped_columns": pa.array([[]] * len(rows), schema.field("grouped_columns").type),
         "native_columns": pa.array([[]] * len(rows), schema.field("native_columns").type),
+        "first_row_id": pa.nulls(len(rows), pa.int64()),
     }
     columns = [
         nothing[field.name] if field.name in nothing else pa.nulls(len(rows), field.type)

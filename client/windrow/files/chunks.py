@@ -81,6 +81,7 @@ def unread_rows(rows: Sequence[int]) -> pa.Table:
         "stats_see_nan": pa.repeat(False, count),
         "grouped_columns": nothing,
         "native_columns": pa.nulls(count, pa.list_(pa.string())),
+        "first_row_id": pa.nulls(count, pa.int64()),
     }
     return pa.table(columns)
 
@@ -169,6 +170,7 @@ class _GroupBuilder:
             "stats_see_nan": pa.array(self.see_nan, pa.bool_()),
             "grouped_columns": pa.array(self.grouped_columns, pa.list_(pa.string())),
             "native_columns": pa.nulls(len(self.rows), pa.list_(pa.string())),
+            "first_row_id": pa.nulls(len(self.rows), pa.int64()),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)

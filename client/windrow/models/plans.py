@@ -78,6 +78,11 @@ class Split(Answer):
     block_count: int | None = Field(
         default=None, description="How many stripes it covers; both are null for a whole file."
     )
+    first_row_id: int | None = Field(
+        default=None,
+        description="Of transactional tables: the number of the file's first row among those of "
+        "its bucket, where its rows have no names of their own.",
+    )
 
 
 class DeleteFile(Answer):

@@ -12,6 +12,7 @@
     - ClientClosedError         a query needs a plan, and who would make it is closed
     - CaseSensitiveNamesError   the session tells names apart by case
     - UnsupportedFormatError    files of the table's format are not read
+    - InexactColumnError        a column of a transactional table that no reader gives exactly
     - OnlySparkReadsError       files that only Spark's own reader reads are asked for otherwise
     - UnsupportedDeletesError   rows of the files were deleted since
     - NotBucketedError          a table that is to be read by bucket has none
@@ -150,6 +151,27 @@ class FormatUnavailableError(ReadError):
     reason: str
     message = "Spark {version} has no reader of {format} that can be used here ({reason}): {remedy}"
     remedy = "use Spark 4.0 or newer"
+
+
+@dataclass(eq=False)
+class InexactColumnError(ReadError):
+    """A file of a transactional table holds a column that no reader here gives as Spark would.
+
+    Attributes:
+        table: The table.
+        path: The file.
+    """
+
+    table: str
+    path: str
+    message = (
+        "file {path!r} of transactional table {table!r} holds, of the columns asked for, one whose "
+        "values cannot be read exactly: {remedy}"
+    )
+    remedy = (
+        "leave out char columns, times in lists, maps and structs, and times and decimals without "
+        "statistics in the file, or compact the table in Hive ('major')"
+    )
 
 
 @dataclass(eq=False)

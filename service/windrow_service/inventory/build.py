@@ -45,6 +45,7 @@ from windrow_service.inventory.listing.transactional import (
     SeenFiles,
     Transactional,
     seen_files,
+    with_first_row_ids,
 )
 from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
@@ -180,11 +181,13 @@ def take_inventory(
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
     known_rows = _with_known_columns(kept_rows, previous)
     kept_count = len(known_rows) - known_rows.null_count
+    is_acid = transactional is not None and transactional.kind == "full"
     reader = _FooterReader(
         location=location,
         files=files,
         table_format=table_format,
         format_options=format_options,
+        is_acid=is_acid,
         declared=columns,
         partition_schema=partitions.schema,
         meter=meter,
@@ -200,6 +203,8 @@ def take_inventory(
         # name a file, and only reading all of them tells which one.
         nothing_kept = pa.nulls(files.num_rows, known_rows.type)
         data_schema, footers, read_count = reader.read(nothing_kept, None)
+    if is_acid:
+        footers = with_first_row_ids(files["path"], footers)
     chosen = chosen_columns(bloom, data_schema) if len(files) else []
     schema = inventory_schema(data_schema, partitions.schema, chosen)
     filters = carried_filters(chosen, kept_rows, previous.files if previous else None)
@@ -227,7 +232,7 @@ def take_inventory(
         folder_count=listing.folder_count,
         footers_read=read_count,
         folders=listing.state,
-        delete_files=seen.delete_files if seen is not None else None,
+        delete_files=seen.delete_files if seen is not None and is_acid else None,
     )
 
 
@@ -286,6 +291,7 @@ class _FooterReader:
     files: pa.Table
     table_format: str
     format_options: Mapping[str, str]
+    is_acid: bool
     declared: pa.Schema | None
     partition_schema: pa.Schema
     meter: ProgressMeter
@@ -320,6 +326,7 @@ class _FooterReader:
                 self.executor,
                 self.max_footer_bytes,
                 self.table_format,
+                is_acid=self.is_acid,
             )
         groups = [group.at_rows(fresh) for group in groups]
         is_orc = self.table_format == "orc"
@@ -346,7 +353,7 @@ class _FooterReader:
             file_count=len(kept_rows),
             kept_has_all=previous is not None and previous.has_all_columns,
             # Arrow's ORC reader gives columns as the file has them.
-            evolved="native_columns" if is_orc else "grouped_columns",
+            evolved="native_columns" if is_orc and not self.is_acid else "grouped_columns",
             check=self.meter.check_cancelled,
         )
         return data_schema, footers, len(fresh) if is_read else 0

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from windrow.files.acid.names import ACID_COLUMNS, ROW
 from windrow.files.schema import meaning_as
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
@@ -100,11 +101,18 @@ class OrcColumn:
     alike: bool
 
 
-def columns_of(footer: Any) -> list[OrcColumn]:
+def has_row_names(footer: Any) -> bool:
+    """Tell whether rows have names, as in transactional tables whose rows can be deleted."""
+    top = footer.types[0] if footer.types else None
+    return top is not None and [*top.names] == [name.encode() for name in (*ACID_COLUMNS, ROW)]
+
+
+def columns_of(footer: Any, *, within_rows: bool = False) -> list[OrcColumn]:
     """Return the top-level columns of a footer.
 
     Args:
         footer: A `messages.FileTail.footer`.
+        within_rows: Whether to return the columns beside the names of rows (`has_row_names`).
 
     Raises:
         ValueError: Its types do not form columns.
@@ -114,7 +122,12 @@ def columns_of(footer: Any) -> list[OrcColumn]:
         raise ValueError("it holds no struct of columns, so Spark cannot read it as a table")
     tree = _Tree(types, by_java=footer.writer == _WRITTEN_BY_JAVA)
     columns = []
-    for number, name in tree.fields(0, types[0]):
+    fields = [*tree.fields(0, types[0])]
+    if within_rows:
+        for number, _ in fields[:-1]:
+            tree.walk(number, [])
+        fields = tree.enter(fields[-1][0])
+    for number, name in fields:
         nodes: list[Node] = []
         tree.walk(number, nodes)
         top = nodes[0]
@@ -139,6 +152,15 @@ class _Tree:
             raise ValueError(f"its footer is damaged: type {number} has fields without names")
         for subtype, name in zip(struct.subtypes, struct.names, strict=True):
             yield subtype, name.decode()
+
+    def enter(self, number: int) -> list[tuple[int, str]]:
+        """Return the fields of a struct, which is not walked itself."""
+        if number != self._next or number >= len(self._types):
+            raise ValueError("its footer is damaged: its types do not form a tree")
+        if self._types[number].kind != Kind.STRUCT:
+            raise ValueError("its column 'row' is no struct, so it is of no transactional table")
+        self._next += 1
+        return [*self.fields(number, self._types[number])]
 
     def walk(self, number: int, nodes: list[Node], *, depth: int = 0, key: bool = False) -> Node:
         """Add a type and all types in it."""

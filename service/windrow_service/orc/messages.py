@@ -28,13 +28,15 @@ _MESSAGES: Final = {
     "Attribute": "key 1 bytes, value 2 bytes",
     "Statistics": """
         value_count 1 uint64, integers 2 Integers, doubles 3 Doubles, strings 4 Strings,
-        buckets 5 Buckets, decimals 6 Decimals, dates 7 Dates, has_null 10 bool""",
+        buckets 5 Buckets, decimals 6 Decimals, dates 7 Dates, times 9 Times, has_null 10 bool""",
     "Integers": "minimum 1 sint64, maximum 2 sint64",
     "Doubles": "minimum 1 double, maximum 2 double, sum 3 double",
     "Strings": "minimum 1 bytes, maximum 2 bytes, lower_bound 4 bytes, upper_bound 5 bytes",
     "Buckets": "counts 1 repeated uint64",
     "Decimals": "minimum 1 bytes, maximum 2 bytes",
     "Dates": "minimum 1 sint32, maximum 2 sint32",
+    "Times": """
+        minimum 1 sint64, maximum 2 sint64, lower_bound 3 sint64, upper_bound 4 sint64""",
 }
 
 

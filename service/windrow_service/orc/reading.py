@@ -20,12 +20,13 @@ from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_tails
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import FileSchema
 from windrow.files.types import has_order
-from windrow_service.orc.columns import Kind, OrcColumn, columns_of
+from windrow_service.orc.columns import Kind, OrcColumn, columns_of, has_row_names
 from windrow_service.orc.messages import DecodeError, FileTail, PostScript
 from windrow_service.orc.statistics import (
     are_alike,
     are_certain,
     arrow_bounds,
+    fit_nanoseconds,
     null_count,
     proves_no_nan,
     raw_bounds,
@@ -58,16 +59,26 @@ def read_chunk(
     mtimes_ns: Sequence[int],
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
+    is_acid: bool = False,
 ) -> ChunkFooters:
-    """Read the footers of n ORC files; as `windrow.files.chunks.read_chunk` does of Parquet."""
+    """Read the footers of n ORC files; as `windrow.files.chunks.read_chunk` does of Parquet.
+
+    With `is_acid`, they are of a transactional table whose rows can be deleted: its columns lie
+    beside the names of rows, if rows have names.
+    """
     tails = read_tails(
         location, paths, sizes_bytes, mtimes_ns, max_footer_bytes, footer_bytes_in=footer_bytes_in
     )
-    return parse_tails(first_row, paths, sizes_bytes, tails)
+    return parse_tails(first_row, paths, sizes_bytes, tails, is_acid=is_acid)
 
 
 def parse_tails(
-    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Iterable[Tail]
+    first_row: int,
+    paths: Sequence[str],
+    sizes_bytes: Sequence[int],
+    tails: Iterable[Tail],
+    *,
+    is_acid: bool = False,
 ) -> ChunkFooters:
     """Say what the footers of n ORC files say; run it where a lost process does no harm."""
     chunk = ChunkFooters()
@@ -85,7 +96,7 @@ def parse_tails(
                 key = _schema_key(found.footer)
                 builder = builders.get(key)
                 if builder is None:
-                    builder = builders[key] = _GroupBuilder(found.footer, path)
+                    builder = builders[key] = _GroupBuilder(found.footer, path, is_acid=is_acid)
                 builder.add(first_row + index, found, sizes_bytes[index])
             except MemoryError:
                 raise
@@ -150,8 +161,9 @@ def _schema_key(footer: Any) -> bytes:
 class _GroupBuilder:
     """Gathers, as lists, the footers of files that share their types."""
 
-    def __init__(self, footer: Any, path: str) -> None:
-        self.columns = columns_of(footer)
+    def __init__(self, footer: Any, path: str, *, is_acid: bool) -> None:
+        self.is_acid, self.has_names = is_acid, is_acid and has_row_names(footer)
+        self.columns = columns_of(footer, within_rows=self.has_names)
         self.files = FileSchema(pa.schema([column.field for column in self.columns]), path)
         self.bounded = [column for column in self.columns if has_order(column.field.type)]
         self.floats = [
@@ -170,7 +182,9 @@ class _GroupBuilder:
 
     def add(self, row: int, found: Any, size_bytes: int) -> None:
         footer = found.footer
-        self.offsets.append(_stripe_offsets(footer, size_bytes))
+        offsets = _stripe_offsets(footer, size_bytes)
+        # Rows are named by their place in a file, which is therefore read whole.
+        self.offsets.append([] if self.is_acid else offsets)
         self.rows.append(row)
         self.row_counts.append(footer.row_count)
         statistics = _certain_statistics(found)
@@ -181,7 +195,10 @@ class _GroupBuilder:
             sorted(
                 column.field.name.lower()
                 for column in self.columns
-                if not _are_alike(column, statistics)
+                if not (
+                    _are_alike(column, statistics)
+                    or (self.is_acid and _are_told_times(column, statistics))
+                )
             )
         )
         for column, (lower, upper, nulls) in zip(self.bounded, self.raw, strict=True):
@@ -203,6 +220,9 @@ class _GroupBuilder:
             # Spark's own reader is the one to follow: it reads all columns of all files.
             "grouped_columns": pa.array([[]] * count, pa.list_(pa.string())),
             "native_columns": pa.array(self.native_columns, pa.list_(pa.string())),
+            "first_row_id": pa.array(
+                np.zeros(count, np.int64), mask=np.full(count, self.has_names or not self.is_acid)
+            ),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)
@@ -227,6 +247,17 @@ def _are_alike(column: OrcColumn, statistics: Any) -> bool:
     return column.alike and all(
         are_alike(node, None if statistics is None else statistics[node.number])
         for node in column.nodes
+    )
+
+
+def _are_told_times(column: OrcColumn, statistics: Any) -> bool:
+    """Tell whether Arrow gives times as a clock in the writer's zone showed them."""
+    top = column.nodes[0]
+    return (
+        top.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
+        and not top.meaning
+        and "." not in column.field.name
+        and fit_nanoseconds(None if statistics is None else statistics[top.number])
     )
 
 

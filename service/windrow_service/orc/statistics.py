@@ -18,6 +18,8 @@ from windrow_service.orc.columns import Kind, Node
 # Lower and upper bound as ORC states them, None where it does not.
 Raw = tuple[Any, Any]
 
+# Some years short of what fits, as times are stated in the writer's zone.
+_SAFE_MILLIS = 2**63 // 10**6 - 10**12
 _UNKNOWN: Raw = (None, None)
 # Before it, writers of Java's library stated maxima of other columns.
 _HIVE_8732 = 1
@@ -103,6 +105,19 @@ def are_alike(node: Node, statistics: Any) -> bool:
     # What has more digits is null to Spark.
     limit = 10**node.type.precision
     return bool(-limit < lower and upper < limit)
+
+
+def fit_nanoseconds(statistics: Any) -> bool:
+    """Tell whether the times of a column are certain to fit 64 bits of nanoseconds."""
+    if statistics is None:
+        return False
+    if statistics.HasField("value_count") and not statistics.value_count:
+        return True
+    least = _first(statistics.times, "lower_bound", "minimum")
+    greatest = _first(statistics.times, "upper_bound", "maximum")
+    if least is None or greatest is None:
+        return False
+    return bool(least > -_SAFE_MILLIS and greatest < _SAFE_MILLIS)
 
 
 def _ends(found: Any) -> Raw:

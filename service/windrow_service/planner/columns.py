@@ -14,6 +14,7 @@
 | `stats_see_nan` | bool | whether float statistics prove that no NaN is present |
 | `grouped_columns` | list<string>, null | columns of the file that Spark's own Parquet reader may give otherwise than the grouped reader, in lower case; null if unknown |
 | `native_columns` | list<string>, null | ORC: columns of the file that only Spark's own reader gives right, in lower case; null if unknown, and for other formats |
+| `first_row_id` | int64, null | number of the first row among those of its bucket, where rows of a transactional table have no names of their own; else null |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column whose type is ordered |
 | `bloom` | struct of large_binary | one field per column with Bloom filters; absent if no column has them |
@@ -48,6 +49,7 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("stats_see_nan", pa.bool_(), nullable=False),
     pa.field("grouped_columns", pa.list_(pa.string())),
     pa.field("native_columns", pa.list_(pa.string())),
+    pa.field("first_row_id", pa.int64()),
 )
 
 

@@ -161,7 +161,10 @@ def plan_groups(
         residual_filters=residual_filters,
         pruning=pruning,
         cached=cached,
-        native=_native(files, columns, table_format),
+        # Only groups tell the rows of transactional tables apart.
+        native=_native(files, columns, table_format)
+        if delete_files is None
+        else pa.repeat(False, len(files)),
         grouped=_grouped(files, columns, table_format),
         blocks=covered_blocks(files, splits) if table_format == "orc" else None,
         deletes=deletes_of(files, splits, groups.offsets, delete_files)

@@ -15,6 +15,10 @@ from windrow.files.arrays import flat
 
 FolderKind: TypeAlias = Literal["base", "delta", "delete_delta"]
 
+# The columns of files whose rows have names; the table's own are fields of the last.
+ACID_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction")
+ROW = "row"
+
 # Says of a folder `base_N` or `delta_N_N` how its files came about.
 METADATA_FILE = "_metadata_acid"
 FLUSH_LENGTH = "_flush_length"

@@ -4,6 +4,7 @@
   + StaleFileError
     - VanishedFileError
   + UnreadableFileError
+  + AcidFileError
   + AmbiguousColumnError
   + ColumnTypeError
   + OldTimeError
@@ -76,6 +77,21 @@ class UnreadableFileError(TaskReadError):
     format: str = "Parquet"
     message = "file {path!r} cannot be read as {format}: {reason}; {remedy}"
     remedy = "repair or remove the file, then refresh the table and plan again"
+
+
+@dataclass(eq=False)
+class AcidFileError(TaskReadError):
+    """A file of a transactional table is not as Hive writes it.
+
+    Attributes:
+        path: The file.
+        reason: What is wrong.
+    """
+
+    path: str
+    reason: str
+    message = "file {path!r} of a transactional table cannot be read: {reason}; {remedy}"
+    remedy = "repair its folder in Hive, then refresh the table and plan again"
 
 
 @dataclass(eq=False)

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.spark.executor.acid import AcidDecoder, DeleteFile
 from windrow.spark.executor.batches import bounded
-from windrow.spark.executor.caching import Files, files_of
+from windrow.spark.executor.caching import files_of
 from windrow.spark.executor.decoding import Decoder, Rows, splits_of
 from windrow.spark.executor.errors import UnsortedFileError
 from windrow.spark.executor.filters import columns_of, matching
@@ -32,6 +33,7 @@ from windrow.spark.executor.spec import BARE_ROWS, KIB, ReadSpec, Split
 
 RESIDUAL_KEY = b"windrow:residual"
 CACHED_ON_KEY = b"windrow:cached-on"
+DELETES_KEY = b"windrow:delete-files"
 
 _MIN_BLOCK_BYTES = 256 * KIB
 
@@ -42,6 +44,7 @@ def read_group(
     residual: Mapping[str, Any] | None,
     cached_on: str | None = None,
     counts: Counter[str] | None = None,
+    delete_files: Sequence[DeleteFile] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Read the splits of one group.
 
@@ -51,7 +54,8 @@ def read_group(
             `length`, `size_bytes`, `mtime_ns`, `row_count`, `partition`.
         residual: What is left of the filter, as a JSON filter tree.
         cached_on: The host whose cache the files belong in; None if they are not cached.
-        counts: What is read is added here: `files`, `bytes`, `rows`, `cache_hits`.
+        counts: What is read is added here: `files`, `bytes`, `rows`, `cache_hits`, `delete_files`.
+        delete_files: Files that name deleted rows of these.
 
     Yields:
         Batches of `spec.output_schema` within `spec.limits`, none empty. Rows come in the order
@@ -60,11 +64,16 @@ def read_group(
     Raises:
         TaskReadError: A file is not as planned, cannot be read, or does not have the columns.
     """
-    with closing(files_of(spec, cached_on, splits.num_rows)) as files:
-        group = _Group(spec, splits, residual, files)
+    counts = Counter() if counts is None else counts
+    with ExitStack() as stack:
+        files = stack.enter_context(closing(files_of(spec, cached_on, splits.num_rows)))
+        decoder: Decoder | AcidDecoder = Decoder(spec, files)
+        if spec.is_acid:
+            decoder = AcidDecoder(spec, files, delete_files, splits, counts)
+            stack.enter_context(closing(decoder))
+        group = _Group(spec, splits, residual, decoder)
         tables = group.merged() if spec.sort else group.concatenated()
         limits = spec.limits
-        counts = Counter() if counts is None else counts
         for batch in bounded(
             (table.select(spec.output_schema.names) for table in tables),
             limits.max_batch_rows,
@@ -118,12 +127,14 @@ def _read_descriptor(
         metadata = stream.schema.metadata or {}
         splits = stream.read_next_batch()
     residual, cached_on = metadata.get(RESIDUAL_KEY), metadata.get(CACHED_ON_KEY)
+    deletes = json.loads(metadata.get(DELETES_KEY, b"[]"))
     return read_group(
         spec,
         splits,
         json.loads(residual) if residual else None,
         cached_on.decode() if cached_on else None,
         counts,
+        [DeleteFile(*file) for file in deletes],
     )
 
 
@@ -135,12 +146,12 @@ class _Group:
         spec: ReadSpec,
         splits: pa.RecordBatch,
         residual: Mapping[str, Any] | None,
-        files: Files,
+        decoder: Decoder | AcidDecoder,
     ) -> None:
         self._spec = spec
         self._splits = splits_of(spec, splits)
         self._residual = residual
-        self._decoder = Decoder(spec, files)
+        self._decoder = decoder
         needed = {*spec.output, *(key.name for key in spec.sort), *columns_of(residual)}
         partition = splits.column("partition")
         self._partition = {

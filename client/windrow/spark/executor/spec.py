@@ -74,6 +74,8 @@ class ReadSpec:
         limits: Bounds on memory.
         calendars: How old dates and times are read.
         format: Of the files: `parquet` or `orc`.
+        is_acid: Whether rows can be deleted one by one, as of Hive's transactional tables.
+        valid_write_ids: Of such a table, the write ids that are seen; None for all.
     """
 
     table: str
@@ -86,6 +88,8 @@ class ReadSpec:
     limits: ReadLimits = ReadLimits()
     calendars: Calendars = field(default_factory=Calendars)
     format: str = "parquet"
+    is_acid: bool = False
+    valid_write_ids: str | None = None
 
     def packed(self) -> bytes:
         """Return the spec in a form that does not contain its class."""

@@ -24,13 +24,20 @@ from windrow.spark import executor
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import (
     CaseSensitiveNamesError,
+    InexactColumnError,
     OnlySparkReadsError,
     UnsupportedDeletesError,
     UnsupportedFormatError,
 )
 from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.packing import is_packable
-from windrow.spark.executor.reading import CACHED_ON_KEY, RESIDUAL_KEY, packing_task_of, task_of
+from windrow.spark.executor.reading import (
+    CACHED_ON_KEY,
+    DELETES_KEY,
+    RESIDUAL_KEY,
+    packing_task_of,
+    task_of,
+)
 from windrow.spark.executor.rebasing import Calendars, may_be_rebased
 from windrow.spark.executor.shipping import Count, PartitionReader, Task, shipped
 from windrow.spark.executor.sorting import is_sortable
@@ -190,6 +197,8 @@ def check_files(plan: Plan) -> None:
             "this way of reading reads in groups",
             "read it with `client.read` on a classic session",
         )
+    if plan.transactional == "full":
+        return
     if plan.format not in ("parquet", "orc"):
         raise UnsupportedFormatError(plan.table, plan.format)
     if plan.summary.delete_files:
@@ -201,6 +210,7 @@ def check_groups(plan: Plan, groups: pa.Table) -> None:
 
     Raises:
         OnlySparkReadsError: There is one.
+        InexactColumnError: There is one, and Spark's own reader does not read it either.
     """
     type_ = groups.schema.field("splits").type.value_type
     # An older coordinator has no such column.
@@ -209,6 +219,8 @@ def check_groups(plan: Plan, groups: pa.Table) -> None:
     splits = pa.chunked_array([chunk.flatten() for chunk in groups["splits"].chunks], type_)
     unlike = pc.equal(pc.struct_field(splits, "grouped"), False)
     at = pc.index(unlike, True).as_py()
+    if at >= 0 and plan.transactional == "full":
+        raise InexactColumnError(plan.table, splits[at].as_py()["path"])
     if at >= 0:
         raise OnlySparkReadsError(
             plan.table,
@@ -231,15 +243,16 @@ def descriptors_of(groups: pa.Table) -> list[Descriptor]:
     descriptors = []
     # A coordinator that does not cache has no such column.
     cached = "cached_on" in groups.column_names
-    for hosts, cached_on, residual, splits in zip(
+    for hosts, cached_on, residual, deletes, splits in zip(
         groups["hosts"].to_pylist(),
         groups["cached_on"].to_pylist() if cached else [None] * len(groups),
         groups["residual_filter"].to_pylist(),
+        _delete_texts(groups),
         groups["splits"],
         strict=True,
     ):
         batch = pa.RecordBatch.from_struct_array(splits.values)
-        beside = {RESIDUAL_KEY: residual, CACHED_ON_KEY: cached_on}
+        beside = {RESIDUAL_KEY: residual, CACHED_ON_KEY: cached_on, DELETES_KEY: deletes}
         metadata = {key: text.encode() for key, text in beside.items() if text is not None}
         schema = batch.schema.with_metadata(metadata)
         sink = pa.BufferOutputStream()
@@ -248,6 +261,16 @@ def descriptors_of(groups: pa.Table) -> list[Descriptor]:
         content = sink.getvalue().to_pybytes()
         descriptors.append(Descriptor(content=content, hosts=tuple(hosts or ())))
     return descriptors
+
+
+def _delete_texts(groups: pa.Table) -> Sequence[str | None]:
+    """Return for each group its delete files as JSON; None where it has none."""
+    if "delete_files" not in groups.column_names:
+        return [None] * len(groups)
+    return [
+        json.dumps([list(file.values()) for file in files]) if files else None
+        for files in groups["delete_files"].to_pylist()
+    ]
 
 
 def _without_columns(plan: Plan, groups: pa.Table) -> Plan:
@@ -322,6 +345,8 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         sort=_sort_keys(plan.sort_columns, known),
         calendars=calendars() if has_old else Calendars(),
         format=plan.format,
+        is_acid=plan.transactional == "full",
+        valid_write_ids=plan.valid_write_ids,
     )
 
 

@@ -16,6 +16,7 @@ from windrow.files.formats import READ_BY_SPARK
 from windrow.files.remote import is_remote
 from windrow.models import Plan
 from windrow.spark.errors import OnlySparkReadsError
+from windrow.spark.reading.reader import check_groups
 from windrow.spark.relation.cost import asked_of, native_files
 
 Reader = Literal["auto", "grouped", "native"]
@@ -90,9 +91,13 @@ def divide(
 
     Raises:
         OnlySparkReadsError: Spark's own reader alone gives the rows of a file, and may not read it.
+        InexactColumnError: No reader gives a column of a transactional table exactly.
     """
     info = plan.info
     splits = _flat(plan.groups)
+    if info.transactional == "full":
+        check_groups(info, plan.groups)
+        return _grouped(plan, splits, "only groups tell which rows of the table are deleted")
     obstacle = _obstacle(info, reader)
     only_native = _only_native(splits)
     if only_native.any():

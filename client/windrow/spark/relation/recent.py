@@ -27,12 +27,14 @@ class Figures:
         bytes: Their bytes, whichever columns were asked for.
         rows: Rows that came of them, before the query's own conditions were applied.
         cache_hits: How many of the files were in the cache of the host that read them.
+        delete_files: How often files were opened that name deleted rows.
     """
 
     files: int
     bytes: int
     rows: int
     cache_hits: int
+    delete_files: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,7 @@ class Scan:
             bytes=grouped["bytes"] + bytes_,
             rows=grouped["rows"] + rows,
             cache_hits=grouped["cache_hits"],
+            delete_files=grouped["delete_files"],
         )
 
     def count_groups(self) -> Count:

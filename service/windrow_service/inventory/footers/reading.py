@@ -16,6 +16,7 @@ from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.orc import reading as orc
 
 _READERS = {"parquet": read_chunk, "orc": orc.read_chunk, "avro": avro.read_chunk}
+_ACID_READER = partial(orc.read_chunk, is_acid=True)
 
 
 def read_footers(
@@ -56,12 +57,18 @@ def read_with(
     executor: Executor | None,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
     table_format: str = "parquet",
+    *,
+    is_acid: bool = False,
 ) -> list[FooterGroup]:
-    """Do the work of `read_footers`, and report to a meter that the caller shares."""
+    """Do the work of `read_footers`, and report to a meter that the caller shares.
+
+    With `is_acid`, the rows of the table can be deleted one by one; see `orc.read_chunk`.
+    """
+    reader = _ACID_READER if is_acid else _READERS[table_format]
     meter.enter(phase="reading footers", footers_total=files.num_rows)
     chunks = in_chunks(
         files,
-        partial(_READERS[table_format], location, max_footer_bytes=max_footer_bytes),
+        partial(reader, location, max_footer_bytes=max_footer_bytes),
         lambda unreadable: ChunkFooters(unreadable=unreadable),
         lambda count: meter.add(footers_read=count),
         executor,

@@ -27,7 +27,7 @@ from windrow.files.arrays import flat
 from windrow.files.beneath import home_of, open_beneath
 from windrow.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
 from windrow.files.remote import is_remote, read_whole_file
-from windrow_service.planner.splits import Bools, Ints
+from windrow_service.planner.splits import Bools, Ints, run_offsets
 
 # More than any metadata of a folder, and than a million flushes.
 _MAX_METADATA_BYTES, _MAX_FLUSH_BYTES = 2**16, 2**23
@@ -286,6 +286,33 @@ def _applying(delete_files: pa.Table, roots: pa.Array, buckets: pa.Array) -> dic
         "delete_count": pa.array(counts[at], pa.int32()),
         "delete_bytes": pa.array(bytes_[at], pa.int64()),
     }
+
+
+def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:
+    """Return what footers say of n files, with the numbers of rows that have no names.
+
+    They are counted over all files of a bucket, in the order of their paths: over those from before
+    the partition became transactional, and over those of each folder that Hive loaded.
+
+    Args:
+        paths: The files, ascending.
+        footers: `row_count`, and `first_row_id`, which is null where rows have names.
+    """
+    nameless = np.flatnonzero(footers["first_row_id"].is_valid())
+    held = flat(paths).take(pa.array(nameless))
+    places = places_of(held)
+    folder = pc.coalesce(places.folder, places.root).dictionary_encode()
+    key = np.asarray(folder.indices, np.int64) << 32 | np.asarray(buckets_of(held), np.int64)
+    order = np.argsort(key, kind="stable")
+    counts = footers["row_count"].to_numpy()[nameless][order]
+    before = np.cumsum(counts) - counts
+    runs = run_offsets(key[order])
+    before -= np.repeat(before[runs[:-1]], np.diff(runs))
+    numbers = np.zeros(len(footers), np.int64)
+    numbers[nameless[order]] = before
+    at = footers.column_names.index("first_row_id")
+    named = footers["first_row_id"].is_null().to_numpy()
+    return footers.set_column(at, "first_row_id", pa.array(numbers, mask=named))
 
 
 def _is_in(column: pa.Array, values: Sequence[str]) -> pa.Array:

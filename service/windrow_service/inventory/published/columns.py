@@ -25,6 +25,7 @@ _OPTIONAL = (
     "stats_see_nan",
     "grouped_columns",
     "native_columns",
+    "first_row_id",
     "stats",
     "bloom",
 )

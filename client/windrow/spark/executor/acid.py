@@ -1,0 +1,388 @@
+"""Reading the files of transactional tables whose rows can be deleted one by one.
+
+Each row of such a file says which write added it, and has a name that no other row of its
+partition has. Delete files name the rows that are gone; a group reads those of all its files once.
+Files from before a table became transactional, and files that Hive loaded as they were, hold rows
+alone: those are named by the file's bucket and by their place in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow.files.acid.names import (
+    ACID_COLUMNS,
+    BEFORE_ALL,
+    ROW,
+    bucket_property,
+    buckets_in,
+    buckets_of,
+    folder_of,
+    places_of,
+)
+from windrow.files.acid.write_ids import WriteIds
+from windrow.files.beneath import home_of
+from windrow.spark.executor.caching import Files
+from windrow.spark.executor.conversions import child_index, convert, widens
+from windrow.spark.executor.decoding import Rows
+from windrow.spark.executor.deleted_rows import DeletedRows, Memory, RowNames
+from windrow.spark.executor.errors import (
+    AcidFileError,
+    AmbiguousColumnError,
+    ColumnTypeError,
+    StaleFileError,
+)
+from windrow.spark.executor.files import read_whole
+from windrow.spark.executor.formats import FORMAT_ERRORS, unreadable
+from windrow.spark.executor.orc import OrcFormat
+from windrow.spark.executor.spec import ReadSpec, Split
+
+_OPERATION, _WRITE, _BUCKET, _ROW_ID, _CURRENT = ACID_COLUMNS
+_INSERT, _DELETE = 0, 2
+_MAX_DELETED_IN_MEMORY = 4 * 2**20
+_TYPES = [pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64()]
+
+
+class DeleteFile(NamedTuple):
+    """A file that names deleted rows, as planned.
+
+    Attributes:
+        path: Relative to the table's location.
+        size_bytes: Its length.
+        mtime_ns: Its last change, nanoseconds since 1970.
+    """
+
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What the path of a data file says.
+
+    Attributes:
+        deletes: The partition's folder, and the bucket, whose delete files apply.
+        write: The write that its rows are of, unless they say so themselves.
+        statement: The statement of that write; -1 if there is none.
+    """
+
+    deletes: tuple[str, int]
+    write: int
+    statement: int
+
+    @classmethod
+    def all_of(cls, paths: pa.Array) -> list[_Place]:
+        """Read the paths of files, relative to the table's location."""
+        places = places_of(paths)
+        columns = [column.to_pylist() for column in (places.root, places.folder, buckets_of(paths))]
+        return [cls._of(*of) for of in zip(*columns, strict=True)]
+
+    @classmethod
+    def _of(cls, root: str, folder: str | None, bucket: int) -> _Place:
+        parsed = folder_of(folder[len(root) :]) if folder is not None else None
+        # Rows without names are of one write; those with names say it themselves.
+        if parsed is None or parsed.least != parsed.most or parsed.most == BEFORE_ALL:
+            return cls(deletes=(root, bucket), write=0, statement=-1)
+        return cls(deletes=(root, bucket), write=parsed.most, statement=parsed.statement)
+
+
+class AcidDecoder:
+    """Decodes files of a transactional table, without the rows that are not seen or deleted.
+
+    Args:
+        spec: What is read.
+        files: Where from.
+        delete_files: Those of the group.
+        splits: Those of the group, with `first_row_id`: the number of a file's first row among
+            those of its bucket, where rows have no names of their own.
+        counts: The delete files that are opened are added here.
+    """
+
+    def __init__(
+        self,
+        spec: ReadSpec,
+        files: Files,
+        delete_files: Sequence[DeleteFile],
+        splits: pa.RecordBatch,
+        counts: Counter[str],
+    ) -> None:
+        self._spec = spec
+        self._files = files
+        self._wanted = spec.decoded
+        self._format = OrcFormat(spec)
+        self._ids = WriteIds.parse(spec.valid_write_ids) if spec.valid_write_ids else None
+        self._first_row_ids = splits.column("first_row_id").to_pylist()
+        self._places = _Place.all_of(splits.column("path"))
+        self._memory = Memory(_MAX_DELETED_IN_MEMORY)
+        self._deleted = _Deletes(spec, delete_files, self._ids, self._memory, counts)
+
+    def close(self) -> None:
+        """Remove scratch files."""
+        self._memory.close()
+
+    def is_small(self, split: Split) -> bool:
+        """See `Decoder.is_small`."""
+        limits = self._spec.limits
+        return (
+            split.size_bytes <= limits.max_decoded_at_once_bytes
+            and split.row_count <= limits.max_batch_rows
+        )
+
+    def decode(self, splits: Iterable[Split], max_rows: int, max_bytes: int) -> Iterator[Rows]:
+        """See `Decoder.decode`."""
+        waiting: list[tuple[Split, pa.Table]] = []
+        rows = size_bytes = 0
+        for split in splits:
+            for table in self._tables(split):
+                if waiting and (
+                    rows + table.num_rows > max_rows or size_bytes + table.nbytes > max_bytes
+                ):
+                    yield _joined(waiting)
+                    waiting, rows, size_bytes = [], 0, 0
+                waiting.append((split, table))
+                rows += table.num_rows
+                size_bytes += table.nbytes
+        if waiting:
+            yield _joined(waiting)
+
+    def _tables(self, split: Split) -> Iterator[pa.Table]:
+        """Yield the rows of a file that are seen, as the table's columns."""
+        if split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
+            content = pa.BufferReader(self._files.whole(split))
+            yield from self._rows_of(split, self._format.opened(split.path, content, 0))
+            return
+        with self._files.stream(split, self._format.opened) as reader:
+            yield from self._rows_of(split, reader)
+
+    def _rows_of(self, split: Split, reader: Any) -> Iterator[pa.Table]:
+        layout = _Layout.of(split.path, reader, self._wanted)
+        first_row_id = self._first_row_ids[split.ordinal]
+        if layout.has_names != (first_row_id is None):
+            raise StaleFileError(split.path, "kind of rows", None, None)
+        place = self._places[split.ordinal]
+        deleted = self._deleted.of(place.deletes)
+        needs_names = deleted is not None or (layout.has_names and self._ids is not None)
+        count = 0
+        for batch in _batches(split.path, reader, layout.names(needs_names)):
+            kept = np.ones(batch.num_rows, np.bool_)
+            if layout.has_names:
+                self._require_inserts(split.path, batch)
+                if self._ids is not None:
+                    kept &= self._ids.are_valid(_ints(split.path, batch, _CURRENT))
+            if deleted is not None:
+                names = (
+                    _names(split.path, batch)
+                    if layout.has_names
+                    else _made_names(place, (first_row_id or 0) + count, batch.num_rows)
+                )
+                kept &= ~deleted.hold(names)
+            count += batch.num_rows
+            if not kept.all():
+                batch = batch.filter(pa.array(kept))
+            yield layout.table(split.path, batch, int(kept.sum()), self._spec.calendars.zone)
+        if count != split.row_count:
+            raise StaleFileError(split.path, "row count", split.row_count, count)
+
+    def _require_inserts(self, path: str, batch: pa.RecordBatch) -> None:
+        if pc.any(pc.not_equal(batch[_OPERATION], _INSERT)).as_py():
+            reason = (
+                "it holds updates or deletes among rows, as Hive wrote before release 3: run a "
+                "major compaction of the table in Hive, and refresh it"
+            )
+            raise AcidFileError(path, reason)
+
+
+class _Deletes:
+    """The deleted rows of each partition and bucket, read when they are first asked for."""
+
+    def __init__(
+        self,
+        spec: ReadSpec,
+        files: Sequence[DeleteFile],
+        ids: WriteIds | None,
+        memory: Memory,
+        counts: Counter[str],
+    ) -> None:
+        self._prefix, self._home = spec.prefix, home_of(spec.location)
+        self._format = OrcFormat(spec)
+        self._ids, self._memory, self._counts = ids, memory, counts
+        self._read: dict[tuple[str, int], DeletedRows | None] = {}
+        self._files: defaultdict[tuple[str, int], list[DeleteFile]] = defaultdict(list)
+        paths = pa.array([file.path for file in files], pa.string())
+        roots, buckets = places_of(paths).root.to_pylist(), buckets_of(paths).to_pylist()
+        for file, root, bucket in zip(files, roots, buckets, strict=True):
+            self._files[root, bucket].append(file)
+
+    def of(self, place: tuple[str, int]) -> DeletedRows | None:
+        """Return the deleted rows of a partition and bucket; None if there are none."""
+        if place not in self._read:
+            files = self._files.pop(place, [])
+            deleted = DeletedRows(self._memory) if files else None
+            for file in files:
+                for names in self._names_in(file, place[1]):
+                    assert deleted is not None
+                    deleted.add(names)
+            self._read[place] = deleted
+        return self._read[place]
+
+    def _names_in(self, file: DeleteFile, bucket: int) -> Iterator[RowNames]:
+        path = self._prefix + file.path
+        content = read_whole(self._home, path, file.size_bytes, file.mtime_ns)
+        reader = self._format.opened(path, pa.BufferReader(content), 0)
+        self._counts["delete_files"] += 1
+        schema = _schema(path, reader)
+        if not has_row_names(schema):
+            raise AcidFileError(path, "it does not name rows, as a delete file does")
+        for batch in _batches(path, reader, list(ACID_COLUMNS)):
+            names = _names(path, batch)
+            if (_ints(path, batch, _OPERATION) != _DELETE).any():
+                raise AcidFileError(path, "it holds rows that are no deletes")
+            if (buckets_in(names.bucket) != bucket).any():
+                raise AcidFileError(path, f"it names rows of other buckets than its own, {bucket}")
+            if self._ids is not None:
+                names = names.take(self._ids.are_valid(_ints(path, batch, _CURRENT)))
+            yield names
+
+
+def has_row_names(schema: pa.Schema) -> bool:
+    """Tell whether the rows of a file with these columns have names."""
+    return bool(
+        schema.names == [*ACID_COLUMNS, ROW]
+        and schema.types[:-1] == _TYPES
+        and pt.is_struct(schema.types[-1])
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Where the columns wanted are in a file.
+
+    Attributes:
+        has_names: Whether its rows have names, beside which its columns are fields of a struct.
+        wanted: The columns wanted, with the table's types.
+        found: Their names in the file; None where it lacks one.
+    """
+
+    has_names: bool
+    wanted: pa.Schema
+    found: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, path: str, reader: Any, wanted: pa.Schema) -> _Layout:
+        schema = _schema(path, reader)
+        has_names = has_row_names(schema)
+        if not has_names and schema.names[: len(ACID_COLUMNS)] == list(ACID_COLUMNS):
+            raise AcidFileError(path, "the columns that name its rows are not as Hive writes them")
+        columns = schema.field(ROW).type if has_names else pa.struct(list(schema))
+        found: list[str | None] = []
+        for field in wanted:
+            at = child_index(columns, field.name)
+            if at == -2:
+                names = [one.name for one in columns if one.name.lower() == field.name.lower()]
+                raise AmbiguousColumnError(path, field.name, tuple(names))
+            if at >= 0 and not widens(_as_instant(columns.field(at).type), field.type):
+                held = str(columns.field(at).type)
+                raise ColumnTypeError(path, field.name, held, str(field.type))
+            found.append(columns.field(at).name if at >= 0 else None)
+        return cls(has_names=has_names, wanted=wanted, found=tuple(found))
+
+    def names(self, with_names: bool) -> list[str]:
+        """Return the names of what to decode, as Arrow's ORC reader takes them."""
+        columns = [name for name in dict.fromkeys(self.found) if name is not None]
+        if not self.has_names:
+            return columns
+        own = list(ACID_COLUMNS) if with_names else [_OPERATION]
+        return [*own, *(f"{ROW}.{name}" for name in columns)]
+
+    def table(self, path: str, batch: pa.RecordBatch, row_count: int, zone: str) -> pa.Table:
+        """Return decoded rows as the table's columns."""
+        held = batch
+        if self.has_names:
+            fields = batch[ROW] if ROW in batch.schema.names else None
+            held = pa.RecordBatch.from_struct_array(fields) if fields is not None else None
+        columns = []
+        for field, name in zip(self.wanted, self.found, strict=True):
+            if name is None:
+                columns.append(pa.nulls(row_count, field.type))
+                continue
+            try:
+                values = _instants(held[name], zone) if _is_wall(held[name].type) else held[name]
+                columns.append(convert(values, field.type))
+            except pa.ArrowInvalid as error:
+                reason = f"column {field.name!r}: {error}"
+                raise AcidFileError(path, " ".join(reason.split())[:300]) from error
+        if not columns:
+            return pa.table({"": pa.nulls(row_count)})
+        return pa.table(columns, schema=self.wanted)
+
+
+def _is_wall(type_: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(type_) and type_.tz is None)
+
+
+def _as_instant(type_: pa.DataType) -> pa.DataType:
+    return pa.timestamp("us", "UTC") if _is_wall(type_) else type_
+
+
+def _instants(values: pa.Array, zone: str) -> pa.Array:
+    """Return times as clocks showed them as the instants that they are in a zone.
+
+    Raises:
+        pyarrow.ArrowInvalid: A clock there showed one of them twice, or never.
+    """
+    return pc.assume_timezone(values, zone, ambiguous="raise", nonexistent="raise")
+
+
+def _names(path: str, batch: pa.RecordBatch) -> RowNames:
+    return RowNames(*(_ints(path, batch, name) for name in (_WRITE, _BUCKET, _ROW_ID)))
+
+
+def _made_names(place: _Place, first: int, count: int) -> RowNames:
+    code = bucket_property(place.deletes[1], place.statement)
+    return RowNames(
+        np.full(count, place.write, np.int64),
+        np.full(count, code, np.int64),
+        np.arange(first, first + count, dtype=np.int64),
+    )
+
+
+def _schema(path: str, reader: Any) -> pa.Schema:
+    try:
+        return reader.schema()
+    except FORMAT_ERRORS as error:
+        raise unreadable(path, error, "ORC") from error
+
+
+def _batches(path: str, reader: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the stripes of a file; without columns, batches that only have a length."""
+    try:
+        if not names:
+            yield pa.RecordBatch.from_arrays([pa.nulls(reader.nrows())], [""])
+            return
+        for at in range(reader.nstripes()):
+            yield reader.read_stripe(at, names)
+    except FORMAT_ERRORS as error:
+        raise unreadable(path, error, "ORC") from error
+
+
+def _ints(path: str, batch: pa.RecordBatch, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    column = batch[name]
+    if column.null_count:
+        raise AcidFileError(path, f"its column {name!r} holds nulls")
+    values: np.ndarray[Any, np.dtype[np.int64]] = column.to_numpy().astype(np.int64, copy=False)
+    return values
+
+
+def _joined(waiting: Sequence[tuple[Split, pa.Table]]) -> Rows:
+    splits, tables = zip(*waiting, strict=True)
+    table = pa.concat_tables(tables).combine_chunks()
+    return Rows(table=table, splits=splits, counts=[one.num_rows for one in tables])

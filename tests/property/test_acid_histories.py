@@ -1,0 +1,45 @@
+"""The law of transactional tables: at each list of write ids, the rows are those of the history."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.acid_reading import inventory_of, rows_of
+from tests.support.acid_tables import AcidTable, Reader, random_history
+from tests.support.laws import is_nightly
+from windrow.files.acid.choosing import AcidFolderError
+
+# Each partition has a history of its own; together they are more than 1,000.
+PARTITIONS = [f"ds={number}/" for number in range(5)]
+TABLES, AT_A_TIME = (6_000 if is_nightly() else 240), 24
+
+
+@pytest.mark.parametrize("first", range(0, TABLES, AT_A_TIME))
+def test_the_rows_read_are_those_that_the_histories_left(first: int) -> None:
+    checked = refused = 0
+    for seed in range(first, first + AT_A_TIME):
+        random_ = random.Random(seed)
+        with tempfile.TemporaryDirectory() as folder:
+            partitions = PARTITIONS if seed % 10 else [""]
+            table = AcidTable(Path(folder), partitions, random_.randint(1, 2))
+            readers: list[Reader] = []
+            for _ in range(random_.choice([1, 1, 2])):
+                random_history(table, random_, random_.randint(2, 5) * len(partitions))
+                readers.append(table.now())
+            for reader in readers:
+                try:
+                    inventory = inventory_of(table.location, reader.text)
+                except AcidFolderError:
+                    if reader is readers[-1]:
+                        raise
+                    # An earlier reader may need what a compaction has merged with later writes.
+                    refused += 1
+                    continue
+                got = sorted(row["id"] for row in rows_of(table.location, inventory, reader.text))
+                assert got == table.ids(reader), (seed, reader.text)
+                checked += 1
+    assert checked > 2 * refused

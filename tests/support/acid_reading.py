@@ -1,0 +1,80 @@
+"""Transactional tables read without Spark: listed, planned, sent and read as a client does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.unit.inventory.files import take_inline
+from windrow.calls.plans import read_group_stream
+from windrow.files.acid.write_ids import WriteIds
+from windrow.spark.executor.acid import DeleteFile
+from windrow.spark.executor.reading import read_group
+from windrow.spark.executor.spec import ReadSpec
+from windrow_service.inventory import Inventory
+from windrow_service.inventory.listing.transactional import Transactional
+from windrow_service.planner.plan import plan_groups
+from windrow_service.planner.policy import Policy
+from windrow_service.wire.groups import ArrowGroups
+
+
+def inventory_of(location: Path, ids: str | None = None, **more: Any) -> Inventory:
+    """Return the inventory of a table as a reader of these write ids sees it."""
+    parsed = WriteIds.parse(ids) if ids is not None else None
+    return take_inline(
+        str(location),
+        table_format="orc",
+        transactional=Transactional(kind="full", ids=parsed),
+        **more,
+    )
+
+
+def groups_of(inventory: Inventory, columns: Sequence[str], tasks: int = 1) -> pa.Table:
+    """Return the groups of a plan of a whole inventory, as a client gets them."""
+    planned = plan_groups(
+        inventory.files,
+        None,
+        Policy(parallelism=tasks),
+        columns=columns,
+        table_format="orc",
+        delete_files=inventory.delete_files,
+    )
+    body = ArrowGroups().encode(planned)
+    return read_group_stream("p", body.head + b"".join(c.data for c in body.chunks) + body.tail)
+
+
+def rows_of(
+    location: Path,
+    inventory: Inventory,
+    ids: str | None = None,
+    columns: Sequence[str] | None = None,
+    counts: Counter[str] | None = None,
+    **changes: Any,
+) -> list[dict[str, Any]]:
+    """Return the rows that the tasks of a plan give."""
+    partition = inventory.partition_schema
+    data = inventory.data_schema
+    asked = [*data.names, *partition.names] if columns is None else list(columns)
+    spec = ReadSpec(
+        table="t",
+        location=str(location),
+        data=pa.schema([field for field in data if field.name in asked]),
+        hidden=pa.schema([]),
+        partition=partition,
+        output=tuple(asked),
+        is_acid=True,
+        valid_write_ids=ids,
+        **changes,
+    )
+    rows: list[dict[str, Any]] = []
+    groups = groups_of(inventory, asked)
+    for deletes, splits in zip(groups["delete_files"].to_pylist(), groups["splits"], strict=True):
+        batch = pa.RecordBatch.from_struct_array(splits.values)
+        files = [DeleteFile(**file) for file in deletes]
+        for got in read_group(spec, batch, None, None, counts, files):
+            rows += got.to_pylist()
+    return rows

@@ -1,0 +1,215 @@
+"""The files of transactional tables that are read, and those that fail a refresh by name."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.acid_reading import groups_of, inventory_of, rows_of
+from tests.support.acid_tables import AcidTable, orc_bytes, written
+from tests.unit.inventory.files import as_previous
+from windrow.files.acid.choosing import AcidFolderError
+from windrow.spark.executor import acid
+from windrow.spark.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
+from windrow_service.inventory import UnreadableFileError as BadFooterError
+
+INSERT, DELETE = "delta_0000001_0000001_0000", "delete_delta_0000002_0000002_0000"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> AcidTable:
+    """Three rows, of which the first is deleted."""
+    table = AcidTable(tmp_path / "t")
+    table.insert(table.begin(), 0, [("", 0, 3)])
+    table.delete(table.begin(), 0, table.rows[:1])
+    return table
+
+
+def ids_of(table: AcidTable, **more: Any) -> list[int]:
+    found = inventory_of(table.location, **more)
+    return sorted(row["id"] for row in rows_of(table.location, found))
+
+
+def test_an_inventory_names_delete_files_and_counts_them_as_work(table: AcidTable) -> None:
+    found = inventory_of(table.location)
+
+    path = table.location / DELETE / "bucket_00000"
+    assert found.data_schema.names == ["id", "name"]
+    assert found.delete_files is not None
+    (file,) = found.delete_files.to_pylist()
+    assert file == {
+        "path": f"{DELETE}/bucket_00000",
+        "size_bytes": path.stat().st_size,
+        "mtime_ns": path.stat().st_mtime_ns,
+        "root": "",
+        "bucket": 0,
+    }
+    (row,) = found.files.select(["row_count", "delete_count", "delete_bytes"]).to_pylist()
+    assert row == {"row_count": 3, "delete_count": 1, "delete_bytes": file["size_bytes"]}
+    stats = found.files["stats"].to_pylist()[0]
+    assert stats["id"] == {"min": 1, "max": 3, "null_count": 0}
+
+
+def test_footers_of_files_that_stay_are_not_read_again(table: AcidTable) -> None:
+    first = inventory_of(table.location)
+    table.delete(table.begin(), 0, table.rows[1:2])
+
+    second = inventory_of(table.location, previous=as_previous(first))
+
+    assert second.footers_read == 0
+    assert second.files["delete_count"].to_pylist() == [2]
+    assert [row["id"] for row in rows_of(table.location, second)] == [3]
+
+
+def test_a_group_carries_each_of_its_delete_files_once(tmp_path: Path) -> None:
+    table = AcidTable(tmp_path / "t", ["ds=1/", "ds=2/"], buckets=2)
+    for _ in range(3):
+        places = [(partition, bucket, 2) for partition in table.partitions for bucket in (0, 1)]
+        table.insert(table.begin(), 0, places)
+    table.delete(table.begin(), 0, [row for row in table.rows if row.partition == "ds=1/"][:8])
+
+    (group,) = groups_of(inventory_of(table.location), ["id"])["delete_files"].to_pylist()
+
+    folder = "ds=1/delete_delta_0000004_0000004_0000"
+    assert [file["path"] for file in group] == [f"{folder}/bucket_0000{n}" for n in (0, 1)]
+
+
+def test_deleted_rows_beyond_the_bound_of_memory_are_found_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = AcidTable(tmp_path / "t")
+    for _ in range(6):
+        table.insert(table.begin(), 0, [("", 0, 20)])
+    for at in range(4):
+        table.delete(table.begin(), 0, table.rows[at::5])
+    monkeypatch.setattr(acid, "_MAX_DELETED_IN_MEMORY", 16)
+
+    assert ids_of(table) == table.ids(table.now())
+
+
+def test_a_streaming_delta_is_read_only_if_it_is_closed(tmp_path: Path) -> None:
+    table = AcidTable(tmp_path / "t")
+    row = table.new_row("", 0, 2, 0, 0)
+    path = table.location / "delta_0000001_0000003/bucket_00000"
+    content = written([(0, row, 2)])
+    table.put("delta_0000001_0000003/bucket_00000", content)
+    side = path.with_name("bucket_00000_flush_length")
+    side.write_bytes(struct.pack(">qq", 5, len(content)))
+    assert ids_of(table) == [1]
+
+    # Nothing is committed yet; part of the last number was written.
+    side.write_bytes(struct.pack(">q", 0) + b"\0\0")
+    assert not len(inventory_of(table.location).files)
+
+    for lengths in (struct.pack(">q", 5), b"", b"\0\0\0"):
+        side.write_bytes(lengths)
+        with pytest.raises(AcidFolderError, match=r"bucket_00000' is still being written by"):
+            inventory_of(table.location)
+
+
+def test_an_empty_base_replaces_what_was_there(table: AcidTable) -> None:
+    table.overwrite(table.begin(), "", [])
+
+    assert ids_of(table) == []
+
+
+def test_a_table_of_files_from_before_alone_is_read(tmp_path: Path) -> None:
+    table = AcidTable(tmp_path / "t")
+    table.originals([("", "000000_0", 2), ("", "HIVE_UNION_SUBDIR_1/000001_0", 1)])
+
+    assert ids_of(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("delete_delta_0000002_0000002_0000/bucket_1x", b"x", r"bucket_1x' is not named as Hive"),
+        ("delta_0000003_0000003_0000/part-0.orc", b"x", r"part-0.orc' is not named as Hive"),
+        ("base_0000001/_metadata_acid", b"{", r"_metadata_acid' does not say how"),
+    ],
+)
+def test_files_that_hive_did_not_write_fail_the_refresh(
+    table: AcidTable, path: str, content: bytes, message: str
+) -> None:
+    table.put(path, content)
+
+    with pytest.raises(AcidFolderError, match=message):
+        inventory_of(table.location)
+
+
+def test_deletes_without_rows_to_delete_fail_the_refresh(table: AcidTable) -> None:
+    (table.location / INSERT / "bucket_00000").unlink()
+    (table.location / INSERT / "_orc_acid_version").unlink()
+    (table.location / INSERT).rmdir()
+
+    with pytest.raises(AcidFolderError, match=rf"'{DELETE}' deletes rows, and its partition has"):
+        inventory_of(table.location)
+
+
+def test_a_truncated_delta_fails_the_refresh(table: AcidTable) -> None:
+    path = table.location / INSERT / "bucket_00000"
+    path.write_bytes(path.read_bytes()[:-20])
+
+    with pytest.raises(BadFooterError, match=f"{INSERT}/bucket_00000"):
+        inventory_of(table.location)
+
+
+def bad_delete_files(table: AcidTable) -> dict[str, tuple[bytes, type[Exception], str]]:
+    row, other = table.rows[0], table.new_row("", 1, 1, 0, 0)
+    good = (table.location / DELETE / "bucket_00000").read_bytes()
+    nulls = pa.table({"operation": pa.array([2], pa.int32())})
+    return {
+        "truncated": (good[:-20], UnreadableFileError, "cannot be read as ORC"),
+        "text": (b"no orc", UnreadableFileError, "cannot be read as ORC"),
+        "plain rows": (orc_bytes(pa.table({"id": [1]})), AcidFileError, "does not name rows"),
+        "one column": (orc_bytes(nulls), AcidFileError, "does not name rows"),
+        "inserts": (written([(0, row, 2)]), AcidFileError, "rows that are no deletes"),
+        "another bucket": (written([(2, other, 2)]), AcidFileError, "rows of other buckets"),
+    }
+
+
+def test_delete_files_of_another_shape_fail_the_read_by_name(table: AcidTable) -> None:
+    path = table.location / DELETE / "bucket_00000"
+    for what, (content, error, message) in bad_delete_files(table).items():
+        path.write_bytes(content)
+        found = inventory_of(table.location)
+        with pytest.raises(error, match=message) as caught:
+            rows_of(table.location, found)
+        assert str(path) in str(caught.value), what
+
+
+def test_updates_among_rows_fail_the_read_by_name(table: AcidTable) -> None:
+    table.put(f"{INSERT}/bucket_00000", written([(1, table.rows[0], 1)]))
+
+    with pytest.raises(AcidFileError, match="wrote before release 3: run a major compaction"):
+        ids_of(table)
+
+
+def test_files_that_changed_since_the_plan_fail_the_read_by_name(table: AcidTable) -> None:
+    found = inventory_of(table.location)
+    for folder in (DELETE, INSERT):
+        path = table.location / folder / "bucket_00000"
+        before = path.read_bytes()
+        path.write_bytes(before + b"x")
+        with pytest.raises(StaleFileError, match=f"{folder}/bucket_00000' has changed"):
+            rows_of(table.location, found)
+        path.unlink()
+        with pytest.raises(StaleFileError, match=f"{folder}/bucket_00000' has vanished"):
+            rows_of(table.location, found)
+        path.write_bytes(before)
+        found = inventory_of(table.location)
+
+
+def test_only_what_is_asked_for_is_decoded_and_delete_files_are_counted(table: AcidTable) -> None:
+    counts: Counter[str] = Counter()
+    found = inventory_of(table.location)
+
+    rows = rows_of(table.location, found, columns=["name"], counts=counts)
+
+    assert rows == [{"name": "r1"}, {"name": "r2"}]
+    assert (counts["files"], counts["rows"], counts["delete_files"]) == (1, 2, 1)
