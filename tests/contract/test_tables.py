@@ -114,7 +114,7 @@ def test_a_malformed_name_is_refused(http: httpx.Client, location: Path, bad: st
             "'b'",
         ),
         ({"bucket_spec": {"columns": ["a"], "count": 0}}, "invalid-request", "bucket_spec"),
-        ({"format": "avro"}, "invalid-request", "format"),
+        ({"format": "xml"}, "invalid-request", "format"),
         ({"location": ""}, "invalid-request", "location"),
     ],
 )

@@ -10,7 +10,7 @@ import typer
 from windrow.cli import snapshots
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.files.formats import UNTOLD
+from windrow.files.formats import must_be_told
 from windrow.installed import MissingPackageError
 from windrow.models import RefreshStatus
 from windrow.terminal.consoles import error_console, show, show_json
@@ -134,7 +134,11 @@ def register(
                 f"{info.name} is registered at {where}"
                 + (", but there is no such folder on this machine" if absent else ""),
                 None
-                if info.current_snapshot or (format_ in UNTOLD and info.definition.columns is None)
+                if info.current_snapshot
+                or (
+                    info.definition.columns is None
+                    and must_be_told(format_, info.definition.format_options)
+                )
                 else f"`windrow table refresh {info.name}` lists its files",
             )
         )

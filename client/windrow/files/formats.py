@@ -10,11 +10,16 @@ LISTED = frozenset({"csv", "json", "text"})
 # Only Spark's own reader gives their rows.
 READ_BY_SPARK = frozenset({*LISTED, "avro"})
 
-# Of these a refresh must be told the columns.
-UNTOLD = frozenset({"csv", "json"})
-
 # Options by which a record may be more than a line.
 _OVER_LINES = ("multiLine", "wholetext", "lineSep")
+
+
+def must_be_told(format: str, options: Mapping[str, str]) -> bool:
+    """Tell whether the columns of a table must be declared, as its files do not say them.
+
+    Lines of text are one column, unless a SerDe of Hive's divides them.
+    """
+    return format in ("csv", "json") or "serde" in options
 
 
 def begins_at_any_line(options: Mapping[str, str]) -> bool:

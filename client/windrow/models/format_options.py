@@ -106,6 +106,45 @@ _KNOWN: dict[str, dict[str, _Check]] = {
     },
 }
 
+# Of tables of text in Hive: by class, what divides lines into columns.
+_LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+_OPEN_CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
+_SERDES = {name.rpartition(".")[2].lower(): name for name in (_LAZY, _OPEN_CSV)}
+
+
+def _one_line(value: str) -> str:
+    return "" if value in ("\n", "10", "\\n") else "Hive divides lines at \\n alone"
+
+
+def _no_lines(value: str) -> str:
+    return "" if value == "0" else "Hive skips lines, and Spark's Hive tables do not: remove them"
+
+
+_OF_SERDES: dict[str, dict[str, _Check]] = {
+    _LAZY: {
+        "collection.delim": _filled,
+        "escape.delim": _filled,
+        "field.delim": _filled,
+        "line.delim": _one_line,
+        "mapkey.delim": _filled,
+        "serialization.encoding": _filled,
+        "serialization.format": _filled,
+        "serialization.last.column.takes.rest": _boolean,
+        "serialization.null.format": _any,
+        "skip.footer.line.count": _no_lines,
+        "skip.header.line.count": _no_lines,
+        "timestamp.formats": _filled,
+    },
+    _OPEN_CSV: {
+        "escapeChar": _character,
+        "line.delim": _one_line,
+        "quoteChar": _character,
+        "separatorChar": _character,
+        "skip.footer.line.count": _no_lines,
+        "skip.header.line.count": _no_lines,
+    },
+}
+
 _FILES = "a refresh decides which files a table has"
 _ALL = "every planned file is read, or the read fails with its name"
 _COLUMNS = "columns are part of a definition, and `client.infer_columns` finds them"
@@ -174,7 +213,10 @@ def checked_format_options(format: str, given: Mapping[str, str]) -> dict[str, s
     Raises:
         ValueError: A name is not one of the format's, or a value is not one that Spark takes.
     """
+    given = _with_serde(format, given)
     known = _KNOWN.get(format, {})
+    if "serde" in given:
+        known = {"serde": _any, **_OF_SERDES[given["serde"]]}
     spelling = {name.lower(): name for name in known}
     found: dict[str, str] = {}
     for name, value in given.items():
@@ -193,6 +235,23 @@ def checked_format_options(format: str, given: Mapping[str, str]) -> dict[str, s
         if one in found and other in found:
             raise ValueError(f"options {one!r} and {other!r} are the same: give one of them")
     return found
+
+
+def _with_serde(format: str, given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return options with the name of a SerDe's class, if they name one."""
+    named = [name for name in given if name.lower() == "serde"]
+    if format != "text" or not named:
+        return given
+    short = given[named[0]].rpartition(".")[2].lower()
+    if short == "jsonserde":
+        raise ValueError(f"{given[named[0]]!r} is not part of Spark: register format json instead")
+    if short not in _SERDES:
+        known = " or ".join(name.rpartition(".")[2] for name in _SERDES.values())
+        raise ValueError(f"SerDe {given[named[0]]!r} is not known: give {known}")
+    # What Hive calls it before version 3.
+    older = {"colelction.delim": "collection.delim"}
+    rest = {older.get(name, name): value for name, value in given.items() if name != named[0]}
+    return {"serde": _SERDES[short], **rest}
 
 
 def _why_not(format: str, name: str, known: list[str]) -> str:

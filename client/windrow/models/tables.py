@@ -58,7 +58,8 @@ class TableDefinition(Request):
         max_length=MAX_OPTIONS,
         description="How Spark reads the files, by Spark's names of options: for example "
         "`header`, `sep` and `mode` of `csv`. Options about which files there are, about inferring "
-        "columns and about writing are refused. What is left out is as in Spark.",
+        "columns and about writing are refused. What is left out is as in Spark. Tables of `text` in "
+        "Hive have `serde` and its properties.",
     )
     transactional: Literal["full", "insert_only"] | None = Field(
         default=None,

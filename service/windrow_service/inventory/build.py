@@ -312,7 +312,7 @@ class _FooterReader:
             declared = declared_data(declared, self.partition_schema.names)
         is_read = self.table_format not in LISTED
         if not is_read:
-            declared = unread_schema(self.table_format, declared)
+            declared = unread_schema(self.table_format, self.format_options, declared)
         if previous is not None and declared is not None and declared != previous.data_schema:
             kept_rows = pa.nulls(len(kept_rows), kept_rows.type)
         fresh = pc.indices_nonzero(pc.is_null(kept_rows))

@@ -41,6 +41,7 @@ _READERS = {
     "json": "org.apache.spark.sql.execution.datasources.json.JsonFileFormat",
     "text": "org.apache.spark.sql.execution.datasources.text.TextFileFormat",
 }
+_HIVE_TEXT = "windrow.HiveText"
 _NO_WORDS: Mapping[str, str] = {}
 _compiling = threading.Lock()
 _factories: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -103,33 +104,39 @@ def hybrid(spark: SparkSession) -> Any:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
 
 
-def planned_format(spark: SparkSession, format: str) -> Any:
+def planned_format(spark: SparkSession, format: str, options: Mapping[str, str]) -> Any:
     """Return the JVM's `FileFormat` of files that must be those of a plan.
 
     Args:
         spark: A classic session with relations.
         format: A table's.
+        options: The format's options.
 
     Raises:
         FormatUnavailableError: This Spark has no reader of the format.
     """
-    base = _READERS[format]
+    base = _HIVE_TEXT if "serde" in options else _READERS[format]
     name = f"Planned{base.rpartition('.')[2]}"
     try:
         with _compiling:
-            loader = _travelling(spark, "PlannedFormat.java", name, {"BASE": base, "NAME": name})
+            words = {"BASE": base, "NAME": name}
+            parent = _travelling(spark, "HiveText.java", "HiveText") if base == _HIVE_TEXT else None
+            loader = _travelling(spark, "PlannedFormat.java", name, words, parent)
         return loader.loadClass(f"windrow.{name}").newInstance().counting(spark._jsc.sc())
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise FormatUnavailableError(spark.version, format, reason) from error
 
 
-def check_columns(spark: SparkSession, format: str, columns: StructType) -> None:
+def check_columns(
+    spark: SparkSession, format: str, options: Mapping[str, str], columns: StructType
+) -> None:
     """Let Spark refuse columns of types that files of a format cannot hold.
 
     Args:
         spark: A classic session with relations.
         format: A table's.
+        options: The format's options.
         columns: Those in its files.
 
     Raises:
@@ -140,7 +147,7 @@ def check_columns(spark: SparkSession, format: str, columns: StructType) -> None
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
     to_read = () if spark.version.startswith("3.") else (True,)
     utils = jvm.org.apache.spark.sql.execution.datasources.DataSourceUtils
-    utils.verifySchema(planned_format(spark, format), schema, *to_read)
+    utils.verifySchema(planned_format(spark, format, options), schema, *to_read)
 
 
 def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
@@ -156,7 +163,7 @@ def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
     """
     try:
         with _compiling:
-            loader = _travelling(spark, "PackedRows.java", "PackedRows", {})
+            loader = _travelling(spark, "PackedRows.java", "PackedRows")
             rows = loader.loadClass(_ROWS).newInstance()
         return rows.unpacked(batches, columns.json())
     except (Py4JError, TypeError) as error:
@@ -164,7 +171,13 @@ def unpacked(spark: SparkSession, batches: Any, columns: StructType) -> Any:
         raise RelationUnavailableError(spark.version, reason) from error
 
 
-def _travelling(spark: SparkSession, source: str, name: str, words: Mapping[str, str]) -> Any:
+def _travelling(
+    spark: SparkSession,
+    source: str,
+    name: str,
+    words: Mapping[str, str] = _NO_WORDS,
+    parent: Any = None,
+) -> Any:
     """Return the class loader of classes that executors meet in tasks, and are given.
 
     Args:
@@ -172,13 +185,14 @@ def _travelling(spark: SparkSession, source: str, name: str, words: Mapping[str,
         source: Their file.
         name: What they are known by.
         words: What stands for the words of a template.
+        parent: The class loader of what they need; that of relations by default.
     """
     context = spark.sparkContext
     gateway: Any = context._gateway
     known = _travellers.setdefault(gateway, {})
     if name not in known:
-        parent = _factories[gateway].getClass().getClassLoader()
-        compiled = _compiled(gateway.jvm, source, parent, words)
+        above = parent or _factories[gateway].getClass().getClassLoader()
+        compiled = _compiled(gateway.jvm, source, above, words)
         known[name] = compiled.getClassLoader(), compiled.getBytecodes()
     loader, classes = known[name]
     supplied = _supplied.setdefault(context, set())

@@ -95,7 +95,7 @@ def _relation(
     )
     return factory.files(
         _session(spark, partitions),
-        planned_format(spark, plan.format),
+        planned_format(spark, plan.format, plan.format_options),
         plan.format_options,
         data.json(),
         partition.json(),

@@ -161,4 +161,4 @@ def _plan_hybrids(spark: SparkSession, plan: Plan) -> None:
     if plan.format in READ_BY_SPARK:
         folders = {column.name for column in plan.partition_columns}
         held = [column for column in plan.columns if column.name not in folders]
-        java.check_columns(spark, plan.format, spark_schema(held))
+        java.check_columns(spark, plan.format, plan.format_options, spark_schema(held))

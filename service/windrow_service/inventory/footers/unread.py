@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -12,18 +14,22 @@ from windrow_service.inventory.errors import TextColumnsError
 _TEXT = pa.schema([("value", pa.string())])
 
 
-def unread_schema(table_format: str, declared: pa.Schema | None) -> pa.Schema:
+def unread_schema(
+    table_format: str, options: Mapping[str, str], declared: pa.Schema | None
+) -> pa.Schema:
     """Return the data columns of a table whose files are not read.
 
     Args:
         table_format: Its format.
+        options: The format's; a SerDe of Hive's divides lines of text into columns.
         declared: Its declared columns without partition columns, which only text may lack.
 
     Raises:
         TextColumnsError: Text is declared to have other columns than one string.
     """
     schema = _TEXT if declared is None else declared
-    if table_format == "text" and not (len(schema) == 1 and pt.is_string(schema[0].type)):
+    is_line = table_format == "text" and "serde" not in options
+    if is_line and not (len(schema) == 1 and pt.is_string(schema[0].type)):
         raise TextColumnsError(tuple(schema.names))
     return schema
 

@@ -17,7 +17,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from windrow.files.formats import UNTOLD
+from windrow.files.formats import must_be_told
 from windrow.models import ON_DISK, RefreshProgress, SnapshotInfo, TableDefinition
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.manifests.encoding import Manifest
@@ -257,5 +257,6 @@ def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
 
 
 def _refuse_unrefreshable(name: str, definition: TableDefinition) -> None:
-    if definition.columns is None and definition.format in UNTOLD:
+    is_told = definition.columns is not None
+    if not is_told and must_be_told(definition.format, definition.format_options):
         raise ColumnsNotDeclaredError(name, definition.format)

@@ -58,6 +58,7 @@ def check_definition(definition: TableDefinition) -> None:
             f"Bloom filters are not built of {definition.format}: leave bloom_columns out"
         )
     _check_transactional(definition)
+    _check_serde(definition)
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)
     data = [column.name for column in definition.columns or []]
@@ -94,3 +95,25 @@ def _check_transactional(definition: TableDefinition) -> None:
             "bloom_columns do not fit transactional 'full': leave them out, as Bloom filters are "
             "not built of rows that may be deleted"
         )
+
+
+def _check_serde(definition: TableDefinition) -> None:
+    """Refuse columns that a SerDe of Hive's would give otherwise than declared."""
+    serde = definition.format_options.get("serde")
+    if serde is None:
+        return
+    folders = {column.name.lower() for column in definition.partition_columns or []}
+    for column in definition.columns or []:
+        type_ = column.type.strip().lower()
+        if column.name.lower() in folders:
+            continue
+        if "char" in type_:
+            raise InvalidTableError(
+                f"column {column.name!r} is {column.type}, which Hive cuts or pads and Spark does "
+                "not: declare it as string"
+            )
+        if serde.endswith("OpenCSVSerde") and type_ != "string":
+            raise InvalidTableError(
+                f"column {column.name!r} is {column.type}, and OpenCSVSerde gives strings alone: "
+                "declare it as string, and cast in queries"
+            )

@@ -1,0 +1,74 @@
+"""What Spark's own Hive tables hold: run as a program, as they need a session with a metastore.
+
+    python -m tests.support.on_hive FOLDER
+
+`FOLDER/tables.json` says what to create; the last line printed is a list with the rows of each table.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+def outcome(table: DataFrame) -> list[list[str]] | str:
+    """Return rows in no order, of all columns and of the last one; or that there are none."""
+    try:
+        return [
+            sorted(map(repr, table.collect())),
+            sorted(map(repr, table.select(table.columns[-1]).collect())),
+        ]
+    except Exception:
+        return "refused"
+
+
+def main(folder: Path) -> None:
+    """Create all tables, and print what they hold."""
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "America/New_York")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder}")
+        .config(
+            "spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:metastore;create=true"
+        )
+        .enableHiveSupport()
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    tables = json.loads((folder / "tables.json").read_text())
+    found = [outcome(_created(spark, folder, table)) for table in tables]
+    sys.stdout.write(json.dumps(found) + "\n")
+    spark.stop()
+
+
+def _created(spark: SparkSession, folder: Path, table: dict[str, Any]) -> DataFrame:
+    columns = ", ".join(f"`{name}` {type_}" for name, type_ in table["columns"].items())
+    # What Hive has called `collection.delim` since version 3 is another name to Spark's Hive.
+    named = {
+        name.replace("collection", "colelction"): value
+        for name, value in table["properties"].items()
+    }
+    given = ", ".join(f"'{name}' = {_quoted(value)}" for name, value in named.items())
+    spark.sql(
+        f"CREATE EXTERNAL TABLE {table['name']} ({columns}) ROW FORMAT SERDE '{table['serde']}' "
+        + (f"WITH SERDEPROPERTIES ({given}) " if given else "")
+        + f"STORED AS TEXTFILE LOCATION '{folder / table['name']}'"
+    )
+    return spark.table(table["name"])
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
