@@ -6,6 +6,7 @@ import gzip
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support import text_formats
 from windrow.errors import InvalidArgumentError
 from windrow.spark import recent_scans
 from windrow.spark.errors import OnlySparkReadsError
@@ -218,3 +220,18 @@ def test_files_of_other_formats_are_text_as_they_are_to_spark(
     found = client.read(spark, "sales.strangers")
 
     assert rows(found) == rows(spark.read.schema("a string").csv(str(location)))
+
+
+def test_every_release_of_spark_reads_them_but_avro_only_since_4(
+    spark: SparkSession,
+    client: windrow.Client,
+    folder: Path,
+    on_older_sparks: list[dict[str, Any]],
+) -> None:
+    assert text_formats.results(spark, client, folder) == text_formats.EXPECTED
+    for older in on_older_sparks:
+        found = dict(older["formats"])
+        if older["version"].startswith("3."):
+            assert "has no reader of avro" in found.pop("avro")
+            assert "use Spark 4.0 or newer" in older["formats"]["avro"]
+        assert found == {name: text_formats.EXPECTED[name] for name in found}

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import bucket_joins, hybrids, lost_map_outputs, rewrites
+from tests.support import bucket_joins, hybrids, lost_map_outputs, rewrites, text_formats
 
 
 def main(url: str, folder: Path) -> None:
@@ -36,9 +36,16 @@ def main(url: str, folder: Path) -> None:
         rewritten = rewrites.results(spark, client, folder)
         joined = bucket_joins.results(spark, client, folder)
         hybrid = hybrids.outcome(spark, client, folder)
+        formats = text_formats.results(spark, client, folder)
     # These come last, since each makes Spark believe that it has lost its executor.
     outcomes = lost_map_outputs.outcomes(spark, folder, local)
-    found = {"outcomes": outcomes, "joined": joined, "hybrid": hybrid, **rewritten}
+    found = {
+        "outcomes": outcomes,
+        "joined": joined,
+        "hybrid": hybrid,
+        "formats": formats,
+        **rewritten,
+    }
     sys.stdout.write(json.dumps({"version": spark.version, **found}) + "\n")
     spark.stop()
 
