@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -19,19 +20,26 @@ GIB = 1024 * MIB
 SCHEMA = inventory_schema(pa.schema([]), pa.schema([]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """A table to plan, and the number of tasks that read it at the same time."""
 
     name: str
-    files: pa.Table
+    make: Callable[[], pa.Table]
     parallelism: int
+
+    @cached_property
+    def files(self) -> pa.Table:
+        """Its inventory, made when it is first asked for."""
+        return self.make()
 
 
 def workloads(scale: float = 1.0) -> list[Workload]:
     """Return the ten workloads, with their numbers of files multiplied by `scale`."""
     return [
-        Workload(name=name, files=make(np.random.default_rng(7), scale), parallelism=parallelism)
+        Workload(
+            name=name, make=partial(make, np.random.default_rng(7), scale), parallelism=parallelism
+        )
         for name, parallelism, make in _WORKLOADS
     ]
 
