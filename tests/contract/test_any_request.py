@@ -7,104 +7,44 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 import requests
-import schemathesis
-import yaml
 from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck
-from schemathesis import Case
-from schemathesis.checks import load_all_checks
-from schemathesis.generation.hypothesis.builder import (
-    HypothesisTestConfig,
-    HypothesisTestMode,
-    create_test,
-)
-from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from tests.support import hive
+from tests.support.contract import operations
 from tests.support.databases import new_database
 from tests.support.laws import examples, is_nightly
 from tests.support.problems import PREFIX
 from tests.support.redis import redis_url
 from tests.support.servers import PLAIN, coordinator_process
 from windrow_service import administration, bootstrap
-from windrow_service.openapi import document
 from windrow_service.settings import Settings
+
+if TYPE_CHECKING:
+    from schemathesis import Case
+    from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 # Placeholders, replaced by the values of a real plan.
 PLAN_ID, PAGE_TOKEN = "f" * 32, "the next page"
 TABLE, WORKER, RULE = "fuzzed", "w1", "r1"
+_THERE = {
+    "name": TABLE,
+    "table": TABLE,
+    "worker_id": WORKER,
+    "rule": RULE,
+    "plan_id": PLAN_ID,
+    "page_token": PAGE_TOKEN,
+}
 # Random examples for each operation and database; many more edge cases are added to them.
 _EXAMPLES = 25 if is_nightly() else 10
 # Filters have thousands of edge cases and are read alike in all requests and with any database:
 # all of them are tested once, in plans of the embedded coordinator.
 _ONE_COMPARISON = ("CacheRuleDefinition", "CompactionRequest")
-
-
-@schemathesis.serializer("application/vnd.apache.arrow.stream")
-def _any_bytes(_: Any, value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
-
-
-def _contract(*with_leaves_alone: str) -> dict[str, Any]:
-    """Return the published contract, changed to make names that exist likely values.
-
-    Tokens are added by the test, as a generated token would never be valid.
-
-    Args:
-        *with_leaves_alone: Models whose filter is a single comparison, except in a nightly run.
-    """
-    contract = document()
-    del contract["components"]["securitySchemes"]
-    there = {
-        "name": TABLE,
-        "table": TABLE,
-        "worker_id": WORKER,
-        "rule": RULE,
-        "plan_id": PLAN_ID,
-        "page_token": PAGE_TOKEN,
-    }
-    for operations in contract["paths"].values():
-        for operation in operations.values():
-            operation.pop("security", None)
-            for parameter in operation.get("parameters", ()):
-                if parameter["name"] in there:
-                    likely = {"enum": [there[parameter["name"]]]}
-                    parameter["schema"] = {"anyOf": [likely, parameter["schema"]]}
-    if not is_nightly():
-        for model in with_leaves_alone:
-            fields = contract["components"]["schemas"][model]["properties"]
-            fields["filter"] = _with_leaves_alone(fields["filter"])
-    for model in ("PlanRequest", "CachedFilesReport"):
-        fields = contract["components"]["schemas"][model]["properties"]
-        fields["table"] = {"anyOf": [{"enum": [TABLE]}, fields["table"]]}
-    return contract
-
-
-def _with_leaves_alone(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a filter with every tree reduced to a comparison."""
-    leaf = {"$ref": "#/components/schemas/Comparison"}
-    if leaf in schema.get("oneOf", ()):
-        return leaf
-    return {
-        key: [_with_leaves_alone(one) for one in value] if key in ("anyOf", "oneOf") else value
-        for key, value in schema.items()
-    }
-
-
-def _schema(*with_leaves_alone: str) -> OpenApiSchema:
-    load_all_checks()
-    schema = schemathesis.openapi.from_dict(_contract(*with_leaves_alone))
-    # A well-formed request may still not fit the table, for example by a filter on an unknown
-    # column.
-    schema.config.checks.positive_data_acceptance.expected_statuses = [
-        *("2xx", "401", "403", "404", "409", "410", "412", "422", "503")
-    ]
-    return schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +65,8 @@ class Service:
 
 @pytest.fixture(scope="module", params=["embedded", "on PostgreSQL and Redis, with tokens"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Service]:
+    from tests.support import fuzzing
+
     folder = tmp_path_factory.mktemp("fuzzed")
     headers: dict[str, str] = {}
     environment: dict[str, str] = {}
@@ -151,7 +93,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[S
         # Headers of the session would replace generated ones.
         session.headers.clear()
         hive.write_events(folder / TABLE)
-        schema = _schema(*_ONE_COMPARISON, *(() if embedded else ("PlanRequest",)))
+        schema = fuzzing.schema(_THERE, *_ONE_COMPARISON, *(() if embedded else ("PlanRequest",)))
         yield Service(started.url, headers, folder, started.log, session, schema)
         assert "Traceback" not in started.log.read_text()
 
@@ -185,23 +127,13 @@ def _token(settings: Settings) -> str:
         return portal.call(create)
 
 
-# Read from the file: tests/contract/test_openapi.py proves that it lists what the service serves.
-_OPERATIONS = [
-    (method.upper(), path)
-    for path, operations in yaml.load(
-        (Path(__file__).parents[2] / "openapi.yaml").read_text(), yaml.CSafeLoader
-    )["paths"].items()
-    for method in operations
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "path"), _OPERATIONS, ids=[" ".join(one) for one in _OPERATIONS]
-)
+@pytest.mark.parametrize("operation", operations())
 def test_every_answer_is_listed_in_the_contract(
-    method: str, path: str, service: Service, real: dict[str, str]
+    operation: str, service: Service, real: dict[str, str]
 ) -> None:
+    from tests.support import fuzzing
+
     @examples(_EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
     def check_answer(case: Case[Any]) -> None:
         for values in (case.path_parameters, case.query):
@@ -212,12 +144,7 @@ def test_every_answer_is_listed_in_the_contract(
         if service.headers and not case.path.startswith("/health/"):
             assert case.call(**service.calling()).status_code == 401
 
-    # Not by `schema.parametrize()`: it lists the edge cases, which takes seconds, when tests are
-    # collected, and each process of a run collects all tests.
-    operation = service.schema[path][method]
-    modes = [HypothesisTestMode(mode) for mode in ("examples", "fuzzing", "coverage")]
-    config = HypothesisTestConfig(modes=modes, project=service.schema.config)
-    create_test(operation=operation, test_func=check_answer, config=config)()
+    fuzzing.test_of(service.schema, operation, check_answer)()
 
 
 def nested(depth: int) -> str:

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from tests.support.contract import operations
 from tests.support.databases import postgresql
 from tests.support.problems import PREFIX, problem_of
 from tests.support.servers import PLAIN, running
@@ -22,11 +23,7 @@ from windrow_service.settings import Settings
 from windrow_service.usecases.access.authenticate import SCOPES
 from windrow_service.usecases.access.ports import Token
 
-OPERATIONS = {
-    f"{method.upper()} {path}": operation
-    for path, methods in document()["paths"].items()
-    for method, operation in methods.items()
-}
+OPERATIONS = operations()
 GUARDED = [name for name in OPERATIONS if "/health/" not in name]
 _VALUES = {"plan_id": "0" * 32}
 

@@ -9,14 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    MotoRequestHandler,
-    create_backend_app,
-)
-from werkzeug.serving import make_server
 
 
 @dataclass(slots=True)
@@ -46,6 +39,15 @@ class S3:
 @contextmanager
 def s3_server() -> Iterator[S3]:
     """Run the server, and direct this process and its children to it by their environment."""
+    # Not imported when tests are collected, by each process of a run.
+    import boto3
+    from moto.moto_server.werkzeug_app import (
+        DomainDispatcherApplication,
+        MotoRequestHandler,
+        create_backend_app,
+    )
+    from werkzeug.serving import make_server
+
     moto = DomainDispatcherApplication(create_backend_app)
     requests: list[tuple[str, str]] = []
 
