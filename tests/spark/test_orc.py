@@ -8,24 +8,31 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support.orc_files import file_of, footer_of, write
 from tests.support.published import Verdict, cells, read_in_full
+from windrow.errors import RefreshFailedError
 from windrow.spark.arrow_types import arrow_schema, spark_schema
+from windrow.spark.errors import OnlySparkReadsError, TaskFailedError
 from windrow.spark.executor.errors import TaskReadError
+from windrow.spark.failures import plain_errors
 from windrow_service.inventory import InventoryError, take_inventory
+from windrow_service.orc.columns import Kind
 from windrow_service.usecases.tables.columns import wire_columns
 
 pytestmark = pytest.mark.spark
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "apache-orc"
 FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")
-READERS = ("auto", "grouped", "native")
+RANDOM = np.random.default_rng(5)
 
 # All others are read as by Spark.
 REFUSED = {
@@ -114,3 +121,157 @@ def test_no_orc_file_of_a_folder_is_silently_read_differently(
     wrong = {n: v for n, v in verdicts.items() if v.kind not in ("equal", "refused by both")}
     assert wrong == {}
     assert {n for n, v in verdicts.items() if v.kind == "refused by both"} <= set(REFUSED)
+
+
+def sorted_rows(rows: DataFrame) -> list[str]:
+    return sorted(map(str, rows.collect()))
+
+
+def registered(
+    client: windrow.Client, location: Path, name: str | None = None, **definition: Any
+) -> str:
+    name = name or f"orc.{location.name}"
+    client.register_table(name, str(location), "orc", **definition)
+    client.refresh(name)
+    return name
+
+
+def test_types_of_footers_are_those_that_spark_infers(spark: SparkSession, tmp_path: Path) -> None:
+    at = {"name": "at", "kind": Kind.LONG, "catalyst": "timestamp_ntz"}
+    types: dict[str, dict[str, Any]] = {
+        "old": {"kind": Kind.DECIMAL},
+        "decimal": {"kind": Kind.DECIMAL, "precision": 12, "scale": 4},
+        "varchar": {"kind": Kind.VARCHAR, "length": 3},
+        "time": {"kind": Kind.TIMESTAMP},
+        "instant": {"kind": Kind.TIMESTAMP_INSTANT},
+        "struct": {"kind": Kind.STRUCT, "inside": [at, {"name": "B C", "kind": Kind.SHORT}]},
+        "list": {"kind": Kind.LIST, "inside": [{"kind": Kind.BYTE}]},
+        "map": {"kind": Kind.MAP, "inside": [{"kind": Kind.DATE}, {"kind": Kind.FLOAT}]},
+        "binary": {"kind": Kind.BINARY},
+        "boolean": {"kind": Kind.BOOLEAN},
+    }
+    footer = footer_of(*({"name": name, **type_} for name, type_ in types.items()))
+    (tmp_path / "f.orc").write_bytes(file_of(footer))
+
+    found = take_inventory(str(tmp_path), table_format="orc").data_schema
+
+    theirs = spark.read.orc(str(tmp_path)).schema
+    assert spark_schema(wire_columns(found)).simpleString() == theirs.simpleString()
+
+
+def test_columns_without_names_go_by_position_as_in_spark(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "nameless"
+    write(location, "p=1/1.orc", {"_col0": [1, 2], "_col1": ["a", "b"], "_col2": [0.5, None]})
+    write(location, "p=1/2.orc", {"_col0": [3]})
+    write(location, "p=2/3.orc", {"name": ["named"], "ID": [4]})
+    columns = {"id": "bigint", "name": "string", "x": "double", "late": "int"}
+    table = registered(client, location, columns=columns)
+    schema = "id bigint, name string, x double, late int, p int"
+    own = spark.read.schema(schema).orc(str(location))
+    rows = client.read(spark, table)
+
+    assert sorted_rows(rows) == sorted_rows(own)
+    # Which column is which depends on all of them, whichever are asked for.
+    some = client.read(spark, table, columns=["x", "id"])
+    assert sorted_rows(some) == sorted_rows(own.select("x", "id"))
+    assert sorted_rows(rows.where("id >= 2").select("name")) == sorted_rows(
+        own.where("id >= 2").select("name")
+    )
+    grouped = client.read(spark, table, reader="grouped")
+    with pytest.raises(OnlySparkReadsError, match=r"p=1/[12]\.orc"), plain_errors():
+        grouped.collect()
+
+
+def test_position_can_be_forced_as_in_spark(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "forced"
+    write(location, "1.orc", {"b": [1], "a": ["x"]})
+    option = {"orc.force.positional.evolution": "true"}
+    columns = {"a": "bigint", "b": "string", "c": "int"}
+    table = registered(client, location, columns=columns, format_options=option)
+    own = spark.read.options(**option).schema("a bigint, b string, c int").orc(str(location))
+
+    assert sorted_rows(client.read(spark, table)) == sorted_rows(own)
+    assert sorted_rows(client.read(spark, table, columns=["b"])) == ["Row(b='x')"]
+
+
+@pytest.fixture(scope="module")
+def mixed(client: windrow.Client, folder: Path) -> str:
+    """A table of one file that goes either way, and one that holds old dates."""
+    location = folder / "mixed"
+    day = pa.array([0, 1, None], pa.int32()).cast(pa.date32())
+    old = pa.array([-200_000, 1, None], pa.int32()).cast(pa.date32())
+    write(location, "p=1/new.orc", {"k": [1, 2, None], "day": day})
+    write(location, "p=2/old.orc", {"k": [3, 4, 5], "day": old})
+    return registered(client, location)
+
+
+def test_a_file_goes_to_spark_for_the_columns_that_need_it(
+    spark: SparkSession, client: windrow.Client, mixed: str, folder: Path
+) -> None:
+    own = spark.read.orc(str(folder / "mixed"))
+    rows = client.read(spark, mixed)
+
+    assert sorted_rows(rows) == sorted_rows(own)
+    explained = client.explain_read(spark, mixed, columns=["k", "day"])
+    assert explained.native_files >= 1
+    grouped = client.read(spark, mixed, columns=["k"], reader="grouped")
+    assert sorted_rows(grouped) == sorted_rows(own.select("k"))
+    assert client.read(spark, mixed, columns=["k"], reader="grouped").count() == 6
+
+
+def test_rows_are_never_left_unfiltered_nor_unsorted(
+    spark: SparkSession, client: windrow.Client, mixed: str, folder: Path
+) -> None:
+    filtered = client.read(spark, mixed, columns=["day"], filter="k > 3")
+    sorted_by = registered(client, folder / "mixed", "orc.sorted", sort_columns=["k"])
+    merged = client.read(spark, sorted_by, columns=["k", "p"])
+
+    with pytest.raises(OnlySparkReadsError, match=r"old\.orc.*use \.where"), plain_errors():
+        filtered.collect()
+    assert [
+        row.k for row in client.read(spark, mixed, columns=["k"], filter="k > 3").collect()
+    ] == [4, 5]
+    assert [row.k for row in merged.where("p = 2").collect()] == [3, 4, 5]
+    with pytest.raises(OnlySparkReadsError, match=r"old\.orc.*sort columns"), plain_errors():
+        client.read(spark, sorted_by, columns=["day"]).collect()
+
+
+@pytest.mark.parametrize("reader", ["grouped", "native"])
+def test_a_file_that_changed_or_is_damaged_is_named(
+    spark: SparkSession, client: windrow.Client, folder: Path, reader: Any
+) -> None:
+    location = folder / f"changed-{reader}"
+    file = write(location, "1.orc", {"x": RANDOM.permutation(5_000)}, compression="zlib")
+    table = registered(client, location)
+    rows = client.read(spark, table, reader=reader)
+    content, status = file.read_bytes(), file.stat()
+
+    file.write_bytes(content[:50] + b"\xff" * (len(content) - 550) + content[-500:])
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(TaskFailedError, match=r"1\.orc"), plain_errors():
+        rows.collect()
+    os.utime(file, ns=(0, 0))
+    with pytest.raises(TaskFailedError, match=r"1\.orc' has changed since"), plain_errors():
+        rows.collect()
+    file.write_bytes(b"id,name\n")
+    with pytest.raises(RefreshFailedError, match=r"(?s)as ORC.*'1\.orc': it is not ORC"):
+        client.refresh(table)
+
+
+def test_a_large_file_is_read_at_its_stripes(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "large"
+    count = 60_000
+    numbers = RANDOM.permutation(count)
+    write(location, "1.orc", {"x": numbers}, stripe_size=2**14, compression="uncompressed")
+    table = registered(client, location)
+    rows = client.read(spark, table, reader="grouped", max_split_size=2**16)
+
+    assert rows.rdd.getNumPartitions() > 2
+    assert sorted(row.x for row in rows.collect()) == list(range(count))
+    assert rows.count() == count
