@@ -247,3 +247,12 @@ def test_formats_compares_windrow_with_sparks_own_reader(quick: Quick) -> None:
     assert {row["case"].split(",")[0] for row in warm} == {
         f"6 files of {format_}" for format_ in ("orc", "csv", "json")
     }
+
+
+def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick) -> None:
+    content = quick("acid")
+
+    opened = {row["metric"]: row for row in content["results"]}["delete files opened"]
+    # Forty deltas, ten delete deltas.
+    assert opened["peer_value"] == 400
+    assert opened["windrow"] == 10 * int(opened["case"].split(" in ")[1].split()[0])

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.connecting import connect
-from windrow.models import PlanExplanation
+from windrow.models import DeleteOpens, PlanExplanation
 from windrow.terminal.consoles import show, show_json
 from windrow.terminal.options import (
     DEFAULT_URL,
@@ -113,6 +113,8 @@ def explanation(said: PlanExplanation) -> RenderableType:
             *([_section("Workers for cacheable files", _workers(said))] * bool(said.placements)),
             _section("Comparison of strategies", _strategies(said), *_slots(said)),
         ]
+    if said.delete_files is not None:
+        parts.append(_section("Delete files", _deletes(said.delete_files)))
     if said.option_sources:
         parts.append(_section("Options", _options(said)))
     return Group(*parts)
@@ -192,6 +194,13 @@ def _workers(said: PlanExplanation) -> Table:
             _bar(size_bytes, max(sizes), "cyan" if each.host else "yellow"),
         )
     return table
+
+
+def _deletes(opens: DeleteOpens) -> Text:
+    return Text(
+        f"Opened {opens.by_group:,} times, as each group opens those of all its splits once; they "
+        f"would be opened {opens.by_split:,} times if each split opened its own."
+    )
 
 
 def _strategies(said: PlanExplanation) -> Table:

@@ -29,7 +29,11 @@ _DELTA = _of_format("a Delta table", "Spark's Delta reader")
 _HUDI = _of_format("a Hudi table", "Spark's Hudi reader")
 _ICEBERG = _of_format("an Iceberg table", "Spark's Iceberg reader")
 _PAIMON = _of_format("a Paimon table", "Spark's Paimon reader")
-_ACID = _of_format("a Hive ACID table", "Hive")
+_ACID = Kind(
+    "a Hive ACID table",
+    "register it as transactional (`windrow table register … --transactional`, full or "
+    "insert-only), by the folder that holds all its partitions",
+)
 _SINK = Kind(
     "the output of a Spark streaming query",
     "register the folder that holds the log itself",
@@ -142,6 +146,6 @@ def refuse_location(location: str) -> None:
 
 def _reason(what: str, why: str, kind: Kind) -> str:
     return (
-        f"{what} ({why}), where not every file holds current rows, and Windrow reads plain folders "
-        f"only: {kind.remedy}"
+        f"{what} ({why}), where not every file holds current rows, and it is registered as a plain "
+        f"folder: {kind.remedy}"
     )

@@ -181,6 +181,8 @@ def table_details(info: TableInfo) -> RenderableType:
     table.add_row("table", Text(info.name, "bold"))
     table.add_row("location", Text(definition.location))
     table.add_row("format", definition.format)
+    if definition.transactional is not None:
+        table.add_row("transactional", definition.transactional.replace("_", "-"))
     if definition.format_options:
         given = (f"{name}={value!r}" for name, value in definition.format_options.items())
         table.add_row("format options", Text(", ".join(given)))
@@ -196,6 +198,8 @@ def table_details(info: TableInfo) -> RenderableType:
         table.add_row("snapshot", Text(f"none yet: `windrow table refresh {info.name}` makes one"))
         return table
     table.add_row("snapshot", _snapshot_text(snapshot))
+    if snapshot.valid_write_ids is not None:
+        table.add_row("write ids", Text(snapshot.valid_write_ids))
     table.add_row("partitioned", _columns_text(snapshot.partition_columns) or Text("no"))
     table.add_row("columns", _columns_text(snapshot.columns))
     return table

@@ -44,6 +44,7 @@ from windrow_service.inventory.listing.transactional import (
     FolderNotes,
     SeenFiles,
     Transactional,
+    refuse_named_rows,
     seen_files,
     with_first_row_ids,
 )
@@ -188,6 +189,7 @@ def take_inventory(
         table_format=table_format,
         format_options=format_options,
         is_acid=is_acid,
+        is_insert_only=transactional is not None and not is_acid,
         declared=columns,
         partition_schema=partitions.schema,
         meter=meter,
@@ -292,6 +294,7 @@ class _FooterReader:
     table_format: str
     format_options: Mapping[str, str]
     is_acid: bool
+    is_insert_only: bool
     declared: pa.Schema | None
     partition_schema: pa.Schema
     meter: ProgressMeter
@@ -333,6 +336,8 @@ class _FooterReader:
         forced = is_orc and by_position(self.format_options)
         if is_orc:
             groups = positioned(groups, declared, forced=forced)
+        if self.is_insert_only:
+            refuse_named_rows(groups)
         sources = [group.files for group in groups]
         # Once all files of an old schema are gone, it no longer restricts anything.
         if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):

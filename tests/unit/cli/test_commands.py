@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,28 @@ def test_register_passes_on_types_buckets_and_order(windrow: Command, sales: Pat
         {"name": "amount", "descending": True, "nulls_first": True},
         {"name": "id", "descending": False, "nulls_first": None},
     ]
+
+
+def test_a_transactional_table_is_refreshed_with_its_write_ids(
+    windrow: Command, tables_root: Path, sales: Path
+) -> None:
+    location = tables_root / "inserts"
+    shutil.copytree(sales, location)
+    partition = next(path for path in sorted(location.iterdir()) if path.is_dir())
+    for write in (1, 2):
+        folder = partition / f"delta_000000{write}_000000{write}_0000"
+        shutil.copytree(partition, folder, ignore=shutil.ignore_patterns("delta_*"))
+    windrow("table", "register", "acid.inserts", str(location), "--transactional", "insert-only")
+    files = _json(windrow("table", "refresh", "acid.inserts", "--json"))["snapshot"]["file_count"]
+
+    said = windrow("table", "refresh", "acid.inserts", "--valid-write-ids", "db.t:1:9::", "--json")
+
+    assert _json(said)["snapshot"]["file_count"] < files
+    shown = windrow("table", "show", "acid.inserts").out
+    assert "insert-only" in shown
+    assert "db.t:1:9::" in shown
+    refused = windrow("table", "refresh", "acid.inserts")
+    assert "'on-disk'" in _one_line(refused)
 
 
 def test_register_of_a_format_that_is_not_refreshed_does_not_offer_a_refresh(

@@ -12,11 +12,12 @@ import pytest
 
 from tests.support.acid_reading import groups_of, inventory_of, rows_of
 from tests.support.acid_tables import AcidTable, orc_bytes, written
-from tests.unit.inventory.files import as_previous
+from tests.unit.inventory.files import as_previous, take_inline
 from windrow.files.acid.choosing import AcidFolderError
 from windrow.spark.executor import acid
 from windrow.spark.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
 from windrow_service.inventory import UnreadableFileError as BadFooterError
+from windrow_service.inventory.listing.transactional import Transactional
 
 INSERT, DELETE = "delta_0000001_0000001_0000", "delete_delta_0000002_0000002_0000"
 
@@ -149,6 +150,16 @@ def test_deletes_without_rows_to_delete_fail_the_refresh(table: AcidTable) -> No
 
     with pytest.raises(AcidFolderError, match=rf"'{DELETE}' deletes rows, and its partition has"):
         inventory_of(table.location)
+
+
+def test_rows_with_names_are_refused_in_an_insert_only_table(table: AcidTable) -> None:
+    insert_only = Transactional(kind="insert_only", ids=None)
+    for path in table.location.glob("delete_*/*"):
+        path.unlink()
+        path.parent.rmdir()
+
+    with pytest.raises(AcidFolderError, match=rf"'{INSERT}/bucket_00000' holds rows that can be"):
+        take_inline(str(table.location), table_format="orc", transactional=insert_only)
 
 
 def test_a_truncated_delta_fails_the_refresh(table: AcidTable) -> None:

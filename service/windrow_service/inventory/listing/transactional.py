@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 
 from windrow.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
 from windrow.files.acid.names import (
+    ACID_COLUMNS,
     FLUSH_LENGTH,
     METADATA_FILE,
+    ROW,
     Folder,
     buckets_of,
     folder_of,
@@ -25,6 +27,7 @@ from windrow.files.acid.names import (
 from windrow.files.acid.write_ids import WriteIds
 from windrow.files.arrays import flat
 from windrow.files.beneath import home_of, open_beneath
+from windrow.files.chunks import FooterGroup
 from windrow.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
 from windrow.files.remote import is_remote, read_whole_file
 from windrow_service.planner.splits import Bools, Ints, run_offsets
@@ -286,6 +289,21 @@ def _applying(delete_files: pa.Table, roots: pa.Array, buckets: pa.Array) -> dic
         "delete_count": pa.array(counts[at], pa.int32()),
         "delete_bytes": pa.array(bytes_[at], pa.int64()),
     }
+
+
+def refuse_named_rows(groups: Sequence[FooterGroup]) -> None:
+    """Refuse files whose rows have names, so that others may have deleted them.
+
+    Raises:
+        AcidFolderError: There is one.
+    """
+    for group in groups:
+        if group.files.schema.names == [*ACID_COLUMNS, ROW]:
+            reason = (
+                "holds rows that can be deleted one by one, which an insert-only table has not: "
+                "register the table as transactional 'full'"
+            )
+            raise AcidFolderError(group.files.path, reason)
 
 
 def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:
