@@ -171,7 +171,7 @@ class Client(Coordinator):
         Args:
             spark: The session.
             location: Folder of the files, as Spark sees it.
-            format: As for `register_table`.
+            format: `csv` or `json`; other files tell their columns.
             format_options: As for `register_table`.
         """
         from windrow.spark.inferring import infer_columns

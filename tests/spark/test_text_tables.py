@@ -146,6 +146,8 @@ def test_columns_that_spark_infers_are_those_of_the_files(
     (folder / "json" / "a").write_text('{"a": 1, "b": {"c d": [1.5]}}\n')
     found = client.infer_columns(spark, str(folder / "json"), "json")
     assert found == {"a": "bigint", "b": "struct<`c d`:array<double>>"}
+    with pytest.raises(InvalidArgumentError, match="columns of text are not inferred"):
+        client.infer_columns(spark, str(folder / "json"), "text")
 
 
 def test_a_file_that_changed_since_the_plan_is_named(

@@ -15,13 +15,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 
-def outcome(table: DataFrame) -> list[list[str]] | str:
-    """Return rows in no order, of all columns and of the last one; or that there are none."""
+def outcome(table: DataFrame, number: int) -> list[str] | str:
+    """Return rows in no order, of every other table without its first columns; or that there are none."""
+    asked = table.columns if number % 2 else table.columns[: -len(table.columns) // 2 - 1 : -1]
     try:
-        return [
-            sorted(map(repr, table.collect())),
-            sorted(map(repr, table.select(table.columns[-1]).collect())),
-        ]
+        return sorted(map(repr, table.select(*asked).collect()))
     except Exception:
         return "refused"
 
@@ -45,7 +43,7 @@ def main(folder: Path) -> None:
     )
     spark.sparkContext.setLogLevel("OFF")
     tables = json.loads((folder / "tables.json").read_text())
-    found = [outcome(_created(spark, folder, table)) for table in tables]
+    found = [outcome(_created(spark, folder, one), at) for at, one in enumerate(tables)]
     sys.stdout.write(json.dumps(found) + "\n")
     spark.stop()
 

@@ -11,10 +11,13 @@ from pyspark.sql.types import StructType
 
 from windrow.calls.arguments import checked
 from windrow.calls.tables import option_texts
+from windrow.errors import InvalidArgumentError
 from windrow.files.types import spark_type
 from windrow.models import TableDefinition
 from windrow.spark.arrow_types import arrow_schema
 from windrow.spark.placement import require_classic
+
+_INFERRED = ("csv", "json")
 
 
 def infer_columns(
@@ -23,7 +26,8 @@ def infer_columns(
     """Return the columns that Spark infers; see `windrow.Client.infer_columns`.
 
     Raises:
-        InvalidArgumentError: The format or an option is not one that a table has.
+        InvalidArgumentError: The format or an option is not one that a table has, or not one whose
+            columns are inferred.
         SparkConnectError: The session is one of Spark Connect.
         UnsupportedTypeError: A column has a type that cannot be read.
         AnalysisException: Spark finds no columns.
@@ -31,6 +35,12 @@ def infer_columns(
     require_classic(spark)
     given = {"location": location, "format": format, "format_options": option_texts(format_options)}
     definition = checked(TableDefinition, given)
+    if definition.format not in _INFERRED:
+        raise InvalidArgumentError(
+            "format",
+            f"columns of {definition.format} are not inferred: leave `columns` out, or declare them "
+            "if there is a SerDe",
+        )
     reader = spark.read.format(definition.format).options(**definition.format_options)
     # Only CSV asks whether to look at its values.
     rows = reader.option("inferSchema", "true").load(location)

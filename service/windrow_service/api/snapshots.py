@@ -108,7 +108,8 @@ async def publish_inventory(
     """Make an inventory taken elsewhere, or a change to it, the table's current snapshot.
 
     An Arrow IPC stream has the columns `path` (relative to the location), `size_bytes`,
-    `mtime_ns` and `row_count`. Optional columns are `bucket`, `hosts`, `row_group_offsets`,
+    `mtime_ns` and `row_count` (null if unknown, which tables of Parquet and ORC may not have).
+    Optional columns are `bucket`, `hosts`, `row_group_offsets`,
     `delete_count`, `delete_bytes`, `stats_see_nan`, `grouped_columns` (names of the file's columns
     that Spark's own Parquet reader may give otherwise than the grouped reader, in lower case),
     `native_columns` (of an ORC file, those that only Spark's own reader gives right),
