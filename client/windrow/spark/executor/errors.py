@@ -69,14 +69,19 @@ class UnreadableFileError(TaskReadError):
     Attributes:
         path: The file.
         reason: What the operating system or the reader of the format said.
-        format: The format.
+        format: The format; empty if the file cannot be read as anything.
     """
 
     path: str
     reason: str
-    format: str = "Parquet"
-    message = "file {path!r} cannot be read as {format}: {reason}; {remedy}"
+    format: str = ""
+    message = "file {path!r} cannot be read{as_format}: {reason}; {remedy}"
     remedy = "repair or remove the file, then refresh the table and plan again"
+
+    @property
+    def as_format(self) -> str:
+        """What it was to be read as, in the message."""
+        return f" as {self.format}" if self.format else ""
 
 
 @dataclass(eq=False)
