@@ -99,13 +99,14 @@ def test_two_columns_that_match_by_case_are_an_error_that_names_both(tmp_path: P
 
 def test_numbers_that_stand_for_times_become_times_and_no_others(tmp_path: Path) -> None:
     micros = [0, None, -(10**15)]
-    write(tmp_path, "1", {"at": micros, "in": [{"at": at} for at in micros]})
-    inside = pa.struct([("at", NTZ)])
+    held = {"at": micros, "in": [{"at": at} for at in micros], "all": [micros] * 3}
+    write(tmp_path, "1", held)
+    inside, all_ = pa.struct([("at", NTZ)]), pa.list_(pa.field("element", NTZ))
 
-    got = rows(spec(tmp_path, [("at", NTZ), ("in", inside)]))
+    got = rows(spec(tmp_path, [("at", NTZ), ("in", inside), ("all", all_)]))
 
     times = pa.array(micros, pa.int64()).cast(NTZ).to_pylist()
-    assert got == [{"at": at, "in": {"at": at}} for at in times]
+    assert got == [{"at": at, "in": {"at": at}, "all": times} for at in times]
     with pytest.raises(ColumnTypeError, match=r"is int64, which cannot be read .* int32"):
         rows(spec(tmp_path, [("at", pa.int32())]))
 

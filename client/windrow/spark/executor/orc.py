@@ -122,7 +122,8 @@ def _becomes(held: pa.DataType, wanted: pa.DataType) -> bool:
         held.id == wanted.id
         and len(inside) == len(others)
         and all(
-            one.name == other.name and _becomes(one.type, other.type)
+            # Items of lists and maps are called differently by different libraries.
+            (one.name == other.name or not pt.is_struct(held)) and _becomes(one.type, other.type)
             for one, other in zip(inside, others, strict=True)
         )
     )
