@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow.files.acid.names import ACID_COLUMNS, ROW
+from windrow.files.acid.names import are_named
 from windrow.files.schema import meaning_as
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
@@ -104,7 +104,7 @@ class OrcColumn:
 def has_row_names(footer: Any) -> bool:
     """Tell whether rows have names, as in transactional tables whose rows can be deleted."""
     top = footer.types[0] if footer.types else None
-    return top is not None and [*top.names] == [name.encode() for name in (*ACID_COLUMNS, ROW)]
+    return top is not None and are_named([name.decode() for name in top.names])
 
 
 def columns_of(footer: Any, *, within_rows: bool = False) -> list[OrcColumn]:

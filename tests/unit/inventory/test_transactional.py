@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.acid_reading import groups_of, inventory_of, rows_of
-from tests.support.acid_tables import AcidTable, orc_bytes, written
+from tests.support.acid_tables import AcidTable, Row, orc_bytes, written
 from tests.unit.inventory.files import as_previous, take_inline
 from windrow.files.acid.choosing import AcidFolderError
 from windrow.spark.executor import acid
@@ -19,6 +20,7 @@ from windrow.spark.executor.errors import AcidFileError, StaleFileError, Unreada
 from windrow_service.inventory import UnreadableFileError as BadFooterError
 from windrow_service.inventory.listing.transactional import Transactional
 
+PUBLISHED = Path(__file__).parents[2] / "fixtures/apache-impala"
 INSERT, DELETE = "delta_0000001_0000001_0000", "delete_delta_0000002_0000002_0000"
 
 
@@ -224,3 +226,48 @@ def test_only_what_is_asked_for_is_decoded_and_delete_files_are_counted(table: A
 
     assert rows == [{"name": "r1"}, {"name": "r2"}]
     assert (counts["files"], counts["rows"], counts["delete_files"]) == (1, 2, 1)
+
+
+def published(location: Path, path: str, name: str) -> None:
+    target = location / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(PUBLISHED / name, target)
+
+
+def test_writes_of_hive_streaming_are_seen_one_by_one(tmp_path: Path) -> None:
+    published(tmp_path, "delta_1_2/bucket_00000", "streaming.orc")
+
+    rows = [("a1", "b2"), ("a3", "b4"), ("a5", "b6"), ("a7", "b8")]
+    for highest, seen in ((0, 0), (1, 2), (2, 4)):
+        ids = f"d.streaming:{highest}:9223372036854775807::"
+        found = rows_of(tmp_path, inventory_of(tmp_path, ids), ids)
+        assert [(row["a"], row["b"]) for row in found] == rows[:seen]
+
+
+def test_files_of_hives_compactions_by_query_are_read(tmp_path: Path) -> None:
+    published(
+        tmp_path, "base_0000003_v0000009/bucket_00000", "full_acid_schema_but_no_acid_version.orc"
+    )
+    table = AcidTable(tmp_path)
+    second = Row("", 0, 2, 0, 0, {})
+    path = "delete_delta_0000004_0000004_0000/bucket_00000"
+    table.put(path, written([(2, second, 4)]))
+
+    assert [row["i"] for row in rows_of(tmp_path, inventory_of(tmp_path))] == [1, 3]
+    ids = "d.t:3:9223372036854775807::"
+    assert [row["i"] for row in rows_of(tmp_path, inventory_of(tmp_path, ids), ids)] == [1, 2, 3]
+
+
+def test_rows_of_hives_original_files_are_named_by_their_place(tmp_path: Path) -> None:
+    published(tmp_path, "000000_0", "alltypes_non_acid.orc")
+    table = AcidTable(tmp_path)
+    # Impala's tests tell which rows these are.
+    places = {4030: 0, 4039: 9, 6531: 991, 2389: 7209}
+    gone = [(2, Row("", 0, 0, 0, place, {}), 1) for place in places]
+    table.put("delete_delta_0000001_0000001_0000/bucket_00000", written(gone))
+
+    found = inventory_of(tmp_path)
+
+    left = {row["id"] for row in rows_of(tmp_path, found, columns=["id"])}
+    assert len(left) == 7_300 - len(places)
+    assert set(range(7_300)) - left == set(places.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,9 +16,12 @@ from windrow.files.arrays import flat
 
 FolderKind: TypeAlias = Literal["base", "delta", "delete_delta"]
 
-# The columns of files whose rows have names; the table's own are fields of the last.
+# The columns of files whose rows have names; the table's own are fields of the last. Compactions by
+# query write them in lower case.
 ACID_COLUMNS = ("operation", "originalTransaction", "bucket", "rowId", "currentTransaction")
 ROW = "row"
+
+_NAMED = [name.lower() for name in (*ACID_COLUMNS, ROW)]
 
 # Says of a folder `base_N` or `delta_N_N` how its files came about.
 METADATA_FILE = "_metadata_acid"
@@ -121,6 +125,11 @@ def original_buckets(paths: pa.Array) -> pa.Array:
 def buckets_of(paths: pa.Array) -> pa.Array:
     """Return the bucket number in the names of files with rows; null where there is none."""
     return pc.coalesce(row_buckets(paths), original_buckets(paths))
+
+
+def are_named(columns: Sequence[str]) -> bool:
+    """Tell whether files with these columns have rows with names."""
+    return [name.lower() for name in columns] == _NAMED
 
 
 def bucket_property(bucket: int, statement: int) -> int:

@@ -22,6 +22,7 @@ from windrow.files.acid.names import (
     ACID_COLUMNS,
     BEFORE_ALL,
     ROW,
+    are_named,
     bucket_property,
     buckets_in,
     buckets_of,
@@ -172,19 +173,21 @@ class AcidDecoder:
         deleted = self._deleted.of(place.deletes)
         needs_names = deleted is not None or (layout.has_names and self._ids is not None)
         count = 0
-        for batch in _batches(split.path, reader, layout.names(needs_names)):
+        names = layout.names(needs_names)
+        batches = _named_batches if layout.has_names else _batches
+        for batch in batches(split.path, reader, names):
             kept = np.ones(batch.num_rows, np.bool_)
             if layout.has_names:
                 self._require_inserts(split.path, batch)
                 if self._ids is not None:
                     kept &= self._ids.are_valid(_ints(split.path, batch, _CURRENT))
             if deleted is not None:
-                names = (
+                rows = (
                     _names(split.path, batch)
                     if layout.has_names
                     else _made_names(place, (first_row_id or 0) + count, batch.num_rows)
                 )
-                kept &= ~deleted.hold(names)
+                kept &= ~deleted.hold(rows)
             count += batch.num_rows
             if not kept.all():
                 batch = batch.filter(pa.array(kept))
@@ -242,7 +245,7 @@ class _Deletes:
         schema = _schema(path, reader)
         if not has_row_names(schema):
             raise AcidFileError(path, "it does not name rows, as a delete file does")
-        for batch in _batches(path, reader, list(ACID_COLUMNS)):
+        for batch in _named_batches(path, reader, schema.names[:-1]):
             names = _names(path, batch)
             if (_ints(path, batch, _OPERATION) != _DELETE).any():
                 raise AcidFileError(path, "it holds rows that are no deletes")
@@ -256,9 +259,7 @@ class _Deletes:
 def has_row_names(schema: pa.Schema) -> bool:
     """Tell whether the rows of a file with these columns have names."""
     return bool(
-        schema.names == [*ACID_COLUMNS, ROW]
-        and schema.types[:-1] == _TYPES
-        and pt.is_struct(schema.types[-1])
+        are_named(schema.names) and schema.types[:-1] == _TYPES and pt.is_struct(schema.types[-1])
     )
 
 
@@ -267,22 +268,28 @@ class _Layout:
     """Where the columns wanted are in a file.
 
     Attributes:
-        has_names: Whether its rows have names, beside which its columns are fields of a struct.
+        own: The columns of the file that name rows, beside which the table's are fields of a
+            struct; empty where rows have no names.
         wanted: The columns wanted, with the table's types.
         found: Their names in the file; None where it lacks one.
     """
 
-    has_names: bool
+    own: tuple[str, ...]
     wanted: pa.Schema
     found: tuple[str | None, ...]
+
+    @property
+    def has_names(self) -> bool:
+        """Whether rows have names."""
+        return bool(self.own)
 
     @classmethod
     def of(cls, path: str, reader: Any, wanted: pa.Schema) -> _Layout:
         schema = _schema(path, reader)
         has_names = has_row_names(schema)
-        if not has_names and schema.names[: len(ACID_COLUMNS)] == list(ACID_COLUMNS):
+        if not has_names and are_named(schema.names):
             raise AcidFileError(path, "the columns that name its rows are not as Hive writes them")
-        columns = schema.field(ROW).type if has_names else pa.struct(list(schema))
+        columns = schema.types[-1] if has_names else pa.struct(list(schema))
         found: list[str | None] = []
         for field in wanted:
             at = child_index(columns, field.name)
@@ -293,15 +300,16 @@ class _Layout:
                 held = str(columns.field(at).type)
                 raise ColumnTypeError(path, field.name, held, str(field.type))
             found.append(columns.field(at).name if at >= 0 else None)
-        return cls(has_names=has_names, wanted=wanted, found=tuple(found))
+        own = tuple(schema.names) if has_names else ()
+        return cls(own=own, wanted=wanted, found=tuple(found))
 
     def names(self, with_names: bool) -> list[str]:
         """Return the names of what to decode, as Arrow's ORC reader takes them."""
         columns = [name for name in dict.fromkeys(self.found) if name is not None]
         if not self.has_names:
             return columns
-        own = list(ACID_COLUMNS) if with_names else [_OPERATION]
-        return [*own, *(f"{ROW}.{name}" for name in columns)]
+        own = self.own[:-1] if with_names else self.own[:1]
+        return [*own, *(f"{self.own[-1]}.{name}" for name in columns)]
 
     def table(self, path: str, batch: pa.RecordBatch, row_count: int, zone: str) -> pa.Table:
         """Return decoded rows as the table's columns."""
@@ -372,6 +380,14 @@ def _batches(path: str, reader: Any, names: list[str]) -> Iterator[pa.RecordBatc
             yield reader.read_stripe(at, names)
     except FORMAT_ERRORS as error:
         raise unreadable(path, error, "ORC") from error
+
+
+def _named_batches(path: str, reader: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the stripes of a file whose rows have names, with Hive's own spelling of columns."""
+    spelled = {name.lower(): name for name in (*ACID_COLUMNS, ROW)}
+    for batch in _batches(path, reader, list(names)):
+        columns = [spelled[name.lower()] for name in batch.schema.names]
+        yield batch.rename_columns(columns)
 
 
 def _ints(path: str, batch: pa.RecordBatch, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 
 from windrow.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
 from windrow.files.acid.names import (
-    ACID_COLUMNS,
     FLUSH_LENGTH,
     METADATA_FILE,
-    ROW,
     Folder,
+    are_named,
     buckets_of,
     folder_of,
     places_of,
@@ -298,7 +297,7 @@ def refuse_named_rows(groups: Sequence[FooterGroup]) -> None:
         AcidFolderError: There is one.
     """
     for group in groups:
-        if group.files.schema.names == [*ACID_COLUMNS, ROW]:
+        if are_named(group.files.schema.names):
             reason = (
                 "holds rows that can be deleted one by one, which an insert-only table has not: "
                 "register the table as transactional 'full'"
