@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pytest
 from py4j.protocol import Py4JJavaError
+from pyarrow import orc
 from pyspark.sql import SparkSession
 
-from tests.support.hive_acid import table_of_hive, valid
+import windrow
+from tests.support.hive_acid import History, rows_of, table_of_hive, valid
+from windrow.errors import RefreshFailedError
 from windrow.files.acid.choosing import AcidFolderError, choose
 from windrow.files.acid.names import folder_of
 from windrow.files.acid.write_ids import WriteIds
@@ -55,3 +62,54 @@ def _name(chance: random.Random) -> str:
             f"delete_delta_{least:07}_{most:07}{statement}",
         )
     )
+
+
+def write_originals(folder: Path, chance: random.Random) -> None:
+    """Write files from before the table became transactional, or none."""
+    for name in ("000000_0", "000000_0_copy_1", "000001_0")[: chance.randint(0, 3)]:
+        folder.mkdir(exist_ok=True)
+        count = chance.randint(1, 6)
+        columns = {
+            "a": pa.array([chance.randint(-9, 9) for _ in range(count)], pa.int32()),
+            "b": pa.array([name] * count),
+            "ts": pa.array([1_557_126_489_000_010] * count, pa.timestamp("us")),
+            "d": pa.array([Decimal("1.20")] * count, pa.decimal128(10, 2)),
+        }
+        orc.write_table(pa.table(columns), folder / name)
+
+
+def as_found(row: dict[str, Any]) -> str:
+    """Return a row of Hive's as Spark shows it."""
+    number = row["d"] if row["d"] is None else Decimal(row["d"]).quantize(Decimal("0.01"))
+    return repr((row["a"], row["b"], row["ts"], number))
+
+
+def test_rows_are_those_that_hive_reads(spark: SparkSession, tmp_path: Path) -> None:
+    refused = 0
+    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+        for seed in range(10):
+            folder = tmp_path / f"history{seed}"
+            chance = random.Random(seed)
+            write_originals(folder, chance)
+            history = History(table_of_hive(spark, folder), chance)
+            history.go_on(9)
+            name = f"hive.history{seed}"
+            client.register_table(name, str(folder), "orc", transactional="full")
+            for highest in (history.highest, history.highest // 2 + 1):
+                aborted = [one for one in history.aborted if one <= highest]
+                ids = f"{name}:{highest}:{2**63 - 1}::{','.join(map(str, aborted))}"
+                try:
+                    told = rows_of(history.table.read(valid(highest, aborted), history.buckets))
+                except Py4JJavaError as error:
+                    if "Not enough history" not in str(error):
+                        raise
+                    refused += 1
+                    with pytest.raises(RefreshFailedError, match="was compacted"):
+                        client.refresh(name, valid_write_ids=ids)
+                    continue
+                client.refresh(name, valid_write_ids=ids)
+                found = client.read(spark, name).selectExpr("a", "b", "string(ts)", "d").collect()
+                assert sorted(map(repr, map(tuple, found))) == sorted(
+                    as_found(row) for _, row in told
+                ), ids
+    assert refused
