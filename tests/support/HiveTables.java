@@ -136,8 +136,10 @@ public final class HiveTables {
         org.apache.hadoop.fs.FileStatus[] made = files.listStatus(out);
         for (int at = 0; at < made.length; at++) {
             Path path = made[at].getPath();
-            // The mark of the format's version is there already.
-            if (made[at].isDirectory()) files.rename(path, new Path(folder, path.getName()));
+            Path target = new Path(folder, path.getName());
+            // The mark of the format's version is there already, and so may be what another
+            // compaction of the same range made.
+            if (!files.exists(target)) files.rename(path, target);
         }
         files.delete(out, true);
     }

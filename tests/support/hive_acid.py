@@ -87,7 +87,8 @@ class History:
         self.highest += 1
         for statement in range(self.random.choice((1, 1, 2))):
             events: dict[int, list[str]] = {}
-            for _ in range(self.random.randint(0, 5)):
+            # Hive 2 gives rows of a later statement the numbers of an earlier one's.
+            for _ in range(self.random.randint(0, 5) if statement == 0 else 0):
                 bucket = self.random.randrange(self.buckets)
                 events.setdefault(bucket, []).append(f"insert\t\t{self._values()}")
             # An earlier statement's rows are left alone: Hive's own merger wants them in order.
@@ -96,9 +97,9 @@ class History:
                 key=lambda row: tuple(map(int, row[0].split(","))),
             )
             for row_id, _ in changed:
-                what = self.random.choice(
-                    (f"update\t{row_id}\t{self._values()}", f"delete\t{row_id}")
-                )
+                update = f"update\t{row_id}\t{self._values()}"
+                is_update = statement == 0 and self.random.random() < 0.5
+                what = update if is_update else f"delete\t{row_id}"
                 events.setdefault(int(row_id.split(",")[1]), []).append(what)
             for bucket, lines in events.items():
                 self.table.write(self.highest, statement, bucket, "\n".join(lines))

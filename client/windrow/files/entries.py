@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.files.acid.names import METADATA_FILE, folder_of
+from windrow.files.acid.names import METADATA_FILE, VERSION_FILE, folder_of
 from windrow.files.errors import LocationError
 from windrow.files.signs import (
     metadata_folders,
@@ -78,7 +78,7 @@ class FolderEntries:
 
     def is_read(self, name: str) -> bool:
         """Tell whether a hidden file counts nevertheless."""
-        return self.acid_folders is not None and name == METADATA_FILE
+        return self.acid_folders is not None and name in (METADATA_FILE, VERSION_FILE)
 
 
 # The seam for other file systems: adds to the entries what the folder (relative; "" is the

@@ -50,6 +50,7 @@ def choose(
     compacted: Collection[str],
     ids: WriteIds | None,
     *,
+    unmarked: Collection[str] = (),
     has_originals: bool,
     insert_only: bool,
 ) -> Chosen:
@@ -60,13 +61,15 @@ def choose(
         folders: All folders in it that Hive names so.
         compacted: Names of the bases whose metadata say that a compaction made them.
         ids: What is seen; None for everything.
+        unmarked: Names of bases that do not say whether a compaction or an overwrite made them, as
+            none did before Hive 3.
         has_originals: Whether the partition has rows from before it became transactional.
         insert_only: Whether its rows have no identities, so that folders count as a whole.
 
     Raises:
         AcidFolderError: Rows that are seen cannot be told from others.
     """
-    base = _best_base(root, folders, compacted, ids)
+    base = _best_base(root, folders, compacted, unmarked, ids)
     chosen = _best_deltas(folders, base.most if base is not None else 0, ids)
     deltas = [folder for folder in chosen if folder.kind == "delta"]
     delete_deltas = [folder for folder in chosen if folder.kind == "delete_delta"]
@@ -82,7 +85,11 @@ def choose(
 
 
 def _best_base(
-    root: str, folders: Collection[Folder], compacted: Collection[str], ids: WriteIds | None
+    root: str,
+    folders: Collection[Folder],
+    compacted: Collection[str],
+    unmarked: Collection[str],
+    ids: WriteIds | None,
 ) -> Folder | None:
     best: tuple[int, bool, int, Folder] | None = None
     unseen: Folder | None = None
@@ -92,7 +99,8 @@ def _best_base(
         is_compacted = folder.visible > 0 or folder.name in compacted
         if not _is_seen(folder, ids, is_compacted=is_compacted):
             # What an overwrite replaced is still there; what a compaction merged may be gone.
-            if is_compacted and (unseen is None or folder.most < unseen.most):
+            may_be_compacted = is_compacted or folder.name in unmarked
+            if may_be_compacted and (unseen is None or folder.most < unseen.most):
                 unseen = folder
         elif best is None or (folder.most, is_compacted, folder.visible) > best[:3]:
             best = folder.most, is_compacted, folder.visible, folder

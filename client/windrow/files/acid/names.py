@@ -25,6 +25,8 @@ _NAMED = [name.lower() for name in (*ACID_COLUMNS, ROW)]
 
 # Says of a folder `base_N` or `delta_N_N` how its files came about.
 METADATA_FILE = "_metadata_acid"
+# Lies in each folder of rows with identities since Hive 3; before, beside them.
+VERSION_FILE = "_orc_acid_version"
 FLUSH_LENGTH = "_flush_length"
 
 # The write id of a base that holds what a table held before it became transactional.
@@ -148,6 +150,14 @@ def bucket_property(bucket: int, statement: int) -> int:
     if not 0 <= bucket <= _MAX_BUCKET or not -1 <= statement <= _MAX_STATEMENT:
         raise ValueError(f"bucket {bucket} and statement {statement} have no code")
     return 1 << 29 | bucket << 16 | max(statement, 0)
+
+
+def latest_code(properties: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the numbers that name a bucket in each row's identity as version 1 codes them.
+
+    Version 0 is the bucket number itself; a row keeps its name when later releases delete it.
+    """
+    return np.where(properties >> 29 == 0, 1 << 29 | properties << 16, properties)
 
 
 def buckets_in(properties: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

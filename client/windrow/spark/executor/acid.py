@@ -27,6 +27,7 @@ from windrow.files.acid.names import (
     buckets_in,
     buckets_of,
     folder_of,
+    latest_code,
     places_of,
 )
 from windrow.files.acid.write_ids import WriteIds
@@ -351,7 +352,8 @@ def _instants(values: pa.Array, zone: str) -> pa.Array:
 
 
 def _names(path: str, batch: pa.RecordBatch) -> RowNames:
-    return RowNames(*(_ints(path, batch, name) for name in (_WRITE, _BUCKET, _ROW_ID)))
+    write, bucket, row_id = (_ints(path, batch, name) for name in (_WRITE, _BUCKET, _ROW_ID))
+    return RowNames(write, latest_code(bucket), row_id)
 
 
 def _made_names(place: _Place, first: int, count: int) -> RowNames:

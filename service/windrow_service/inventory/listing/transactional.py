@@ -16,6 +16,7 @@ from windrow.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
 from windrow.files.acid.names import (
     FLUSH_LENGTH,
     METADATA_FILE,
+    VERSION_FILE,
     Folder,
     are_named,
     buckets_of,
@@ -120,11 +121,13 @@ def seen_files(
     places = places_of(paths)
     is_metadata = _bools(pc.equal(names, METADATA_FILE))
     is_side = _bools(pc.ends_with(names, FLUSH_LENGTH))
-    is_data = ~is_metadata & ~is_side
+    is_version = _bools(pc.equal(names, VERSION_FILE))
+    is_data = ~is_metadata & ~is_version & ~is_side
     is_original = is_data & _bools(places.folder.is_null())
     originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
     compacted = _compacted(location, paths.filter(pa.array(is_metadata)))
-    chosen = _choose(folders, compacted, originals, transactional)
+    marked = set(places.folder.filter(pa.array(is_version)).to_pylist())
+    chosen = _choose(folders, compacted, marked, originals, transactional)
     seen = seen_by(chosen)
     replaced = [root for root, one in chosen.items() if one.base is not None]
     is_original &= ~_bools(pc.is_in(places.root, pa.array(replaced, pa.string())))
@@ -159,6 +162,7 @@ def seen_files(
 def _choose(
     folders: Sequence[str],
     compacted: set[str],
+    marked: set[str],
     originals: set[str],
     transactional: Transactional,
 ) -> dict[str, Chosen]:
@@ -179,6 +183,9 @@ def _choose(
             found,
             {folder.name for folder in found if root + folder.name in compacted},
             transactional.ids,
+            unmarked={folder.name for folder in found if root + folder.name not in marked}
+            if transactional.kind == "full"
+            else (),
             has_originals=root in originals,
             insert_only=transactional.kind == "insert_only",
         )
