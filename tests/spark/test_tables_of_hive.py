@@ -22,7 +22,6 @@ from windrow.files.acid.choosing import AcidFolderError, choose
 from windrow.files.acid.names import folder_of
 from windrow.files.acid.write_ids import WriteIds
 
-
 pytestmark = pytest.mark.spark
 
 
