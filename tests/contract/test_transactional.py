@@ -11,6 +11,7 @@ import pytest
 
 import windrow
 from tests.support import hive
+from tests.support.acid_tables import AcidTable
 from tests.support.problems import problem_of
 from windrow.commits.errors import UnfitLocationError
 from windrow.commits.staging_folders import local_location
@@ -153,3 +154,24 @@ def test_transactional_tables_are_only_read(
     assert "COMPACT 'major'" in problem["detail"]
     with pytest.raises(UnfitLocationError, match="write with Hive"):
         local_location(client.table(inserts))
+
+
+def test_a_limit_counts_no_rows_that_may_not_be_seen(
+    client: windrow.Client, name: str, location: Path, make_plan: MakePlan
+) -> None:
+    table = AcidTable(location)
+    for _ in range(3):
+        table.insert(table.begin(), 0, [("", 0, 5)])
+    client.register_table(name, str(location), "orc", transactional="full")
+
+    client.refresh(name)
+    assert make_plan(name, limit=3)["summary"]["files_planned"] == 1
+    client.refresh(name, valid_write_ids=table.now().text)
+    assert make_plan(name, limit=3)["summary"]["files_planned"] == 3
+    table.delete(table.begin(), 0, table.rows[:1])
+    client.refresh(name, valid_write_ids="on-disk")
+    plan = make_plan(name, limit=3)
+    assert plan["summary"]["files_planned"] == 3
+    assert [file["path"] for group in plan["groups"] for file in group["delete_files"]] == [
+        "delete_delta_0000004_0000004_0000/bucket_00000"
+    ] * len(plan["groups"])
