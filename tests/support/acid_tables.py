@@ -179,6 +179,7 @@ class AcidTable:
             rows = [self.new_row(partition, bucket, write, 0, at) for at in range(count)]
             content = written([(0, row, write) for row in rows])
             self.put(f"{partition}base_{write:07d}/bucket_{bucket:05d}", content)
+            self.put(f"{partition}base_{write:07d}/_orc_acid_version", b"2")
 
     def is_seen(self, write: int, reader: Reader) -> bool:
         return write == 0 or reader.sees(write)

@@ -191,7 +191,6 @@ class OnlySparkReadsError(ReadError):
     obstacle: str
     way_out: str
     path: str = ""
-    remedy = "{way_out}"
 
     def __str__(self) -> str:
         what = (

@@ -127,7 +127,9 @@ def seen_files(
     originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
     compacted = _compacted(location, paths.filter(pa.array(is_metadata)))
     marked = set(places.folder.filter(pa.array(is_version)).to_pylist())
-    chosen = _choose(folders, compacted, marked, originals, transactional)
+    # An overwrite by nothing leaves a folder without files, which cannot be marked.
+    unmarked = set(places.folder.filter(pa.array(is_data)).to_pylist()) - marked
+    chosen = _choose(folders, compacted, unmarked, originals, transactional)
     seen = seen_by(chosen)
     replaced = [root for root, one in chosen.items() if one.base is not None]
     is_original &= ~_bools(pc.is_in(places.root, pa.array(replaced, pa.string())))
@@ -162,7 +164,7 @@ def seen_files(
 def _choose(
     folders: Sequence[str],
     compacted: set[str],
-    marked: set[str],
+    unmarked: set[str],
     originals: set[str],
     transactional: Transactional,
 ) -> dict[str, Chosen]:
@@ -183,7 +185,7 @@ def _choose(
             found,
             {folder.name for folder in found if root + folder.name in compacted},
             transactional.ids,
-            unmarked={folder.name for folder in found if root + folder.name not in marked}
+            unmarked={folder.name for folder in found if root + folder.name in unmarked}
             if transactional.kind == "full"
             else (),
             has_originals=root in originals,
