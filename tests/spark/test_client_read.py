@@ -19,7 +19,6 @@ from windrow.spark.errors import (
     CaseSensitiveNamesError,
     TaskFailedError,
     UnsupportedDeletesError,
-    UnsupportedFormatError,
 )
 from windrow.spark.failures import plain_errors
 
@@ -132,20 +131,6 @@ def test_a_table_with_delete_files_is_refused_rather_than_read_with_deleted_rows
     with pytest.raises(UnsupportedDeletesError, match="3 delete files"), plain_errors():
         rows.collect()
     assert rows.where("ds = '2026-11-02'").count() == 20
-
-
-def test_a_table_of_another_format_is_refused_with_the_remedy(
-    spark: SparkSession, client: windrow.Client, tmp_path: Path
-) -> None:
-    location = tmp_path / "lines"
-    location.mkdir()
-    (location / "part-0.csv").write_text("1,a\n")
-    client.register_table("sales.lines", str(location), "orc", columns={"id": "bigint"})
-    files = {"path": ["part-0.csv"], "size_bytes": [4], "mtime_ns": [0], "row_count": [1]}
-    client.publish("sales.lines", pa.table(files))
-
-    with pytest.raises(UnsupportedFormatError, match=r"spark\.read\.orc"):
-        client.read(spark, "sales.lines")
 
 
 def without_pages_of(file: Path, *columns: str) -> None:

@@ -11,7 +11,6 @@
     - FormatUnavailableError    this Spark has no reader of a table's format
     - ClientClosedError         a query needs a plan, and who would make it is closed
     - CaseSensitiveNamesError   the session tells names apart by case
-    - UnsupportedFormatError    files of the table's format are not read
     - InexactColumnError        a column of a transactional table that no reader gives exactly
     - OnlySparkReadsError       files that only Spark's own reader reads are asked for otherwise
     - UnsupportedDeletesError   rows of the files were deleted since
@@ -292,24 +291,6 @@ class CaseSensitiveNamesError(ReadError):
         "case, so that rows could differ from Spark's: {remedy}"
     )
     remedy = "set it to false to read them"
-
-
-@dataclass(eq=False)
-class UnsupportedFormatError(ReadError):
-    """The table's files are of a format that can be planned, but is not read.
-
-    Attributes:
-        table: The table.
-        format: Its format.
-    """
-
-    table: str
-    format: str
-    message = "table {table!r} is {format}, which is not read: {remedy}"
-    remedy = (
-        "read its location with `spark.read.{format}`, or the splits of `client.plan` with a "
-        "reader of your own"
-    )
 
 
 @dataclass(eq=False)

@@ -27,7 +27,6 @@ from windrow.spark.errors import (
     InexactColumnError,
     OnlySparkReadsError,
     UnsupportedDeletesError,
-    UnsupportedFormatError,
 )
 from windrow.spark.executor.filters import columns_of
 from windrow.spark.executor.packing import is_packable
@@ -73,7 +72,6 @@ def read_plan(
 
     Raises:
         OnlySparkReadsError: Only Spark's own reader reads the table's files.
-        UnsupportedFormatError: Files of the table's format are not read.
         UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
@@ -161,7 +159,6 @@ def check_readable(spark: SparkSession, plan: Plan) -> None:
 
     Raises:
         OnlySparkReadsError: Only Spark's own reader reads the table's files.
-        UnsupportedFormatError: Files of the table's format are not read.
         UnsupportedDeletesError: Delete files apply to them.
         SparkConnectError: The session is one of Spark Connect.
         CaseSensitiveNamesError: The session tells names apart by case.
@@ -187,7 +184,6 @@ def check_files(plan: Plan) -> None:
 
     Raises:
         OnlySparkReadsError: Only Spark's own reader reads the table's files.
-        UnsupportedFormatError: Files of the table's format are not read.
         UnsupportedDeletesError: Delete files apply to them.
     """
     if plan.format in READ_BY_SPARK:
@@ -199,8 +195,6 @@ def check_files(plan: Plan) -> None:
         )
     if plan.transactional == "full":
         return
-    if plan.format not in ("parquet", "orc"):
-        raise UnsupportedFormatError(plan.table, plan.format)
     if plan.summary.delete_files:
         raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
 
