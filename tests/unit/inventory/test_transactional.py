@@ -133,6 +133,7 @@ def test_a_table_of_files_from_before_alone_is_read(tmp_path: Path) -> None:
     [
         ("delete_delta_0000002_0000002_0000/bucket_1x", b"x", r"bucket_1x' is not named as Hive"),
         ("delta_0000003_0000003_0000/part-0.orc", b"x", r"part-0.orc' is not named as Hive"),
+        ("delta_0000003_0000003_0000/bucket_4096", b"x", r"with buckets of 0 to 4095"),
         ("base_0000001/_metadata_acid", b"{", r"_metadata_acid' does not say how"),
     ],
 )
@@ -142,6 +143,37 @@ def test_files_that_hive_did_not_write_fail_the_refresh(
     table.put(path, content)
 
     with pytest.raises(AcidFolderError, match=message):
+        inventory_of(table.location)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "delta_9999999999999999999_9999999999999999999",
+        "delta_0000009_0000008",
+        "delta_0000009_0000009_4096",
+        "base_9999999999999999999",
+        "base_-9999999999999999999",
+        "base_0000009_v9999999999999999999",
+    ],
+)
+def test_folders_with_numbers_that_hive_cannot_give_fail_the_refresh(
+    table: AcidTable, name: str
+) -> None:
+    (table.location / name).mkdir()
+
+    for ids in (None, table.now().text):
+        with pytest.raises(AcidFolderError, match=f"'{name}' is named with numbers that Hive"):
+            inventory_of(table.location, ids=ids)
+
+
+@pytest.mark.parametrize("content", [b"[" * 60_000, b"\xff\xfe", b"{}", b"7"])
+def test_metadata_of_a_folder_that_say_nothing_fail_the_refresh(
+    table: AcidTable, content: bytes
+) -> None:
+    table.put("base_0000009/_metadata_acid", content)
+
+    with pytest.raises(AcidFolderError, match="does not say how its folder was made"):
         inventory_of(table.location)
 
 

@@ -47,7 +47,9 @@ _ORIGINAL_ROOT = r"^(?P<root>(?:[^/=]+=[^/]+/)*)"
 _BUCKET = r"(?:^|/)bucket_(?P<bucket>[0-9]{1,9})(?:_[0-9]{1,9})?$"
 _ORIGINAL = r"(?:^|/)(?P<bucket>[0-9]{1,9})_[0-9]{1,9}(?:_copy_[0-9]{1,9})?$"
 
-_MAX_BUCKET, _MAX_STATEMENT = 2**12 - 1, 2**12 - 1
+MAX_BUCKET = 2**12 - 1
+_MAX_STATEMENT = 2**12 - 1
+_MAX_NUMBER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,16 @@ class Folder:
     most: int
     statement: int = -1
     visible: int = 0
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether Hive can have given it these numbers."""
+        is_first = self.kind == "base" and self.least == BEFORE_ALL
+        return (
+            (is_first or 0 <= self.least <= self.most <= _MAX_NUMBER)
+            and self.statement <= _MAX_STATEMENT
+            and self.visible <= _MAX_NUMBER
+        )
 
 
 def folder_of(name: str) -> Folder | None:
@@ -147,7 +159,7 @@ def bucket_property(bucket: int, statement: int) -> int:
     Raises:
         ValueError: The code has no room for them.
     """
-    if not 0 <= bucket <= _MAX_BUCKET or not -1 <= statement <= _MAX_STATEMENT:
+    if not 0 <= bucket <= MAX_BUCKET or not -1 <= statement <= _MAX_STATEMENT:
         raise ValueError(f"bucket {bucket} and statement {statement} have no code")
     return 1 << 29 | bucket << 16 | max(statement, 0)
 
@@ -166,5 +178,5 @@ def buckets_in(properties: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     Version 0 is the bucket number itself.
     """
     version = properties >> 29
-    numbers = np.where(version == 1, properties >> 16 & _MAX_BUCKET, properties)
+    numbers = np.where(version == 1, properties >> 16 & MAX_BUCKET, properties)
     return np.where((version == 0) | (version == 1), numbers, -1)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from windrow.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
 from windrow.files.acid.names import (
     FLUSH_LENGTH,
+    MAX_BUCKET,
     METADATA_FILE,
     VERSION_FILE,
     Folder,
@@ -178,6 +179,9 @@ def _choose(
     ):
         folder = folder_of(path[len(root) :])
         assert folder is not None
+        if not folder.is_possible:
+            reason = "is named with numbers that Hive cannot give: remove it, and refresh again"
+            raise AcidFolderError(path, reason)
         by_root[root].append(folder)
     return {
         root: choose(
@@ -209,7 +213,7 @@ def _compacted(location: str, metadata: pa.Array) -> set[str]:
         try:
             said = json.loads(_content(location, path, _MAX_METADATA_BYTES))
             data_format = said["dataFormat"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = "does not say how its folder was made: restore it, and refresh again"
             raise AcidFolderError(path, reason) from error
         if data_format == "compacted":
@@ -269,11 +273,11 @@ def _content(location: str, path: str, max_bytes: int) -> bytes:
 
 
 def _require_named(paths: pa.Array, which: Bools, buckets: pa.Array, example: str) -> None:
-    wrong = np.flatnonzero(which & _bools(buckets.is_null()))
+    wrong = np.flatnonzero(which & ~_bools(pc.less_equal(buckets, MAX_BUCKET)))
     if len(wrong):
         reason = (
-            f"is not named as Hive names the files of transactional tables, such as {example}: "
-            "remove it, or register the table as what it is"
+            f"is not named as Hive names the files of transactional tables, such as {example}, with "
+            f"buckets of 0 to {MAX_BUCKET}: remove it, or register the table as what it is"
         )
         raise AcidFolderError(paths[int(wrong[0])].as_py(), reason)
 
