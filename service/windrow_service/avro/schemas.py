@@ -21,6 +21,7 @@ _PRIMITIVES = {
     "bytes": pa.binary(),
     "string": pa.string(),
 }
+_NAMELESS = {*_PRIMITIVES, "array", "map"}
 # What Avro applies to the type it is written on alone, and ignores elsewhere.
 _LOGICAL = {
     ("int", "date"): pa.date32(),
@@ -150,6 +151,9 @@ class _Reader:
         held = [one for one in schemas if _kind(one) != "null"]
         if any(isinstance(one, list) for one in held):
             raise AvroSchemaError("its schema is damaged: a union is within a union")
+        nameless = [kind for kind in map(_kind, schemas) if kind in _NAMELESS]
+        if len(nameless) > len(set(nameless)):
+            raise AvroSchemaError("its schema is damaged: a type appears twice in a union")
         types = [self.type_of(one, space, depth + 1) for one in held]
         if len(types) == 1:
             return types[0]
@@ -160,8 +164,11 @@ class _Reader:
         return pa.struct([(f"member{number}", type_) for number, type_ in enumerate(types)])
 
 
-def _kind(schema: Any) -> Any:
-    return schema.get("type") if isinstance(schema, Mapping) else schema
+def _kind(schema: Any) -> str:
+    """Return what a type calls itself; nothing if it is not a type."""
+    while isinstance(schema, Mapping):
+        schema = schema.get("type")
+    return schema if isinstance(schema, str) else ""
 
 
 def _decimal_of(schema: Mapping[str, Any]) -> pa.DataType | None:

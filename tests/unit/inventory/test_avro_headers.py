@@ -70,6 +70,24 @@ def test_schemas_without_end_are_refused(deep: bytes) -> None:
         avro_columns(deep)
 
 
+@pytest.mark.parametrize(
+    "union",
+    [
+        ["int", {"type": "int"}],
+        ["null", "null"],
+        [{"type": ["int"]}, "string"],
+        [{"type": {"type": "int"}}, "string"],
+        [["int"], "string"],
+        [None, "int"],
+    ],
+)
+def test_unions_that_avro_does_not_have_are_refused(union: object) -> None:
+    schema = {**RECORD, "fields": [{"name": "a", "type": union}]}
+
+    with pytest.raises(AvroSchemaError, match="its schema is damaged"):
+        avro_columns(json.dumps(schema).encode())
+
+
 def test_columns_of_all_files_are_united_and_rows_are_unknown(tmp_path: Path) -> None:
     other = {**RECORD, "fields": [{"name": "b", "type": "string"}, {"name": "A", "type": "long"}]}
     (tmp_path / "1.avro").write_bytes(avro_file(RECORD, [{"a": 1}]))
