@@ -114,6 +114,26 @@ class ChunkFooters:
     changed: list[str] = field(default_factory=list)
 
 
+def read_ones(
+    chunk: ChunkFooters, paths: Sequence[str], sizes_bytes: Sequence[int], read: Iterable[Tail]
+) -> Iterator[tuple[int, str, bytes]]:
+    """Yield the number, the path and what was read of each file that is not empty.
+
+    Args:
+        chunk: Files that could not be read, or have changed, are named there.
+        paths: n paths.
+        sizes_bytes: n sizes, as listed.
+        read: What was read of each.
+    """
+    for index, (path, content) in enumerate(zip(paths, read, strict=True)):
+        if isinstance(content, str):
+            chunk.unreadable.append((path, content))
+        elif content is None:
+            chunk.changed.append(path)
+        elif sizes_bytes[index]:
+            yield index, path, content
+
+
 class _GroupBuilder:
     """Gathers, as lists, the footers of files that share a Parquet schema."""
 
@@ -256,31 +276,24 @@ def parse_tails(
     """
     chunk = ChunkFooters()
     builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
-    for index, (path, tail) in enumerate(zip(paths, tails, strict=True)):
-        if isinstance(tail, str):
-            chunk.unreadable.append((path, tail))
-        elif tail is None:
-            chunk.changed.append(path)
-        elif not sizes_bytes[index]:
-            continue
-        else:
-            try:
-                metadata = _parse(tail)
-                # Compared in print, as `ParquetSchema.equals` ignores the names of nested
-                # columns; the first line holds an address.
-                told = told_by_spark(metadata)
-                key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
-                builder = builders.get(key)
-                if builder is None:
-                    builder = builders[key] = _GroupBuilder(metadata.schema, told, path)
-                builder.add(first_row + index, metadata, sizes_bytes[index])
-            except MemoryError:
-                # Arrow's is an ArrowException too. The files before may have taken the memory.
-                raise
-            except UnicodeDecodeError:
-                chunk.unreadable.append((path, "its footer is damaged: a name in it is not UTF-8"))
-            except (pa.ArrowException, OSError, ValueError) as error:
-                chunk.unreadable.append((path, str(error)))
+    for index, path, tail in read_ones(chunk, paths, sizes_bytes, tails):
+        try:
+            metadata = _parse(tail)
+            # Compared in print, as `ParquetSchema.equals` ignores the names of nested columns; the
+            # first line holds an address.
+            told = told_by_spark(metadata)
+            key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
+            builder = builders.get(key)
+            if builder is None:
+                builder = builders[key] = _GroupBuilder(metadata.schema, told, path)
+            builder.add(first_row + index, metadata, sizes_bytes[index])
+        except MemoryError:
+            # Arrow's is an ArrowException too. The files before may have taken the memory.
+            raise
+        except UnicodeDecodeError:
+            chunk.unreadable.append((path, "its footer is damaged: a name in it is not UTF-8"))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            chunk.unreadable.append((path, str(error)))
     # A file that failed halfway has left its group uneven; the inventory fails anyway.
     if not chunk.unreadable:
         chunk.groups = [builder.finish() for builder in builders.values()]

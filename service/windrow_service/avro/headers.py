@@ -14,7 +14,7 @@ from functools import partial
 import pyarrow as pa
 
 from windrow.files.beneath import home_of, open_beneath
-from windrow.files.chunks import ChunkFooters, FooterGroup, unread_rows
+from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
 from windrow.files.schema import FileSchema
@@ -103,28 +103,21 @@ def read_chunk(
     chunk = ChunkFooters()
     rows: dict[bytes, list[int]] = {}
     schemas: dict[bytes, FileSchema] = {}
-    for index, (path, text) in enumerate(zip(paths, texts, strict=True)):
-        if isinstance(text, str):
-            chunk.unreadable.append((path, text))
-        elif text is None:
-            chunk.changed.append(path)
-        elif sizes_bytes[index]:
-            try:
-                if text not in schemas:
-                    schemas[text] = FileSchema(avro_columns(text), path)
-                rows.setdefault(text, []).append(first_row + index)
-            except AvroSchemaError as error:
-                chunk.unreadable.append((path, str(error)))
+    for index, path, text in read_ones(chunk, paths, sizes_bytes, texts):
+        try:
+            if text not in schemas:
+                schemas[text] = FileSchema(avro_columns(text), path)
+            rows.setdefault(text, []).append(first_row + index)
+        except AvroSchemaError as error:
+            chunk.unreadable.append((path, str(error)))
     chunk.groups = [
         FooterGroup(schemas[text], pa.schema([]), unread_rows(held)) for text, held in rows.items()
     ]
     return chunk
 
 
-def _tried(
-    location: str, max_bytes: int, path: str, size_bytes: int, mtime_ns: int
-) -> bytes | str | None:
-    """Return the schema of a file; why it cannot be read; None if it is no longer what was listed."""
+def _tried(location: str, max_bytes: int, path: str, size_bytes: int, mtime_ns: int) -> Tail:
+    """Return the schema of a file, as `Tail` is its end."""
     remote = is_remote(location)
     try:
         if not size_bytes:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow._orc import ORCReader
 
 from windrow.files.bounds import merge_row_groups
-from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_tails
+from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, read_tails
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import FileSchema
 from windrow.files.types import has_order
@@ -83,29 +83,22 @@ def parse_tails(
     """Say what the footers of n ORC files say; run it where a lost process does no harm."""
     chunk = ChunkFooters()
     builders: dict[bytes, _GroupBuilder] = {}
-    for index, (path, tail) in enumerate(zip(paths, tails, strict=True)):
-        if isinstance(tail, str):
-            chunk.unreadable.append((path, tail))
-        elif tail is None:
-            chunk.changed.append(path)
-        elif not sizes_bytes[index]:
-            continue
-        else:
-            try:
-                found = _parse(tail)
-                key = _schema_key(found.footer)
-                builder = builders.get(key)
-                if builder is None:
-                    builder = builders[key] = _GroupBuilder(found.footer, path, is_acid=is_acid)
-                builder.add(first_row + index, found, sizes_bytes[index])
-            except MemoryError:
-                raise
-            except (DecodeError, UnicodeDecodeError):
-                chunk.unreadable.append(
-                    (path, "its footer is damaged: it is not made of ORC's messages")
-                )
-            except (pa.ArrowException, OSError, ValueError) as error:
-                chunk.unreadable.append((path, str(error)))
+    for index, path, tail in read_ones(chunk, paths, sizes_bytes, tails):
+        try:
+            found = _parse(tail)
+            key = _schema_key(found.footer)
+            builder = builders.get(key)
+            if builder is None:
+                builder = builders[key] = _GroupBuilder(found.footer, path, is_acid=is_acid)
+            builder.add(first_row + index, found, sizes_bytes[index])
+        except MemoryError:
+            raise
+        except (DecodeError, UnicodeDecodeError):
+            chunk.unreadable.append(
+                (path, "its footer is damaged: it is not made of ORC's messages")
+            )
+        except (pa.ArrowException, OSError, ValueError) as error:
+            chunk.unreadable.append((path, str(error)))
     if not chunk.unreadable:
         chunk.groups = [builder.finish() for builder in builders.values()]
     return chunk
