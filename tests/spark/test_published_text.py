@@ -89,6 +89,8 @@ def test_published_text_and_avro_are_read_as_by_spark(
     expected = reader.options(**options).schema(found.schema).load(str(location))
     some = found.columns[-1]
     assert rows(found) == rows(expected)
+    fails = any("fails" in row for row in rows(found))
+    assert fails is (options.get("mode") == "FAILFAST")
     assert rows(found.select(some)) == rows(expected.select(some))
     assert rows(found.groupBy().count()) == rows(expected.groupBy().count())
 
