@@ -54,6 +54,7 @@ from windrow_service.store.database import (
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.migrate import Upgraded
 from windrow_service.store.once import SqlOnceStore
+from windrow_service.store.partition_lists import SqlPartitionListStore
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore
@@ -74,6 +75,7 @@ from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.publish import PublishInventory
 from windrow_service.usecases.snapshots.refresh import RefreshTable
 from windrow_service.usecases.snapshots.scans import ManifestReader
+from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartitions
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
@@ -149,6 +151,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             max_running=settings.planner_threads, max_waiting=settings.max_waiting
         )
         tables = SqlTableStore(database, _now)
+        partition_lists = SqlPartitionListStore(database, _now)
         snapshots = SqlSnapshotStore(database, _now)
         writes = SqlWriteStore(database, _now)
         cache_rules = SqlCacheRuleStore(database, _now)
@@ -163,6 +166,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         refresh_table = RefreshTable(
             tables=tables,
+            partition_lists=partition_lists,
             snapshots=snapshots,
             writes=writes,
             inventories=inventories,
@@ -231,11 +235,19 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 tables=tables,
                 register=RegisterTable(tables=tables, locations=inventories, runner=runner),
                 refreshes=refreshes,
+                set_partitions=SetPartitions(
+                    lists=partition_lists,
+                    locations=inventories,
+                    runner=runner,
+                    max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
+                ),
+                show_partitions=ShowPartitions(lists=partition_lists, runner=runner),
             ),
             snapshots=SnapshotServices(
                 snapshots=snapshots,
                 publish=PublishInventory(
                     tables=tables,
+                    partition_lists=partition_lists,
                     snapshots=snapshots,
                     manifests=manifests,
                     writes=writes,

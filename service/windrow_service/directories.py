@@ -14,6 +14,7 @@ from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
+from windrow_service.inventory.listing.partition_lists import PartitionList, outside
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.progress import ProgressMeter
@@ -48,6 +49,15 @@ class DirectoryInventories:
         """See `Locations.locate`; links and `..` of a local path are resolved."""
         return self._located(definition)[0]
 
+    def allowed(self, locations: Sequence[str]) -> list[str]:
+        """See `Locations.allowed`."""
+        prefixes = self._prefixes()
+        found = [canonical_location(location) for location in locations]
+        for given, canonical in zip(locations, found, strict=True):
+            if not any(lies_under(canonical, prefix) for prefix in prefixes):
+                raise LocationNotAllowedError(given, self._allowed)
+        return found
+
     def _located(self, definition: TableDefinition) -> tuple[str, str]:
         """Return the location, and the topmost folder above it that may be inspected."""
         location = canonical_location(definition.location)
@@ -63,6 +73,17 @@ class DirectoryInventories:
             for prefix in self._allowed
         ]
 
+    def _listed(self, partitions: bytes | None) -> PartitionList | None:
+        if partitions is None:
+            return None
+        listed = PartitionList.decoded(partitions)
+        # Links are looked for where a folder is listed; only the prefixes may be others now.
+        prefixes = self._prefixes()
+        for folder in outside(listed):
+            if not any(lies_under(folder, prefix) for prefix in prefixes):
+                raise LocationNotAllowedError(folder, self._allowed)
+        return listed
+
     def take(
         self,
         definition: TableDefinition,
@@ -73,6 +94,7 @@ class DirectoryInventories:
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
         write_ids: str | None = None,
+        partitions: bytes | None = None,
     ) -> NextSnapshot:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
@@ -93,6 +115,7 @@ class DirectoryInventories:
             bloom=definition.bloom_columns,
             transactional=_transactional(definition, write_ids),
             max_footer_bytes=self._max_footer_bytes,
+            listed=self._listed(partitions),
         )
         return next_after_inventory(
             taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids

@@ -174,6 +174,12 @@ def take_inventory(
         raise UnfitTableError(
             table.name, "is transactional, and refreshed by the coordinator: leave out --on-spark"
         )
+    if table.partition_count is not None:
+        raise UnfitTableError(
+            table.name,
+            "has the partitions that a catalog lists, and is refreshed by the coordinator: leave out "
+            "--on-spark",
+        )
     if definition.bloom_columns:
         raise UnfitTableError(
             table.name,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windrow.files.beneath import home_of
+from windrow.files.beneath import absolute_path, home_for, home_of
 from windrow.host_cache.cache import CacheTroubleError, FileCache, FileKey
 from windrow.host_cache.folders import UnusableFolderError
 from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
@@ -123,7 +123,8 @@ class Warming:
     ) -> tuple[bool, str | None]:
         """Return whether a file was already cached, and why it is not cached now, if so."""
         key = FileKey(self.table, self.location, size_bytes, mtime_ns, path).text()
-        uri = f"{self.location.rstrip('/')}/{path}"
+        uri = absolute_path(self.location, path)
+        home = home_for(self.location, home, uri)
         try:
             if cache.holds(key):
                 return True, None

@@ -11,7 +11,7 @@ import pytest
 from tests.support.caches import cache_in, keys_in
 from tests.support.plans import group_of
 from tests.unit.inventory.files import inline, write
-from windrow.files.beneath import home_of, open_beneath
+from windrow.files.beneath import absolute_path, home_of, open_beneath, path_in
 from windrow.spark.executor.errors import UnreadableFileError as UnreadableByTaskError
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec
@@ -122,3 +122,62 @@ def test_if_the_system_does_not_reveal_open_files_the_path_is_resolved(
 
     with pytest.raises(OSError, match=OUT):
         open_beneath(home, path)
+
+
+@pytest.mark.parametrize(
+    ("location", "path", "absolute"),
+    [
+        ("/t", "ds=1/a", "/t/ds=1/a"),
+        ("/t", "", "/t"),
+        ("/", "a", "/a"),
+        ("/t", "/other/a", "/other/a"),
+        ("/t", "/tt/a", "/tt/a"),
+        ("s3://b/t", "x:/a", "s3://b/t/x:/a"),
+        ("s3://b/t", "s3://b/other/a", "s3://b/other/a"),
+    ],
+)
+def test_a_path_is_relative_or_absolute_and_comes_back(
+    location: str, path: str, absolute: str
+) -> None:
+    assert absolute_path(location, path) == absolute
+    assert path_in(location, absolute) == path
+
+
+@pytest.mark.parametrize("buffered", [2**20, 10])
+def test_a_file_outside_is_read_only_in_the_very_folder_that_the_coordinator_allowed(
+    table: Path, tmp_path: Path, buffered: int
+) -> None:
+    outside = tmp_path / "outside"
+    write(outside, "a.parquet")
+    group = group_of(outside)
+    at = group.schema.get_field_index("path")
+    group = group.set_column(at, "path", pa.array([f"{outside}/a.parquet"]))
+    assert sum(batch.num_rows for batch in read_group(spec_of(table, buffered), group, None)) == 3
+
+    outside.rename(tmp_path / "moved")
+    outside.symlink_to(tmp_path / "moved")
+    with pytest.raises(UnreadableByTaskError, match=OUT):
+        list(read_group(spec_of(table, buffered), group, None))
+
+
+def test_footers_and_filters_of_files_outside_are_read_in_their_own_folder_alone(
+    table: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    write(outside, "a.parquet")
+    listed = list_files(str(outside)).files
+    files = listed.set_column(0, listed.schema.field(0), pa.array([f"{outside}/a.parquet"]))
+    assert [len(group.table) for group in read_footers(str(table), files, executor=inline)] == [1]
+
+    outside.rename(tmp_path / "moved")
+    outside.symlink_to(tmp_path / "moved")
+    with pytest.raises(UnreadableFileError, match=OUT):
+        read_footers(str(table), files, executor=inline)
+    with pytest.raises(UnreadableFileError, match=OUT):
+        build_missing(
+            carried_filters(["x"], pa.nulls(1, pa.int32()), None),
+            str(table),
+            files,
+            ProgressMeter(),
+            inline,
+        )

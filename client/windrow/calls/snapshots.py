@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow.calls.arguments import checked
-from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, table_path
+from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
 from windrow.models import (
     ExpiredSnapshots,
     PublishedSnapshot,
@@ -22,7 +22,6 @@ from windrow.models import (
 # Inventory rows: an Arrow table; or, for few files, one mapping of column names for each.
 FileRows: TypeAlias = pa.Table | Sequence[Mapping[str, Any]]
 
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 _STRINGS = pa.schema([("path", pa.string()), ("change", pa.string())])
 
 
@@ -159,11 +158,9 @@ def _table(files: FileRows) -> pa.Table:
 
 
 def _stream(files: pa.Table) -> bytes:
-    files = files.cast(pa.schema([_plain(field) for field in files.schema], files.schema.metadata))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, files.schema, options=_OPTIONS) as stream:
-        stream.write_table(files)
-    return bytes(sink.getvalue())
+    return stream_of(
+        files.cast(pa.schema([_plain(field) for field in files.schema], files.schema.metadata))
+    )
 
 
 def _plain(field: pa.Field) -> pa.Field:

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from windrow.calls.arguments import checked
-from windrow.calls.transport import Calls, read_answer, table_path
-from windrow.models import PlanDefaults, TableDefinition, TableInfo, TablePage
+from windrow.calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
+from windrow.models import (
+    PartitionListChange,
+    PartitionPage,
+    PlanDefaults,
+    TableDefinition,
+    TableInfo,
+    TablePage,
+    TablePartition,
+)
+
+_PARTITIONS_PER_PAGE = 10_000
 
 
 class TableCalls(Calls):
@@ -105,6 +117,36 @@ class TableCalls(Calls):
         """Yield the registered tables by name, a page at a time."""
         for page in self._transport.pages(TablePage, "/tables"):
             yield from page.tables
+
+    def set_partitions(
+        self, name: str, partitions: pa.Table, *, if_match: str | None = None
+    ) -> PartitionListChange:
+        """Make a list the partitions of a table, wherever they are; a refresh then follows it.
+
+        Args:
+            name: The table; its definition must name its partition columns.
+            partitions: `values`, a list of texts for each partition as Hive's metastore has them,
+                and `location`.
+            if_match: The table's ETag, if nobody may have changed it since.
+        """
+        headers = {"Content-Type": ARROW_STREAM}
+        if if_match is not None:
+            headers["If-Match"] = if_match
+        answer = self._transport.call(
+            "PUT", f"{table_path(name)}/partitions", body=stream_of(partitions), headers=headers
+        )
+        return read_answer(PartitionListChange, answer)
+
+    def partitions(self, name: str) -> Iterator[TablePartition]:
+        """Yield the partitions that `set_partitions` gave, by folder, a page at a time."""
+        path, size = f"{table_path(name)}/partitions", {"page_size": _PARTITIONS_PER_PAGE}
+        for page in self._transport.pages(PartitionPage, path, size):
+            yield from page.partitions
+
+    def remove_partitions(self, name: str) -> PartitionListChange:
+        """Forget a table's list, so that its folders are its partitions again."""
+        answer = self._transport.call("DELETE", f"{table_path(name)}/partitions")
+        return read_answer(PartitionListChange, answer)
 
     def delete_table(self, name: str) -> None:
         """Forget a table; its files stay."""

@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
+import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 from tenacity import (
     RetryCallState,
@@ -28,7 +29,7 @@ from windrow.errors import (
     UnsupportedAnswerError,
     error_of,
 )
-from windrow.models import Problem, SnapshotPage, TablePage, WorkerPage, WritePage
+from windrow.models import PartitionPage, Problem, SnapshotPage, TablePage, WorkerPage, WritePage
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
@@ -40,7 +41,7 @@ _PATIENCE_S = 120.0
 _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
-P = TypeVar("P", SnapshotPage, TablePage, WorkerPage, WritePage)
+P = TypeVar("P", PartitionPage, SnapshotPage, TablePage, WorkerPage, WritePage)
 
 
 class Transport:
@@ -150,6 +151,15 @@ def table_path(name: str) -> str:
     """Return the path of a table's calls."""
     # The coordinator refuses a name that needs quoting; unquoted it could ask for another path.
     return f"/tables/{quote(name, safe='')}"
+
+
+def stream_of(table: pa.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
 
 
 def read_answer(model: type[M], answer: httpx.Response, content: bytes | None = None) -> M:

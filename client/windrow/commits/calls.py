@@ -7,7 +7,14 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from windrow.models import GainedFiles, PublishedSnapshot, TableInfo, WriteRecord, WriteUpdate
+from windrow.models import (
+    GainedFiles,
+    PublishedSnapshot,
+    TableInfo,
+    TablePartition,
+    WriteRecord,
+    WriteUpdate,
+)
 
 
 class CommitCalls(Protocol):
@@ -15,6 +22,9 @@ class CommitCalls(Protocol):
 
     def table(self, name: str, /) -> TableInfo:
         """Return a table with its current snapshot."""
+
+    def partitions(self, name: str, /) -> Iterator[TablePartition]:
+        """Yield the partitions that a catalog lists of a table."""
 
     def writes(self, table: str, /, *, open_only: bool) -> Iterator[WriteRecord]:
         """Yield a table's writes, newest first."""

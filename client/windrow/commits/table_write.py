@@ -31,6 +31,7 @@ from windrow.commits.recovery import recover
 from windrow.commits.shapes import check_layout, check_values, is_a_change, partition_names
 from windrow.commits.staging_folders import StagingFolder, local_location, require_plain
 from windrow.errors import NotFoundError, WindrowError, WriteInProgressError
+from windrow.files.beneath import path_in
 from windrow.files.errors import InventoryError
 from windrow.files.schema import merge_schemas
 from windrow.models import (
@@ -79,7 +80,15 @@ def begin(
     """
     if conflict not in get_args(WriteConflict):
         raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
-    location = local_location(client.table(table))
+    before = client.table(table)
+    location = local_location(before)
+    if kind != "compaction" and before.partition_count is not None:
+        raise UnfitLocationError(
+            table,
+            location,
+            "its partitions are those that a catalog lists, which would not know of new ones: write "
+            "with Spark's own writer, then run `windrow table sync` or refresh the table",
+        )
     require_plain(table, location)
     recover(client, table)
     # Read only now: what a recovery publishes was there before this write.
@@ -238,6 +247,8 @@ class TableWrite:
         changes = preparation.changes(staged, replaced)
         if self._mode != "append" and self._conflict == "fail":
             self._refuse_conflicts(table, changes)
+        if table.partition_count is not None:
+            self._refuse_unlisted(table, changes)
         posix.sync(_folders_above(self._staging.path, changes))
         intent = Intent(
             write_id=self.write_id,
@@ -275,6 +286,15 @@ class TableWrite:
             merge_schemas([there.data, added.data], partitions)
         except InventoryError as error:
             raise StagedFilesError(self.table.name, self._staging.data, str(error)) from error
+
+    def _refuse_unlisted(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
+        """Make sure that the table's list has the partitions; from now on it does not change."""
+        listed = (one.location for one in self._client.partitions(table.name))
+        known = {path_in(self._staging.location, location) for location in listed}
+        for change in changes:
+            if change.folder not in known:
+                reason = "it is the folder of no partition of the table's list: compact again"
+                raise StagedFilesError(table.name, change.folder, reason)
 
     def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:
         """Make sure that the write removes nothing that others have published since it began."""

@@ -1,4 +1,8 @@
-"""Opening files so that no link, whenever it was made, leads out of a table's location."""
+"""Where the files of a table are, and opening them so that no link leads elsewhere.
+
+A path of an inventory is relative to the table's location or, for a file outside of it, absolute: a
+path of this machine, or a URI. This module alone puts location and path together.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,50 @@ _WHY = (
 )
 
 
+def is_outside(path: str) -> bool:
+    """Tell whether a file's path, or a folder's, is an absolute one, outside the location."""
+    return path.startswith("/") or "://" in path
+
+
+def absolute_path(location: str, path: str) -> str:
+    """Return the absolute path or URI of a file, or of a folder, of a table.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        path: As in inventories: relative to the location, or absolute; "" is the location.
+    """
+    if is_outside(path):
+        return path
+    return f"{location.rstrip('/')}/{path}" if path else location
+
+
+def path_in(location: str, absolute: str) -> str:
+    """Return a path as in inventories; the inverse of `absolute_path`."""
+    prefix = location.rstrip("/") + "/"
+    if absolute == location:
+        return ""
+    return absolute[len(prefix) :] if absolute.startswith(prefix) else absolute
+
+
 def home_of(location: str) -> str:
     """Return the real path of a location with `/` at its end; a URI stays as it is."""
     return os.path.realpath(location).rstrip("/") + "/" if location.startswith("/") else location
+
+
+def home_for(location: str, home: str, path: str) -> str:
+    """Return what a file must lie beneath when it is opened.
+
+    That is the location or, for a file outside, the file's own folder: the coordinator has followed
+    all links when it allowed the folder, so that there must be none.
+
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        home: What `home_of` returned of it.
+        path: Absolute path of the file.
+    """
+    if path.startswith(location.rstrip("/") + "/"):
+        return home
+    return path.rpartition("/")[0] + "/"
 
 
 def open_beneath(home: str, path: str) -> int:
@@ -26,7 +71,7 @@ def open_beneath(home: str, path: str) -> int:
     takes 2 µs; resolving the path beforehand takes 14.
 
     Args:
-        home: What `home_of` returned of the table's location.
+        home: What `home_for` returned of the file.
         path: Absolute path of the file.
 
     Raises:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windrow.files.alike import GroupedOnly
-from windrow.files.beneath import home_of, open_beneath
+from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.bounds import (
     BoundedColumn,
     bounded_columns,
@@ -252,16 +252,13 @@ def read_tails(
 
     Long footers are read one by one as they are asked for, so that only one is held.
     """
-    remote = is_remote(location)
-    read_tail = partial(
-        _read_remote_tail if remote else _read_tail, home_of(location), footer_bytes_in
-    )
-    thread_count = _REMOTE_READING_THREADS if remote else _READING_THREADS
+    read_tail = partial(_read_tail, location, home_of(location), footer_bytes_in)
+    thread_count = _REMOTE_READING_THREADS if is_remote(location) else _READING_THREADS
     short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
-    read_short = partial(_tried, partial(read_tail, short_bytes), remote)
+    read_short = partial(_tried, partial(read_tail, short_bytes), location)
     with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
         short = list(threads.map(read_short, paths, sizes_bytes, mtimes_ns))
-    read_long = partial(_tried, partial(read_tail, max_footer_bytes), remote)
+    read_long = partial(_tried, partial(read_tail, max_footer_bytes), location)
     for tail, path, size_bytes, mtime_ns in zip(short, paths, sizes_bytes, mtimes_ns, strict=True):
         read = read_long(path, size_bytes, mtime_ns) if isinstance(tail, int) else tail
         yield _too_long(read, max_footer_bytes) if isinstance(read, int) else read
@@ -302,7 +299,7 @@ def parse_tails(
 
 def _tried(
     read_tail: Callable[[str, int, int], bytes | int | None],
-    remote: bool,
+    location: str,
     path: str,
     size_bytes: int,
     mtime_ns: int,
@@ -312,10 +309,12 @@ def _tried(
     except FileNotFoundError:
         return None
     except OSError as error:
+        remote = is_remote(absolute_path(location, path))
         return why_unreadable(error) if remote else error.strerror or str(error)
 
 
 def _read_tail(
+    location: str,
     home: str,
     footer_bytes_in: FooterBytes,
     max_footer_bytes: int,
@@ -323,7 +322,13 @@ def _read_tail(
     size_bytes: int,
     mtime_ns: int,
 ) -> bytes | int | None:
-    descriptor = open_beneath(home, home + path)
+    absolute = absolute_path(location, path)
+    if is_remote(absolute):
+        with open_remote_file(absolute) as file:
+            if file.status != (size_bytes, mtime_ns):
+                return None
+            return _tail_of(size_bytes, file.read, footer_bytes_in, max_footer_bytes)
+    descriptor = open_beneath(home_for(location, home, absolute), absolute)
     try:
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
@@ -333,20 +338,6 @@ def _read_tail(
         )
     finally:
         os.close(descriptor)
-
-
-def _read_remote_tail(
-    location: str,
-    footer_bytes_in: FooterBytes,
-    max_footer_bytes: int,
-    path: str,
-    size_bytes: int,
-    mtime_ns: int,
-) -> bytes | int | None:
-    with open_remote_file(f"{location}/{path}") as file:
-        if file.status != (size_bytes, mtime_ns):
-            return None
-        return _tail_of(size_bytes, file.read, footer_bytes_in, max_footer_bytes)
 
 
 def _tail_of(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.acid.names import METADATA_FILE, VERSION_FILE, folder_of
+from windrow.files.beneath import absolute_path, is_outside
 from windrow.files.errors import LocationError
 from windrow.files.signs import (
     metadata_folders,
@@ -115,8 +116,9 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
     Raises:
         LocationError: The folder, or something in it, cannot be read.
     """
-    absolute = os.path.join(location, folder) if folder else location
+    absolute = absolute_path(location, folder)
     prefix = f"{folder}/" if folder else ""
+    inside = folder if is_outside(folder) else location
     holds_metadata = absolute.rpartition("/")[2] in metadata_folders()
     try:
         with os.scandir(absolute) as listed:
@@ -127,7 +129,7 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
                         continue
                 elif holds_metadata:
                     refuse_file(absolute, entry.name)
-                _add_entry(location, prefix, entry, entries)
+                _add_entry(inside, prefix, entry, entries)
     except FileNotFoundError as error:
         if not folder:
             raise LocationError(location, "does not exist; give an existing folder") from error
@@ -144,10 +146,10 @@ def scan_local_folder(location: str, folder: str, entries: FolderEntries) -> Non
         raise LocationError(absolute, f"cannot be listed: {error.strerror or error}") from error
 
 
-def _add_entry(location: str, prefix: str, entry: os.DirEntry[str], entries: FolderEntries) -> None:
+def _add_entry(inside: str, prefix: str, entry: os.DirEntry[str], entries: FolderEntries) -> None:
     if entry.is_symlink():
         entries.hold_links = True
-        _check_link(location, entry)
+        _check_link(inside, entry)
     elif entry.is_dir():
         entries.note_folder(os.path.dirname(entry.path), prefix + entry.name)
         entries.folders.append(prefix + entry.name)
@@ -164,7 +166,7 @@ def _add_entry(location: str, prefix: str, entry: os.DirEntry[str], entries: Fol
     entries.stamps.append((status.st_ino * _MULTIPLIER ^ status.st_ctime_ns) & _WORD)
 
 
-def _check_link(location: str, link: os.DirEntry[str]) -> None:
+def _check_link(folder: str, link: os.DirEntry[str]) -> None:
     # A link to a folder may lead in a circle, and a link to the outside would let whoever
     # writes to the table read what only the coordinator may.
     if link.is_dir():
@@ -172,7 +174,7 @@ def _check_link(location: str, link: os.DirEntry[str]) -> None:
             link.path,
             "is a symbolic link to a folder, which is not followed; put the files themselves there",
         )
-    inside = os.path.realpath(location)
+    inside = os.path.realpath(folder)
     if os.path.commonpath([inside, os.path.realpath(link.path)]) != inside:
         raise LocationError(
             link.path,
@@ -191,7 +193,7 @@ def file_table(location: str, entries: FolderEntries) -> pa.Table:
     except UnicodeEncodeError as error:
         name = next(path for path in entries.paths if not _is_utf8(path))
         raise LocationError(
-            os.path.join(location, os.fsencode(name).decode("utf-8", "backslashreplace")),
+            absolute_path(location, os.fsencode(name).decode("utf-8", "backslashreplace")),
             "has a name that is not UTF-8; rename it",
         ) from error
     columns = [paths, pa.array(entries.sizes_bytes, pa.int64())]

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from windrow.files.beneath import absolute_path
 from windrow.files.entries import FolderEntries, ScanFolder, is_hidden, scan_local_folder
 from windrow.files.errors import LocationError
 from windrow.files.signs import (
@@ -91,7 +92,7 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
     Raises:
         LocationError: It cannot be listed.
     """
-    uri = f"{location}/{folder}" if folder else location
+    uri = absolute_path(location, folder)
     try:
         filesystem, base = _located(uri)
         base = base.rstrip("/") + "/"

@@ -62,6 +62,13 @@ from windrow.models.options import (
     PlanDefaults,
     PlanOptions,
 )
+from windrow.models.partitions import (
+    MAX_JSON_PARTITIONS,
+    PartitionList,
+    PartitionListChange,
+    PartitionPage,
+    TablePartition,
+)
 from windrow.models.plans import (
     DeleteFile,
     GroupPage,
@@ -141,6 +148,7 @@ from windrow.models.writes import (
 __all__ = [
     "CACHE_RULE_PATTERN",
     "MAX_GAINED_FOLDERS",
+    "MAX_JSON_PARTITIONS",
     "MAX_WRITE_KEYS",
     "ON_DISK",
     "TABLE_NAME_PATTERN",
@@ -193,6 +201,9 @@ __all__ = [
     "Locality",
     "Not",
     "OptionSource",
+    "PartitionList",
+    "PartitionListChange",
+    "PartitionPage",
     "Plan",
     "PlanDefaults",
     "PlanExplanation",
@@ -226,6 +237,7 @@ __all__ = [
     "TableInfo",
     "TableName",
     "TablePage",
+    "TablePartition",
     "WorkerFigures",
     "WorkerInfo",
     "WorkerPage",

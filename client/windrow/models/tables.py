@@ -118,6 +118,11 @@ class TableInfo(Answer):
     created_at: datetime
     updated_at: datetime
     current_snapshot: SnapshotInfo | None = None
+    partition_count: int | None = Field(
+        default=None,
+        description="Number of partitions in the list that a catalog gave; null if the table has no "
+        "such list, so that its folders are its partitions.",
+    )
 
 
 class TablePage(Answer):

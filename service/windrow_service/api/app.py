@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from windrow.models import InventoryChange, WritePlanRequest
+from windrow.models import InventoryChange, PartitionList, WritePlanRequest
 from windrow.version import __version__
 from windrow_service.api import (
     advice,
@@ -18,6 +18,7 @@ from windrow_service.api import (
     once,
     operations,
     pages,
+    partitions,
     plans,
     problems,
     refreshes,
@@ -71,6 +72,7 @@ def create_app(
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     refusals = problems.problem_responses(401, 403, 503)
     app.include_router(tables.router, responses=refusals)
+    app.include_router(partitions.router, responses=refusals)
     app.include_router(refreshes.router, responses=refusals)
     app.include_router(snapshots.router, responses=refusals)
     app.include_router(writes.router, responses=refusals)
@@ -89,7 +91,7 @@ def create_app(
 def _document(app: FastAPI) -> dict[str, Any]:
     document = FastAPI.openapi(app)
     problems.add_problem_schema(document)
-    for model in (InventoryChange, WritePlanRequest):
+    for model in (InventoryChange, PartitionList, WritePlanRequest):
         add_body_schema(document, model)
     _make_bounds_whole(document)
     return document

@@ -14,12 +14,13 @@ from windrow_service.api.problems import BodyTooLargeError
 
 JSON = b"application/json"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
-_PUBLISHES = re.compile(r"/tables/[^/]+/snapshots/?")
+# Calls whose body may be a stream of columns.
+_STREAMS = re.compile(r"POST /tables/[^/]+/snapshots/?|PUT /tables/[^/]+/partitions/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """Most bytes of a body: of an inventory published as a stream, and of any other body."""
+    """Most bytes of a body: of columns sent as a stream, and of any other body."""
 
     max_bytes: int
     max_published_bytes: int
@@ -27,11 +28,9 @@ class BodyLimits:
     def of(self, scope: Scope) -> BodyTooLargeError:
         """Return the error for a body that exceeds the limit of its request."""
         media_type = _header(scope, b"content-type")
-        is_stream = (
-            scope["method"] == "POST"
-            and _PUBLISHES.fullmatch(scope["path"]) is not None
-            and not media_type.startswith(JSON)
-        )
+        is_stream = _STREAMS.fullmatch(
+            f"{scope['method']} {scope['path']}"
+        ) is not None and not media_type.startswith(JSON)
         if is_stream:
             limit = self.max_published_bytes, "WINDROW_LIMITS__MAX_PUBLISH_BYTES"
         else:

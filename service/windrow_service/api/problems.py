@@ -105,6 +105,12 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     tables.TransactionalTableError: ProblemType(
         CONFLICT, "transactional-table", "Table is transactional"
     ),
+    tables.ListedPartitionsError: ProblemType(
+        CONFLICT, "listed-partitions", "Partitions are those of the table's list"
+    ),
+    inventory.PartitionListError: ProblemType(
+        INVALID, "partition-list", "List of partitions cannot be the table's"
+    ),
     snapshots.NotTransactionalError: ProblemType(
         CONFLICT, "not-transactional", "Table is not transactional"
     ),

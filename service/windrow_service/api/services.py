@@ -26,6 +26,7 @@ from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.publish import PublishInventory
+from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartitions
 from windrow_service.usecases.tables.ports import TableStore
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
@@ -50,6 +51,8 @@ class TableServices:
     tables: TableStore
     register: RegisterTable
     refreshes: Refreshes
+    set_partitions: SetPartitions
+    show_partitions: ShowPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

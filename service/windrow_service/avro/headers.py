@@ -13,7 +13,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from windrow.files.beneath import home_of, open_beneath
+from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
@@ -118,13 +118,14 @@ def read_chunk(
 
 def _tried(location: str, max_bytes: int, path: str, size_bytes: int, mtime_ns: int) -> Tail:
     """Return the schema of a file, as `Tail` is its end."""
-    remote = is_remote(location)
+    absolute = absolute_path(location, path)
+    remote = is_remote(absolute)
     try:
         if not size_bytes:
             return b""
         read = _read_remote if remote else _read_local
         for most in (min(_SHORT_BYTES, max_bytes), max_bytes):
-            header = read(location, path, size_bytes, mtime_ns, most)
+            header = read(location, absolute, size_bytes, mtime_ns, most)
             if header is None:
                 return None
             try:
@@ -146,8 +147,7 @@ def _tried(location: str, max_bytes: int, path: str, size_bytes: int, mtime_ns: 
 def _read_local(
     location: str, path: str, size_bytes: int, mtime_ns: int, most: int
 ) -> bytes | None:
-    home = home_of(location)
-    descriptor = open_beneath(home, home + path)
+    descriptor = open_beneath(home_for(location, home_of(location), path), path)
     try:
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
@@ -161,7 +161,7 @@ def _read_local(
 def _read_remote(
     location: str, path: str, size_bytes: int, mtime_ns: int, most: int
 ) -> bytes | None:
-    with open_remote_file(f"{location}/{path}") as file:
+    with open_remote_file(path) as file:
         if file.status != (size_bytes, mtime_ns):
             return None
         return file.read(0, min(most, size_bytes))

@@ -34,6 +34,7 @@ from windrow_service.inventory.footers.blooms import (
 )
 from windrow_service.inventory.footers.reading import read_with
 from windrow_service.inventory.footers.unread import unread, unread_schema
+from windrow_service.inventory.listing.partition_lists import PartitionList, partitions_in
 from windrow_service.inventory.listing.partitions import (
     Partitions,
     bucket_numbers,
@@ -48,6 +49,7 @@ from windrow_service.inventory.listing.transactional import (
     seen_files,
     with_first_row_ids,
 )
+from windrow_service.inventory.listing.walking import without_links
 from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.orc.positions import (
@@ -131,6 +133,7 @@ def take_inventory(
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
+    listed: PartitionList | None = None,
 ) -> Inventory:
     """List a table's files, and collect what planning needs to know about each.
 
@@ -157,6 +160,7 @@ def take_inventory(
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
         max_footer_bytes: Most bytes of a file's footer.
+        listed: The only partitions of the table; None if its folders are its partitions.
 
     Returns:
         An inventory; for an empty folder it has no files, and the declared or previous schema.
@@ -169,14 +173,24 @@ def take_inventory(
     known = None
     if previous is not None:
         known = KnownListing(files=previous.files, state=previous.folders, full=previous.full)
+    folders = None
+    if listed is not None:
+        folders, scan = listed.folders.to_pylist(), without_links(scan or scan_of(location))
     if transactional is None:
-        listing, seen = list_again(location, meter, known, scan, clock_ns), None
+        listing, seen = list_again(location, meter, known, scan, clock_ns, folders), None
         paths = pa.concat_tables([listing.files, in_folders(listing.empty)])
     else:
-        listing, seen = _list_transactional(location, meter, known, scan, clock_ns, transactional)
+        listing, seen = _list_transactional(
+            location, meter, known, scan, clock_ns, transactional, folders
+        )
         paths = pa.table({"path": seen.partition_paths})
     files = listing.files
-    partitions = _partitions_with(paths, files, columns, partition_types, previous)
+    if listed is None:
+        partitions = _partitions_with(paths, files, columns, partition_types, previous)
+    else:
+        assert partition_types is not None
+        own = paths["path"].slice(0, len(files))
+        partitions = partitions_in(listed, own, partition_types, location)
     buckets = bucket_numbers(files["path"], bucket_count)
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
@@ -245,12 +259,13 @@ def _list_transactional(
     scan: ScanFolder | None,
     clock_ns: Callable[[], int],
     transactional: Transactional,
+    folders: Sequence[str] | None,
 ) -> tuple[Relisting, SeenFiles]:
     """List a transactional table, and keep of it what is read."""
     notes = FolderNotes(scan or scan_of(location))
     # Files that were not read the last time are not known.
     known = replace(known, full=True) if known is not None else None
-    listing = list_again(location, meter, known, notes, clock_ns)
+    listing = list_again(location, meter, known, notes, clock_ns, folders)
     seen = seen_files(location, listing.files, listing.empty, notes.folders, transactional)
     files = listing.files.take(pa.array(seen.rows))
     return replace(listing, files=files, replaced=listing.replaced[seen.rows]), seen

@@ -59,6 +59,7 @@ __all__ = [
     "InventoryError",
     "LocationError",
     "PartitionLayoutError",
+    "PartitionListError",
     "PartitionValueError",
     "SchemaConflictError",
     "TextColumnsError",
@@ -103,6 +104,24 @@ class PartitionLayoutError(InventoryError):
             f"{paths}: {self.reason}; every file of a table must be under the same "
             "`key=value` folders: move the files, or register a subfolder as the table"
         )
+
+
+@dataclass(eq=False)
+class PartitionListError(InventoryError):
+    """A list of partitions cannot be that of its table.
+
+    Attributes:
+        partition: Location or folder of the partition at fault; empty if it is the list itself.
+        reason: What is wrong.
+    """
+
+    partition: str
+    reason: str
+    remedy = "correct the catalog that it comes from, and import the table again"
+
+    def __str__(self) -> str:
+        what = f"partition {self.partition!r}" if self.partition else "list of partitions"
+        return f"{what}: {self.reason}; {self.remedy}"
 
 
 @dataclass(eq=False)

@@ -35,6 +35,8 @@ tables = sa.Table(
     sa.Column("current_snapshot_id", sa.Integer),
     # When the listing began that the current snapshot agrees with.
     sa.Column("checked_at", sa.DateTime(timezone=True)),
+    # Of the list in `partition_lists`; null if there is none.
+    sa.Column("partition_count", sa.Integer),
     # Numbers are never reused: a plan or a cache map may outlive its table.
     sqlite_autoincrement=True,
 )
@@ -45,6 +47,14 @@ listings = sa.Table(
     metadata,
     sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("snapshot_id", sa.Integer, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+# The partitions that a catalog knows of a table, as an Arrow stream.
+partition_lists = sa.Table(
+    "partition_lists",
+    metadata,
+    sa.Column("table_id", sa.ForeignKey("tables.table_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 

@@ -84,6 +84,9 @@ class SqlTableStore:
                 drops_snapshots = _reads_files_differently(before, definition)
                 if drops_snapshots:
                     changes |= {"current_snapshot_id": None, "checked_at": None}
+                drops_partitions = _has_other_partitions(before, definition)
+                if drops_partitions:
+                    changes["partition_count"] = None
                 # First of all, because it takes the lock and checks that `row` is still up to date.
                 moved = await connection.execute(
                     sa.update(schema.tables)
@@ -101,6 +104,11 @@ class SqlTableStore:
                         sa.delete(schema.snapshots).where(
                             schema.snapshots.c.table_id == row.table_id
                         )
+                    )
+                if drops_partitions:
+                    lists = schema.partition_lists
+                    await connection.execute(
+                        sa.delete(lists).where(lists.c.table_id == row.table_id)
                     )
             result = stored(await find_row(connection, name)), row is None
             await settle(connection, once, result)
@@ -177,9 +185,18 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
     return before.model_copy(update=same) != after
 
 
+def _has_other_partitions(before: TableDefinition, after: TableDefinition) -> bool:
+    return (before.location, before.partition_columns) != (after.location, after.partition_columns)
+
+
 @lru_cache(1_000)
 def _info(
-    name: str, definition: str, created_at: datetime, updated_at: datetime, snapshot: str | None
+    name: str,
+    definition: str,
+    created_at: datetime,
+    updated_at: datetime,
+    snapshot: str | None,
+    partition_count: int | None,
 ) -> TableInfo:
     return TableInfo(
         name=name,
@@ -187,6 +204,7 @@ def _info(
         created_at=utc(created_at),
         updated_at=utc(updated_at),
         current_snapshot=SnapshotInfo.model_validate_json(snapshot) if snapshot else None,
+        partition_count=partition_count,
     )
 
 
@@ -194,7 +212,14 @@ def stored(row: Any) -> StoredTable:
     """Return the table in a row of `find_row`."""
     return StoredTable(
         table_id=row.table_id,
-        info=_info(row.name, row.definition, row.created_at, row.updated_at, row.snapshot),
+        info=_info(
+            row.name,
+            row.definition,
+            row.created_at,
+            row.updated_at,
+            row.snapshot,
+            row.partition_count,
+        ),
         version=row.version,
         checked_at=utc(row.checked_at) if row.checked_at is not None else None,
         has_cache_rules=row.has_cache_rules,

@@ -31,7 +31,7 @@ from windrow.files.acid.names import (
     places_of,
 )
 from windrow.files.acid.write_ids import WriteIds
-from windrow.files.beneath import home_of
+from windrow.files.beneath import absolute_path, home_for, home_of
 from windrow.spark.executor.caching import Files
 from windrow.spark.executor.conversions import child_index, convert, widens
 from windrow.spark.executor.decoding import Rows
@@ -216,7 +216,7 @@ class _Deletes:
         memory: Memory,
         counts: Counter[str],
     ) -> None:
-        self._prefix, self._home = spec.prefix, home_of(spec.location)
+        self._location, self._home = spec.location, home_of(spec.location)
         self._format = OrcFormat(spec)
         self._ids, self._memory, self._counts = ids, memory, counts
         self._read: dict[tuple[str, int], DeletedRows | None] = {}
@@ -239,8 +239,9 @@ class _Deletes:
         return self._read[place]
 
     def _names_in(self, file: DeleteFile, bucket: int) -> Iterator[RowNames]:
-        path = self._prefix + file.path
-        content = read_whole(self._home, path, file.size_bytes, file.mtime_ns)
+        path = absolute_path(self._location, file.path)
+        home = home_for(self._location, self._home, path)
+        content = read_whole(home, path, file.size_bytes, file.mtime_ns)
         reader = self._format.opened(path, pa.BufferReader(content), 0)
         self._counts["delete_files"] += 1
         schema = _schema(path, reader)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.files.beneath import home_of
+from windrow.files.beneath import home_for, home_of, path_in
 from windrow.host_cache.cache import CacheTroubleError, FileKey
 from windrow.host_cache.folders import UnusableFolderError
 from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
@@ -38,6 +38,7 @@ class Files:
     """
 
     def __init__(self, spec: ReadSpec) -> None:
+        self._location = spec.location
         self._home = home_of(spec.location)
 
     @property
@@ -54,18 +55,21 @@ class Files:
 
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
-        return read_whole(self._home, split.path, split.size_bytes, split.mtime_ns)
+        return read_whole(self._home_of(split), split.path, split.size_bytes, split.mtime_ns)
 
     def footer(self, split: Split) -> bytes:
         """Return the end of a file, or more of it; see `read_footer`."""
-        return read_footer(self._home, split.path, split.size_bytes, split.mtime_ns)
+        return read_footer(self._home_of(split), split.path, split.size_bytes, split.mtime_ns)
 
     @contextmanager
     def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
         """Open a large file; see `open_stream`."""
         path, size_bytes, mtime_ns = split.path, split.size_bytes, split.mtime_ns
-        with open_stream(self._home, path, size_bytes, mtime_ns, opened) as reader:
+        with open_stream(self._home_of(split), path, size_bytes, mtime_ns, opened) as reader:
             yield reader
+
+    def _home_of(self, split: Split) -> str:
+        return home_for(self._location, self._home, split.path)
 
 
 class CachedFiles(Files):
@@ -80,8 +84,6 @@ class CachedFiles(Files):
         super().__init__(spec)
         self._use = use
         self._table = spec.table
-        self._location = spec.location
-        self._prefix_length = len(spec.prefix)
         self._max_buffered_bytes = spec.limits.max_buffered_file_bytes
 
     @property
@@ -114,7 +116,7 @@ class CachedFiles(Files):
         file = self._use.open(
             self._key(split),
             size_bytes,
-            lambda write: copy_whole(self._home, path, size_bytes, mtime_ns, write),
+            lambda write: copy_whole(self._home_of(split), path, size_bytes, mtime_ns, write),
         )
         if file is None:
             with super().stream(split, opened) as reader:
@@ -124,10 +126,8 @@ class CachedFiles(Files):
             yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
 
     def _key(self, split: Split) -> str:
-        relative = split.path[self._prefix_length :]
-        return FileKey(
-            self._table, self._location, split.size_bytes, split.mtime_ns, relative
-        ).text()
+        path = path_in(self._location, split.path)
+        return FileKey(self._table, self._location, split.size_bytes, split.mtime_ns, path).text()
 
 
 def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:

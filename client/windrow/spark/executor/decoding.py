@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.files.beneath import absolute_path
 from windrow.files.remote import is_remote
 from windrow.spark.executor.caching import Files
 from windrow.spark.executor.errors import (
@@ -67,7 +68,7 @@ def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
     names = [name for name in Split._fields[1:] if name in splits.schema.names]
     columns = [splits.column(name).to_pylist() for name in names]
     return [
-        Split(ordinal, spec.prefix + path, *rest)
+        Split(ordinal, absolute_path(spec.location, path), *rest)
         for ordinal, (path, *rest) in enumerate(zip(*columns, strict=True))
     ]
 

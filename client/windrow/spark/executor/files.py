@@ -29,7 +29,7 @@ def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
     """Return the bytes of a small file.
 
     Args:
-        home: Real path of the table's location; see `open_beneath`.
+        home: Folder that the file must lie beneath; see `open_beneath`.
         path: Absolute path of the file, or its URI.
         size_bytes: As planned.
         mtime_ns: As planned.

@@ -7,7 +7,6 @@ Spark 3.5 has pickled.
 
 from __future__ import annotations
 
-import os
 import pickle
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
@@ -103,11 +102,6 @@ class ReadSpec:
         fields["limits"] = ReadLimits(**fields["limits"])
         fields["calendars"] = Calendars(**fields["calendars"])
         return cls(**fields)
-
-    @property
-    def prefix(self) -> str:
-        """What comes before the path of a split."""
-        return self.location.rstrip(os.sep) + os.sep
 
     @property
     def decoded(self) -> pa.Schema:

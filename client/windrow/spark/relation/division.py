@@ -120,6 +120,7 @@ def divide(
     alike = _alike(splits)
     able[file[~np.asarray(alike.fill_null(False), np.bool_)]] = False
     unknown = len(np.unique(file[np.asarray(alike.is_null(), np.bool_)]))
+    able[np.asarray(pc.match_substring(codes.dictionary, "://"), np.bool_)] = False
     slots = info.options.parallelism
     only_able = np.zeros(len(sizes), np.bool_)
     only_able[file[only_native]] = True

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from windrow.files.beneath import absolute_path
 from windrow.models import Column, Plan
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.relation.java import planned_format
@@ -105,6 +106,9 @@ def _relation(
 
 
 def _uris(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pc.any(pc.starts_with(paths, "/")).as_py():
+        absolute = [absolute_path(location, path) for path in paths.to_pylist()]
+        return pa.chunked_array([[f"file://{quote(path, safe=_SAFE)}" for path in absolute]])
     if pc.any(pc.match_substring_regex(paths, _ESCAPED)).as_py():
         paths = pa.chunked_array([[quote(path, safe=_SAFE) for path in paths.to_pylist()]])
     folder = f"file://{quote(location.rstrip(os.sep), safe=_SAFE)}/"

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from pyarrow._orc import ORCReader
 
-from windrow.files.beneath import home_of, open_beneath
+from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.calendars import has_calendar, is_certain, is_settled
 from windrow.files.remote import is_remote, open_remote_file
 from windrow.files.schema import ColumnNames
@@ -187,15 +187,16 @@ def read_filters(
 @contextmanager
 def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
     """Open a file; return its size and the time of its last change as well."""
-    if is_remote(location):
-        with open_remote_file(f"{location}/{path}") as remote:
+    absolute = absolute_path(location, path)
+    if is_remote(absolute):
+        with open_remote_file(absolute) as remote:
             size_bytes = remote.size_bytes
             whole = size_bytes <= _READ_WHOLE_BYTES
             content = pa.BufferReader(remote.read(0, size_bytes)) if whole else remote.file
             yield content, (size_bytes, remote.mtime_ns)
         return
-    home = home_of(location)
-    with os.fdopen(open_beneath(home, home + path), "rb") as file:
+    home = home_for(location, home_of(location), absolute)
+    with os.fdopen(open_beneath(home, absolute), "rb") as file:
         status = os.fstat(file.fileno())
         yield file, (status.st_size, status.st_mtime_ns)
 

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import xxhash
 
+from windrow.files.beneath import absolute_path
+
 # Increment when the meaning of the state changes; state of other versions is not used.
 _VERSION = b"2"
 _DIGEST_BYTES = 16
@@ -83,9 +85,7 @@ def read_stamp(location: str, folder: str) -> Stamp:
         OSError: It does not exist, or cannot be read.
     """
     # Open it: NFS then asks the server, while it may answer a plain `stat` from memory.
-    descriptor = os.open(
-        os.path.join(location, folder) if folder else location, os.O_RDONLY | os.O_DIRECTORY
-    )
+    descriptor = os.open(absolute_path(location, folder), os.O_RDONLY | os.O_DIRECTORY)
     try:
         status = os.fstat(descriptor)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,6 +140,7 @@ def list_again(
     known: KnownListing | None,
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
+    folders: Sequence[str] | None = None,
 ) -> Relisting:
     """List a location again, except folders that have not changed.
 
@@ -149,18 +150,21 @@ def list_again(
         known: The earlier listing.
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
+        folders: The only folders to list, as paths in inventories; None for all.
 
     Raises:
         LocationError: A folder cannot be listed.
         InventoryCancelledError: The caller cancelled.
     """
-    folders = None
+    before = None
     state, file_stamps = split_state(known.state if known is not None else None)
     if known is not None and not known.full:
-        folders = decode_folders(state, location, len(known.files))
+        before = decode_folders(state, location, len(known.files))
     scan = scan or scan_of(location)
-    committed = read_sink_log(location)
-    listing = list_with(location, meter, scan, folders, clock_ns)
+    # Where a catalog knows the partitions, Spark does not look at the location itself.
+    committed = read_sink_log(location) if folders is None else None
+    begin = ("",) if folders is None else folders
+    listing = list_with(location, meter, scan, before, clock_ns, begin)
     files = listing.files
     if known is not None and listing.unchanged:
         files = _with_unchanged(listing, known.files)

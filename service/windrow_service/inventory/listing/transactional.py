@@ -27,7 +27,7 @@ from windrow.files.acid.names import (
 )
 from windrow.files.acid.write_ids import WriteIds
 from windrow.files.arrays import flat
-from windrow.files.beneath import home_of, open_beneath
+from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.chunks import FooterGroup
 from windrow.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
 from windrow.files.remote import is_remote, read_whole_file
@@ -261,11 +261,11 @@ def _unread(
 
 
 def _content(location: str, path: str, max_bytes: int) -> bytes:
-    uri = f"{location.rstrip('/')}/{path}"
+    uri = absolute_path(location, path)
     try:
-        if is_remote(location):
+        if is_remote(uri):
             return read_whole_file(uri, max_bytes)
-        with open(open_beneath(home_of(location), uri), "rb") as file:
+        with open(open_beneath(home_for(location, home_of(location), uri), uri), "rb") as file:
             return file.read(max_bytes)
     except OSError as error:
         reason = f"cannot be read ({error.strerror or error}): refresh again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from windrow.files.beneath import absolute_path
 from windrow.files.entries import (
     LISTING_SCHEMA,
     FolderEntries,
@@ -18,6 +20,7 @@ from windrow.files.entries import (
     file_table,
     scan_local_folder,
 )
+from windrow.files.errors import LocationError
 from windrow.files.remote import is_remote
 from windrow_service.inventory.listing.folders import (
     KnownFolders,
@@ -84,12 +87,34 @@ def list_files(
     return replace(listing, files=listing.files.select(LISTING_SCHEMA.names))
 
 
+def without_links(scan: ScanFolder) -> ScanFolder:
+    """Return a scan that refuses folders to which a symbolic link leads.
+
+    Whoever lists folders by their canonical paths would otherwise follow a link that has taken the
+    place of one.
+    """
+
+    def scanned(location: str, folder: str, entries: FolderEntries) -> None:
+        absolute = absolute_path(location, folder)
+        scan(location, folder, entries)
+        # After the scan: what was a link before has no real path of its own.
+        if not is_remote(absolute) and os.path.realpath(absolute) != absolute:
+            raise LocationError(
+                absolute,
+                "is reached through a symbolic link now, which is not followed; put the folder "
+                "itself there, or give the catalog its real path",
+            )
+
+    return scanned
+
+
 def list_with(
     location: str,
     meter: ProgressMeter,
     scan: ScanFolder,
     known: KnownFolders | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
+    folders: Sequence[str] = ("",),
 ) -> Listing:
     """Do the work of `list_files`, and report to a meter that the caller shares.
 
@@ -99,6 +124,7 @@ def list_with(
         scan: Reads one folder.
         known: Earlier state of folders; unchanged ones are not listed again.
         clock_ns: Returns the current time, which folders' times are compared with.
+        folders: Where to begin, as paths in inventories; by default at the location.
     """
     meter.enter(phase="listing")
     remote = is_remote(location)
@@ -109,7 +135,10 @@ def list_with(
         _REMOTE_LISTING_THREADS if remote else _LISTING_THREADS,
         thread_name_prefix="windrow-listing",
     ) as threads:
-        pending = {threads.submit(looker.look, [""])}
+        pending = {
+            threads.submit(looker.look, folders[start : start + per_batch])
+            for start in range(0, len(folders), per_batch)
+        }
         try:
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)

@@ -196,13 +196,15 @@ class Inventories(Protocol):
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
         write_ids: str | None = None,
+        partitions: bytes | None = None,
     ) -> NextSnapshot:
         """List a table's files and read the footers of those that changed.
 
         `listing` is the state of folders and files at the last listing; None if there was none.
         Unless `full`, that listing was for the previous snapshot, and only folders that changed
         since are listed. `cancelled` may be set from another thread, to stop. `write_ids` are
-        those that a reader of a transactional table sees; None for all.
+        those that a reader of a transactional table sees; None for all. `partitions` are those that
+        a catalog lists, as `PartitionListStore` has them; None for those of the folders.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that

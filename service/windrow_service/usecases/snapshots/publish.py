@@ -12,6 +12,7 @@ import pyarrow as pa
 from windrow.files.formats import READ_BY_SPARK
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
+from windrow_service.inventory.listing.partition_lists import PartitionList, refuse_unlisted
 from windrow_service.inventory.manifests.deltas import apply_delta, plan_delta
 from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
@@ -19,6 +20,7 @@ from windrow_service.inventory.published.arrow_streams import read_stream
 from windrow_service.inventory.published.json_changes import table_of
 from windrow_service.inventory.published.schema import published_columns
 from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.folders import folders_of
 from windrow_service.usecases.ports import Clock, Once, Runner
 from windrow_service.usecases.snapshots.errors import (
     BloomColumnsChangedError,
@@ -41,8 +43,16 @@ from windrow_service.usecases.snapshots.ports import (
 )
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.columns import schema_of
-from windrow_service.usecases.tables.errors import TableChangedError, TransactionalTableError
-from windrow_service.usecases.tables.ports import StoredTable, TableStore
+from windrow_service.usecases.tables.errors import (
+    ListedPartitionsError,
+    TableChangedError,
+    TransactionalTableError,
+)
+from windrow_service.usecases.tables.ports import (
+    PartitionListStore,
+    StoredTable,
+    TableStore,
+)
 
 _REFRESH_IT = "a refresh finds its files (POST /tables/…/refresh)"
 # Other replicas may publish the same table meanwhile, each one caller at a time.
@@ -97,6 +107,7 @@ class PublishInventory:
     """
 
     tables: TableStore
+    partition_lists: PartitionListStore
     snapshots: SnapshotStore
     manifests: ManifestReader
     writes: WriteCommits
@@ -129,6 +140,7 @@ class PublishInventory:
             WriteInProgressError: Another write than the one named is moving files in.
             WriteNotFoundError: The table has no write of the name given.
             WriteStateError: The write named is not moving files in.
+            ListedPartitionsError: A catalog lists its partitions, and this is no write's change.
             TransactionalTableError: Its files come from refreshes alone.
             InventoryOutdatedError: The files were listed before a write had moved in all of its files.
             windrow_service.inventory.errors.InventoryError: It cannot be accepted.
@@ -142,6 +154,9 @@ class PublishInventory:
                     raise TableChangedError(name, str(if_match), table.version)
                 if table.info.definition.transactional is not None:
                     raise TransactionalTableError(name, "published inventories", _REFRESH_IT)
+                is_write = sent.write_id is not None and sent.mode == "delta"
+                if table.info.partition_count is not None and not is_write:
+                    raise ListedPartitionsError(name, "published inventories", _REFRESH_IT)
                 if files is None:
                     files = await self.runner.run(lambda: sent.read(self.max_decoded_bytes))
                 try:
@@ -231,6 +246,9 @@ class PublishInventory:
         schema = inventory_schema(previous.data_schema, previous.partition_schema, bloom)
         buckets = definition.bucket_spec.count if definition.bucket_spec else None
         known = previous.manifests
+        listed = None
+        if table.info.partition_count is not None:
+            _, listed = await self.partition_lists.get(name)
 
         def look() -> Any:
             delta = accept_delta(
@@ -240,6 +258,8 @@ class PublishInventory:
                 max_bytes=self.max_decoded_bytes,
                 unknown_rows=definition.format in READ_BY_SPARK,
             )
+            if listed is not None:
+                refuse_unlisted(PartitionList.decoded(listed), folders_of(delta.added["path"]))
             return delta, plan_delta(known, delta)
 
         delta, plan = await self.runner.run(look)

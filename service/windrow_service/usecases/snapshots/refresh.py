@@ -38,7 +38,7 @@ from windrow_service.usecases.snapshots.ports import (
     WriteCommits,
 )
 from windrow_service.usecases.tables.errors import TableChangedError, WriteInProgressError
-from windrow_service.usecases.tables.ports import TableStore
+from windrow_service.usecases.tables.ports import PartitionListStore, TableStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,6 +76,7 @@ class RefreshTable:
     """List a table's location again; publish a snapshot if anything is new."""
 
     tables: TableStore
+    partition_lists: PartitionListStore
     snapshots: SnapshotStore
     writes: WriteCommits
     inventories: Inventories
@@ -177,6 +178,10 @@ class RefreshTable:
                 cancelled, self.snapshots.bodies, name, previous, previous.manifests
             )
             listing, is_current = await _patiently(cancelled, self.snapshots.listing, table)
+        partitions = None
+        if table.info.partition_count is not None:
+            # If it is newer than the table, the table's version no longer holds.
+            _, partitions = await _patiently(cancelled, self.partition_lists.get, name)
         everything = full or not is_current
         taken = await self.runner.run(
             lambda: self.inventories.take(
@@ -188,6 +193,7 @@ class RefreshTable:
                 follow,
                 cancelled,
                 write_ids,
+                partitions,
             )
         )
         if cancelled.is_set():

@@ -7,6 +7,7 @@
   + LocationNotAllowedError
   + InvalidTableError
   + TransactionalTableError
+  + ListedPartitionsError
   + WriteInProgressError
 """
 
@@ -96,3 +97,20 @@ class TransactionalTableError(UseCaseError):
     what: str
     instead: str
     message = "table {table!r} is transactional, and has no {what}: {instead}"
+
+
+@dataclass(eq=False)
+class ListedPartitionsError(UseCaseError):
+    """What serves other tables does not fit one whose partitions a catalog lists.
+
+    Attributes:
+        what: What was refused, such as "published inventories".
+        instead: What serves, as a sentence.
+    """
+
+    table: str
+    what: str
+    instead: str
+    message = (
+        "the partitions of table {table!r} are those of its list, and it has no {what}: {instead}"
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from windrow.models import TableDefinition, TableInfo
+from windrow.models import PartitionListChange, TableDefinition, TableInfo
 from windrow_service.usecases.ports import Once
 
 
@@ -81,3 +81,40 @@ class Locations(Protocol):
         Raises:
             LocationNotAllowedError: It lies outside the allowed prefixes.
         """
+
+    def allowed(self, locations: Sequence[str]) -> list[str]:
+        """Return the canonical form of folders.
+
+        Raises:
+            LocationNotAllowedError: One lies outside the allowed prefixes.
+        """
+
+
+class PartitionListStore(Protocol):
+    """The partitions that catalogs know of tables; the bytes are `PartitionList.encoded`."""
+
+    async def get(self, name: str) -> tuple[StoredTable, bytes | None]:
+        """Return a table, and its list if it has one.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+
+    async def put(
+        self,
+        table: StoredTable,
+        body: bytes | None,
+        change: PartitionListChange,
+        once: Once | None = None,
+    ) -> StoredTable:
+        """Replace the list of a table; None removes it. Its snapshot stays.
+
+        Raises:
+            TableChangedError: The table has changed.
+            WriteInProgressError: A write is moving files in.
+        """
+
+    async def confirm(
+        self, table: StoredTable, change: PartitionListChange, once: Once | None = None
+    ) -> None:
+        """Keep the answer to a change that changed nothing."""

@@ -1,0 +1,120 @@
+"""Calls about the partitions that a catalog lists of a table."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response, status
+
+from windrow.models import PartitionList, PartitionListChange, PartitionPage
+from windrow_service.api.access import READ, WRITE
+from windrow_service.api.bodies import JSON, read_json
+from windrow_service.api.deps import (
+    ARROW_STREAM,
+    IfMatchHeader,
+    PageSizeQuery,
+    PageTokenQuery,
+    PageTokensDep,
+    TableNamePath,
+    version_of,
+)
+from windrow_service.api.once import KeptAnswer, OnceDep
+from windrow_service.api.problems import problem_responses
+from windrow_service.api.services import TablesDep
+from windrow_service.usecases.tables.partitions import page_of
+from windrow_service.usecases.tables.ports import StoredTable
+
+router = APIRouter(tags=["tables"])
+_DEFAULT_PAGE = 1_000
+_BODY = {
+    "required": True,
+    "content": {
+        ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}},
+        JSON.decode(): {"schema": {"$ref": "#/components/schemas/PartitionList"}},
+    },
+}
+
+
+@router.put(
+    "/tables/{name}/partitions",
+    operation_id="set_partitions",
+    responses=problem_responses(403, 404, 409, 412, 413, 422, 503, 504),
+    openapi_extra={"requestBody": _BODY},
+    dependencies=[WRITE],
+    response_model=PartitionListChange,
+)
+async def set_partitions(
+    name: TableNamePath,
+    request: Request,
+    services: TablesDep,
+    once: OnceDep,
+    if_match: IfMatchHeader = None,
+) -> Response:
+    """Take over the partitions of a table as a catalog lists them. Repeating it changes nothing.
+
+    From the next refresh on, the files of the table are those right in the folders of these
+    partitions, and their values are the ones given here, whatever the folders are called. A
+    partition may lie outside the table's location, under any allowed prefix; its files then have
+    absolute paths. The table's definition must name its partition columns.
+
+    An Arrow IPC stream has the columns `values` (a list of texts for each partition) and
+    `location`. Up to 10,000 partitions can also be sent as JSON.
+    """
+    body = await request.body()
+    sent: bytes | PartitionList = body
+    if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
+        sent = await services.set_partitions.runner.run(lambda: read_json(PartitionList, body))
+    made = await services.set_partitions(name, sent, version_of(if_match), once(_changed))
+    return _changed(made).response()
+
+
+@router.get(
+    "/tables/{name}/partitions",
+    operation_id="list_partitions",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
+async def list_partitions(
+    name: TableNamePath,
+    services: TablesDep,
+    page_tokens: PageTokensDep,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
+) -> PartitionPage:
+    """List the partitions that a catalog gave, by folder; none if there is no such list.
+
+    The list may change between two pages: then the next page is not found.
+    """
+    limit = page_size or _DEFAULT_PAGE
+    table, listed = await services.show_partitions(name)
+    listing = f"partitions:{name}:{table.version}"
+    start = page_tokens.read_number(listing, page_token, 0)
+    if listed is None:
+        return PartitionPage(partitions=[])
+    more = start + limit < len(listed)
+    return PartitionPage(
+        partitions=page_of(table, listed, start, limit),
+        next_page_token=page_tokens.make(listing, start + limit) if more else None,
+    )
+
+
+@router.delete(
+    "/tables/{name}/partitions",
+    operation_id="remove_partitions",
+    dependencies=[WRITE],
+    response_model=PartitionListChange,
+    responses=problem_responses(404, 409, 412, 422, 503, 504),
+)
+async def remove_partitions(
+    name: TableNamePath, services: TablesDep, once: OnceDep, if_match: IfMatchHeader = None
+) -> Response:
+    """Forget the list: from the next refresh on, the table's folders are its partitions again."""
+    made = await services.set_partitions(name, None, version_of(if_match), once(_changed))
+    return _changed(made).response()
+
+
+def _changed(made: tuple[StoredTable, PartitionListChange]) -> KeptAnswer:
+    table, change = made
+    return KeptAnswer(
+        status=status.HTTP_200_OK,
+        headers={"ETag": f'"{table.version}"'},
+        body=change.model_dump_json(),
+    )

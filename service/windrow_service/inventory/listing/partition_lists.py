@@ -1,0 +1,250 @@
+"""The partitions of a table as a catalog lists them: values and folders, wherever these are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow.files.arrays import flat, make_struct
+from windrow.files.beneath import absolute_path, is_outside, path_in
+from windrow.files.entries import HIVE_DEFAULT_PARTITION, escape
+from windrow.files.errors import LocationError
+from windrow.files.partition_values import InvalidValueError, convert, describe_type
+from windrow.files.remote import is_remote
+from windrow_service.inventory.errors import PartitionListError
+from windrow_service.inventory.listing.partitions import Partitions
+
+MAX_PARTITIONS = 1_000_000
+_FOLDER = pa.field("folder", pa.string(), nullable=False)
+_SENT = ("values", "location")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionList:
+    """The partitions of a table.
+
+    Attributes:
+        table: `folder`, as paths in inventories, ascending; then a text for each partition column,
+            null for Hive's default partition.
+    """
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def folders(self) -> pa.Array:
+        """The folder of each partition."""
+        return flat(self.table.column(0))
+
+    def encoded(self) -> bytes:
+        """Return the list as it is kept."""
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, self.table.schema, options=options) as stream:
+            stream.write_table(self.table)
+        return bytes(sink.getvalue())
+
+    @classmethod
+    def decoded(cls, body: bytes) -> PartitionList:
+        """Return the list that `encoded` made the bytes of."""
+        with pa.ipc.open_stream(body) as stream:
+            return cls(stream.read_all())
+
+    def by_values(self) -> dict[tuple[str | None, ...], str]:
+        """Return the folder of each partition by its values."""
+        columns = [column.to_pylist() for column in self.table.columns]
+        return {tuple(row[1:]): row[0] for row in zip(*columns, strict=True)}
+
+    def page(self, location: str, start: int, count: int) -> list[tuple[list[str], str]]:
+        """Return values and location of some partitions, as a catalog has them."""
+        rows = self.table.slice(start, count)
+        texts = [column.fill_null(HIVE_DEFAULT_PARTITION) for column in rows.columns[1:]]
+        values = zip(*(column.to_pylist() for column in texts), strict=True)
+        folders = [absolute_path(location, folder) for folder in rows.column(0).to_pylist()]
+        return [(list(one), folder) for one, folder in zip(values, folders, strict=True)]
+
+
+def read_partitions(
+    sent: pa.Table,
+    location: str,
+    types: pa.Schema,
+    allowed: Callable[[Sequence[str]], list[str]],
+) -> PartitionList:
+    """Check a list of partitions that a caller sends.
+
+    Args:
+        sent: `values`, lists of texts, and `location`.
+        location: Canonical location of the table.
+        types: Its partition columns.
+        allowed: Returns the canonical form of locations, or refuses one.
+
+    Raises:
+        PartitionListError: The partitions contradict each other, the types, or the form.
+    """
+    values, locations = _columns(sent, len(types))
+    canonical = allowed(locations.to_pylist())
+    if {is_remote(one) for one in canonical} - {is_remote(location)}:
+        odd = next(one for one in canonical if is_remote(one) != is_remote(location))
+        raise PartitionListError(
+            odd,
+            f"the table is at {location!r}, and files on this machine's disks and on remote stores "
+            "cannot be read as one table",
+        )
+    folders = pa.array([path_in(location, one) for one in canonical], pa.string())
+    fields = [_FOLDER, *(pa.field(name, pa.string()) for name in types.names)]
+    texts = [
+        pc.if_else(pc.equal(column, HIVE_DEFAULT_PARTITION), pa.scalar(None, pa.string()), column)
+        for column in values
+    ]
+    table = pa.table([folders, *texts], schema=pa.schema(fields))
+    # So that what lies in a folder follows it.
+    order = pc.sort_indices(pa.array([one.rstrip("/") + "/" for one in canonical]))
+    listed = PartitionList(table.take(order))
+    _refuse_overlaps(location, listed)
+    _refuse_twice(location, listed)
+    typed_values(listed, types)
+    return PartitionList(listed.table.take(pc.sort_indices(listed.folders)))
+
+
+def typed_values(listed: PartitionList, types: pa.Schema) -> list[pa.Array]:
+    """Return the values of each partition column.
+
+    Raises:
+        PartitionListError: A text is not a value of its column's type.
+    """
+    found = []
+    for field, column in zip(types, listed.table.columns[1:], strict=True):
+        # Texts of a catalog are not escaped, as those of folders are.
+        texts = flat(pc.replace_substring(column, "%", "%25"))
+        try:
+            found.append(convert(texts, field.type))
+        except InvalidValueError as error:
+            raise PartitionListError(
+                listed.folders[error.index].as_py() or ".",
+                f"{column[error.index].as_py()!r} is not a {describe_type(field.type)}, the declared "
+                f"type of partition column {field.name!r}",
+            ) from error
+    return found
+
+
+def partitions_in(
+    listed: PartitionList, paths: pa.ChunkedArray, types: pa.Schema, location: str
+) -> Partitions:
+    """Return the partition columns of files by the folders that they lie right in.
+
+    Raises:
+        LocationError: A file lies in a folder below that of its partition.
+        PartitionListError: A text is not a value of its column's type.
+    """
+    folders = flat(pc.replace_substring_regex(paths, "/?[^/]*$", ""))
+    coded = folders.dictionary_encode()
+    rows = pc.index_in(coded.dictionary, listed.folders)
+    if rows.null_count:
+        folder = coded.dictionary[pc.index(pc.is_null(rows), True).as_py()].as_py()
+        raise LocationError(
+            absolute_path(location, folder),
+            "lies below the folder of a partition and holds files, which Spark does not read: move "
+            "them into the partition's folder, or remove them",
+        )
+    at = rows.take(coded.indices)
+    columns = [column.take(at) for column in typed_values(listed, types)]
+    return Partitions(schema=types, values=make_struct(columns, list(types), len(folders)))
+
+
+def refuse_unlisted(listed: PartitionList, folders: pa.ChunkedArray) -> None:
+    """Refuse folders of files that were written into no partition, or into one by another name.
+
+    Args:
+        listed: The table's partitions.
+        folders: As paths in inventories.
+
+    Raises:
+        PartitionListError: There is one.
+    """
+    wanted = flat(folders).unique()
+    rows = listed.table.filter(pc.is_in(listed.table.column(0), wanted))
+    names = rows.column_names[1:]
+    columns = [column.fill_null(HIVE_DEFAULT_PARTITION).to_pylist() for column in rows.columns[1:]]
+    usual = [
+        "/".join(f"{escape(name)}={escape(text)}" for name, text in zip(names, texts, strict=True))
+        for texts in zip(*columns, strict=True)
+    ]
+    known = pc.equal(rows.column(0), pa.array(usual, pa.string()))
+    for folder in wanted.filter(pc.invert(pc.is_in(wanted, flat(rows.column(0).filter(known))))):
+        raise PartitionListError(
+            folder.as_py(), "files were written into it, and the table's list has no such partition"
+        )
+
+
+def outside(listed: PartitionList) -> list[str]:
+    """Return the folders outside the table's location."""
+    return [folder for folder in listed.folders.to_pylist() if is_outside(folder)]
+
+
+def _columns(sent: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
+    """Return a column of texts for each partition column, and the locations."""
+    for name in sent.column_names:
+        if name not in _SENT or sent.column_names.count(name) > 1:
+            reason = "is unknown" if name not in _SENT else "appears twice"
+            raise PartitionListError("", f"column {name!r} {reason}: send {', '.join(_SENT)}")
+    for name in _SENT:
+        if name not in sent.column_names:
+            raise PartitionListError("", f"column {name!r} is missing")
+    if len(sent) > MAX_PARTITIONS:
+        raise PartitionListError(
+            "", f"{len(sent):,} partitions are sent, and a table may have {MAX_PARTITIONS:,}"
+        )
+    if not pt.is_list(sent["values"].type) and not pt.is_large_list(sent["values"].type):
+        raise PartitionListError(
+            "", f"column 'values' is {sent['values'].type}: send lists of texts"
+        )
+    try:
+        lists = flat(sent["values"].cast(pa.list_(pa.string())))
+        locations = flat(sent["location"].cast(pa.string()))
+    except pa.ArrowException as error:
+        raise PartitionListError("", f"it is not a list of texts: {error}") from error
+    if locations.null_count or lists.null_count or lists.flatten().null_count:
+        raise PartitionListError(
+            "", f"a value or a location is null: send {HIVE_DEFAULT_PARTITION}"
+        )
+    wrong = pc.indices_nonzero(pc.not_equal(pc.list_value_length(lists), count))
+    if len(wrong):
+        row = wrong[0].as_py()
+        raise PartitionListError(
+            locations[row].as_py(),
+            f"it has {len(lists[row])} values, and the table has {count} partition columns",
+        )
+    texts = lists.flatten()
+    every = [texts.take(pa.array(range(at, len(texts), count))) for at in range(count)]
+    return every, locations
+
+
+def _refuse_overlaps(location: str, listed: PartitionList) -> None:
+    absolute = [absolute_path(location, folder) for folder in listed.folders.to_pylist()]
+    for one, other in pairwise(absolute):
+        if one == other:
+            raise PartitionListError(
+                one, "two partitions have this location, and a file can be in one of them only"
+            )
+        if other.startswith(one.rstrip("/") + "/"):
+            raise PartitionListError(other, f"it lies in the folder of another partition, {one!r}")
+
+
+def _refuse_twice(location: str, listed: PartitionList) -> None:
+    if len(listed.by_values()) == len(listed):
+        return
+    seen: set[tuple[str | None, ...]] = set()
+    columns = [column.to_pylist() for column in listed.table.columns]
+    for folder, *values in zip(*columns, strict=True):
+        if tuple(values) in seen:
+            raise PartitionListError(
+                absolute_path(location, folder), "another partition has the same values"
+            )
+        seen.add(tuple(values))

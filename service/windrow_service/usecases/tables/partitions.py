@@ -1,0 +1,133 @@
+"""The partitions of a table as a catalog lists them: take them over, and look at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from windrow.models import PartitionList as SentList
+from windrow.models import PartitionListChange, TablePartition
+from windrow_service.inventory.listing.partition_lists import PartitionList, read_partitions
+from windrow_service.inventory.published.arrow_streams import read_stream
+from windrow_service.usecases.ports import Once, Runner
+from windrow_service.usecases.tables.columns import schema_of
+from windrow_service.usecases.tables.errors import InvalidTableError, TableChangedError
+from windrow_service.usecases.tables.ports import Locations, PartitionListStore, StoredTable
+
+# Other callers may change the table meanwhile, each with another snapshot or definition.
+_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPartitions:
+    """Make a list of partitions that of a table; what is sent takes at most `max_decoded_bytes`."""
+
+    lists: PartitionListStore
+    locations: Locations
+    runner: Runner
+    max_decoded_bytes: int
+
+    async def __call__(
+        self,
+        name: str,
+        sent: bytes | SentList | None,
+        if_match: str | None,
+        once: Once | None = None,
+    ) -> tuple[StoredTable, PartitionListChange]:
+        """Replace a table's list; the same list again changes nothing. A refresh follows it.
+
+        Args:
+            name: The table.
+            sent: An Arrow IPC stream, or a body in JSON; None to do without a list again.
+            if_match: The version that the table must be at.
+            once: The caller's key.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            TableChangedError: The table is not at version `if_match`, or keeps changing.
+            InvalidTableError: Its definition does not name its partition columns.
+            LocationNotAllowedError: A partition lies outside the allowed prefixes.
+            WriteInProgressError: A write is moving files in.
+            windrow_service.inventory.errors.InventoryError: It cannot be the table's list.
+        """
+        attempt = 1
+        while True:
+            table, known = await self.lists.get(name)
+            if if_match not in (None, "*", table.version):
+                raise TableChangedError(name, str(if_match), table.version)
+            body, change = await self.runner.run(partial(self._read, table, sent, known))
+            if body == known:
+                await self.lists.confirm(table, change, once)
+                return table, change
+            try:
+                return await self.lists.put(table, body, change, once), change
+            except TableChangedError:
+                if if_match not in (None, "*") or attempt == _ATTEMPTS:
+                    raise
+                attempt += 1
+
+    def _read(
+        self, table: StoredTable, sent: bytes | SentList | None, known: bytes | None
+    ) -> tuple[bytes | None, PartitionListChange]:
+        if sent is None:
+            return None, _change(None, known)
+        definition = table.info.definition
+        types = schema_of(definition.partition_columns)
+        if not types:
+            raise InvalidTableError(
+                f"table {table.info.name!r} names no partition columns, so that partitions have no "
+                "values: register it with partition_columns first"
+            )
+        rows = (
+            _table_of(sent)
+            if isinstance(sent, SentList)
+            else read_stream(sent, self.max_decoded_bytes)
+        )
+        listed = read_partitions(rows, definition.location, types, self.locations.allowed)
+        return listed.encoded(), _change(listed, known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowPartitions:
+    """Show the list of a table, a page at a time."""
+
+    lists: PartitionListStore
+    runner: Runner
+
+    async def __call__(self, name: str) -> tuple[StoredTable, PartitionList | None]:
+        """Return a table and its list.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+        """
+        table, body = await self.lists.get(name)
+        if body is None:
+            return table, None
+        return table, await self.runner.run(lambda: PartitionList.decoded(body))
+
+
+def page_of(
+    table: StoredTable, listed: PartitionList, start: int, count: int
+) -> list[TablePartition]:
+    """Return a page of a table's list."""
+    rows = listed.page(table.info.definition.location, start, count)
+    return [TablePartition(values=values, location=location) for values, location in rows]
+
+
+def _table_of(sent: SentList) -> pa.Table:
+    values = pa.array([one.values for one in sent.partitions], pa.list_(pa.string()))
+    locations = pa.array([one.location for one in sent.partitions], pa.string())
+    return pa.table({"values": values, "location": locations})
+
+
+def _change(listed: PartitionList | None, known: bytes | None) -> PartitionListChange:
+    now = {} if listed is None else listed.by_values()
+    before = {} if known is None else PartitionList.decoded(known).by_values()
+    return PartitionListChange(
+        partition_count=None if listed is None else len(listed),
+        added=len(now.keys() - before.keys()),
+        removed=len(before.keys() - now.keys()),
+        moved=sum(before.get(values, folder) != folder for values, folder in now.items()),
+    )
