@@ -9,16 +9,15 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 from tests.support import quick_spark
+from tests.support.distribution import WholeFiles, place_in_line
 
 # Drawing examples is slow on a busy machine, which says nothing about the code.
 _ANY_SPEED = [HealthCheck.too_slow]
@@ -59,10 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folder, and run the long ones first.
-
-    The many short files at the end then keep all processes of a run busy.
-    """
+    """Mark tests by their folder, and run the long ones first."""
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0]
         if folder == "spark":
@@ -71,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.every_spark)
         if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=_place_in_line)
+    items.sort(key=place_in_line)
 
 
 def pytest_collection_finish() -> None:
@@ -80,35 +76,10 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def _place_in_line(item: pytest.Item) -> int:
-    if _shared_by(item.path):
-        # An older Spark runs in the background while others share this one.
-        return 1 if "on_older_sparks" in getattr(item, "fixturenames", ()) else 0
-    return 2 if item.get_closest_marker("spark") else 3 if item.get_closest_marker("slow") else 4
-
-
-@cache
-def _shared_by(file: Path) -> str | None:
-    """Return what a file shares with others that is costly to start: Spark's session, a cluster."""
-    if _TESTS / "spark" not in file.parents:
-        return None
-    if file.parent.name == "cluster":
-        return "cluster"
-    return "session" if "spark: SparkSession" in file.read_text() else None
-
-
-class _WholeFiles(LoadFileScheduling):
-    """Gives a process whole files, and all files that share something to the same process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = str(super()._split_scope(nodeid))
-        return _shared_by(self.config.rootpath / file) or file
-
-
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _WholeFiles | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeFiles | None:
     """Return the scheduler of `--dist loadfile`."""
-    return _WholeFiles(config, log) if config.getoption("dist") == "loadfile" else None
+    return WholeFiles(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,9 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +26,7 @@ _OLDER_TIMEOUT_S = 600
 
 
 @pytest.fixture(scope="session")
-def spark(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on loopback with two slots."""
     # Without this, executors run the `python3` of PATH. It must be set before the session starts.
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -54,36 +50,17 @@ def spark(
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    if any(
-        "on_older_sparks" in getattr(item, "fixturenames", ()) for item in request.session.items
-    ):
-        request.getfixturevalue("_older_sparks")
     yield session
     session.stop()
 
 
 @pytest.fixture(scope="session")
-def _older_sparks(
+def on_older_sparks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Future[dict[str, Any]]]]:
-    """The results on older releases, made in the background.
-
-    Tests on this Spark run meanwhile: all of them are one after another in one process of a run,
-    which takes longer than any other.
-    """
-    folder = tmp_path_factory.mktemp("older")
-    with ExitStack() as stack, ThreadPoolExecutor(1) as background:
-        programs = [
-            _program("on_older_spark", version, folder, stack)
-            for version in (OLDEST, *_others(request))
-        ]
-        yield [background.submit(program) for program in programs]
-
-
-@pytest.fixture(scope="session")
-def on_older_sparks(_older_sparks: list[Future[dict[str, Any]]]) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """The results of `tests.support.on_older_spark` on each older release of Spark."""
-    return [results.result() for results in _older_sparks]
+    versions = (OLDEST, *_others(request))
+    return _reports("on_older_spark", versions, tmp_path_factory.mktemp("older"))
 
 
 @pytest.fixture(scope="session")
@@ -91,34 +68,26 @@ def on_spark_connect(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[dict[str, Any]]:
     """The results of `tests.support.on_spark_connect` on each release of Spark."""
-    folder = tmp_path_factory.mktemp("connect")
-    with ExitStack() as stack:
-        return [
-            _program("on_spark_connect", version, folder, stack)()
-            for version in (NEWEST, *_others(request))
-        ]
+    versions = (NEWEST, *_others(request))
+    return _reports("on_spark_connect", versions, tmp_path_factory.mktemp("connect"))
 
 
 def _others(request: pytest.FixtureRequest) -> Sequence[str]:
     return OTHERS if request.config.getoption("--all-sparks") else ()
 
 
-def _program(
-    name: str, version: str, below: Path, stack: ExitStack
-) -> Callable[[], dict[str, Any]]:
-    """Prepare a program of `tests.support` for a release of Spark; it returns what it reports.
+def _reports(name: str, versions: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+    return [_report(name, version, folder / version) for version in versions]
 
-    Its coordinator runs until the stack is closed.
-    """
-    folder = below / version
+
+def _report(name: str, version: str, folder: Path) -> dict[str, Any]:
+    """Run a program of `tests.support` on a release of Spark; return what it reports."""
     folder.mkdir()
     python = sys.executable if version == NEWEST else python_with_spark(version)
     environment = {**os.environ, "PYSPARK_PYTHON": python}
     quick_spark.set_up(environment, Path(python).parents[1])
     settings = Settings(state_dir=folder / "state", allowed_locations=[str(folder)])
-    url = stack.enter_context(running(settings))
-
-    def run() -> dict[str, Any]:
+    with running(settings) as url:
         done = subprocess.run(
             [python, "-m", f"tests.support.{name}", url, str(folder)],
             cwd=_ROOT,
@@ -127,9 +96,7 @@ def _program(
             text=True,
             timeout=_OLDER_TIMEOUT_S,
         )
-        assert done.returncode == 0, done.stderr[-5_000:]
-        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        assert answer["version"] == version
-        return answer
-
-    return run
+    assert done.returncode == 0, done.stderr[-5_000:]
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert report["version"] == version
+    return report

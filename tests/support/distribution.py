@@ -1,0 +1,68 @@
+"""Which process of a run gets which file of tests, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+_TESTS = Path(__file__).parents[1]
+# What files in `tests/spark` share since it is costly to start: the text that tells the files that use
+# it, and in how many processes of a run it is started. What takes longest goes first. Two sessions
+# keep two cores busy.
+_SHARED = {
+    "benchmarks": ("one_process()", 1),
+    "older Spark": ("on_older_sparks", 1),
+    "session": ("spark: SparkSession", 2),
+    "cluster": ("CachingCluster", 1),
+}
+
+
+def place_in_line(item: pytest.Item) -> int:
+    """Return the place of a marked test: the long ones are first.
+
+    The many short files at the end then keep all processes of a run busy.
+    """
+    if shared := shared_by(str(item.path)):
+        return min(list(_SHARED).index(name) for name in shared)
+    if item.get_closest_marker("spark"):
+        return len(_SHARED)
+    return len(_SHARED) + (1 if item.get_closest_marker("slow") else 2)
+
+
+@cache
+def shared_by(file: str) -> frozenset[str]:
+    """Return the names of what a file shares with others."""
+    path = _TESTS.parent / file
+    if _TESTS / "spark" not in path.parents:
+        return frozenset()
+    text = path.read_text()
+    return frozenset(name for name, (used, _) in _SHARED.items() if used in text)
+
+
+class WholeFiles(LoadFileScheduling):
+    """Gives a process whole files, at first those that use what it has started for others."""
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        file = self._next_file(node)
+        if file is None:
+            # All files that are left are for processes that have started what these share.
+            node.shutdown()
+        else:
+            self.workqueue.move_to_end(file, last=False)
+            super()._assign_work_unit(node)
+
+    def _next_file(self, node: WorkerController) -> str | None:
+        started = {
+            each: frozenset[str]().union(*map(shared_by, files))
+            for each, files in self.assigned_work.items()
+        }
+        counts = Counter(name for names in started.values() for name in names)
+        mine = started[node]
+        for_others = {name for name, (_, most) in _SHARED.items() if counts[name] >= most} - mine
+        possible = [file for file in self.workqueue if not shared_by(file) & for_others]
+        return next((file for file in possible if shared_by(file) & mine), *possible[:1] or [None])

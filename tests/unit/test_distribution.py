@@ -1,0 +1,70 @@
+"""Processes of a test run share out files so that little is started twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.distribution import WholeFiles, shared_by
+
+_TESTS = Path(__file__).parents[1]
+_FILES = [
+    str(path.relative_to(_TESTS.parent))
+    for folder in ("spark", "unit/planner")
+    for path in sorted((_TESTS / folder).rglob("test_*.py"))
+]
+_ALL = [f"{file}::test_{number}" for file in _FILES for number in range(4)]
+
+
+class Process:
+    """A process of a run as the scheduler sees it: it is sent numbers of tests."""
+
+    def __init__(self, number: int) -> None:
+        self.gateway = SimpleNamespace(id=f"gw{number}")
+        self.sent: list[int] = []
+        self.shutting_down = False
+
+    def send_runtest_some(self, numbers: list[int]) -> None:
+        self.sent += numbers
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 60])
+def test_every_test_runs_once_and_few_processes_start_what_files_share(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "tx", ["popen"] * count)
+    scheduler = WholeFiles(pytestconfig)
+    processes: list[Any] = [Process(number) for number in range(count)]
+    for process in processes:
+        scheduler.add_node(process)
+        scheduler.add_node_collection(process, _ALL)
+
+    scheduler.schedule()
+    done = [0] * count
+    while any(done[at] < len(process.sent) for at, process in enumerate(processes)):
+        for at, process in enumerate(processes):
+            if done[at] < len(process.sent):
+                done[at] += 1
+                scheduler.mark_test_complete(process, process.sent[done[at] - 1])
+
+    assert sorted(number for process in processes for number in process.sent) == list(
+        range(len(_ALL))
+    )
+    starts: dict[str, int] = defaultdict(int)
+    for process in processes:
+        files = {_ALL[number].split("::")[0] for number in process.sent}
+        for name in frozenset[str]().union(*map(shared_by, files)):
+            starts[name] += 1
+    assert starts == {
+        "session": min(count, 2),
+        "cluster": 1,
+        "older Spark": 1,
+        "benchmarks": 1,
+    }
