@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tables import KIB, MIB
 
-from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.columns import DELETE, inventory_schema
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 GIB = 1024 * MIB
@@ -84,6 +84,7 @@ def inventory(
         "grouped_columns": pa.nulls(count, pa.list_(pa.string())),
         "native_columns": pa.nulls(count, pa.list_(pa.string())),
         "first_row_id": pa.nulls(count, pa.int64()),
+        "deletes": pa.nulls(count, pa.list_(DELETE)),
         "partition": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
         "stats": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
     }

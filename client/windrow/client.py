@@ -62,6 +62,7 @@ class Client(Coordinator):
         filter: str | Mapping[str, Any] | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
+        version: str | int | None = None,
         limit: int | None = None,
         max_staleness: int | None = None,
         reader: Literal["auto", "grouped", "native"] = "auto",
@@ -80,6 +81,7 @@ class Client(Coordinator):
             filter: Rows to keep, as in `plan`; no query sees others.
             columns: Columns of the DataFrame, in this order; all by default.
             snapshot_id: A version of the table; the current one by default.
+            version: Instead of it, a version in the table's own log, as in `plan`.
             limit: Most rows to return, no matter which; at most 2,147,483,647.
             max_staleness: Seconds, as in `plan`.
             reader: `auto` reads each file the way that is estimated to be faster: small ones in
@@ -98,6 +100,7 @@ class Client(Coordinator):
             filter=filter,
             columns=columns,
             snapshot_id=snapshot_id,
+            version=version,
             limit=limit,
             max_staleness=max_staleness,
             reader=reader,
@@ -112,6 +115,7 @@ class Client(Coordinator):
         filter: str | Mapping[str, Any] | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
+        version: str | int | None = None,
         reader: Literal["auto", "grouped", "native"] = "auto",
         **options: Any,
     ) -> ReadExplanation:
@@ -123,6 +127,7 @@ class Client(Coordinator):
             filter: The conditions of the query.
             columns: The columns that it uses; all by default.
             snapshot_id: A version of the table; the current one by default.
+            version: Instead of it, a version in the table's own log, as in `plan`.
             reader: As in `read`.
             **options: As in `read`.
         """
@@ -135,6 +140,7 @@ class Client(Coordinator):
             filter=filter,
             columns=columns,
             snapshot_id=snapshot_id,
+            version=version,
             reader=reader,
             options=options,
         )

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from windrow.files.acid.write_ids import WriteIds
+from windrow.files.errors import LocationError
+from windrow.files.formats import LOGGED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
@@ -95,11 +97,16 @@ class DirectoryInventories:
         cancelled: threading.Event,
         write_ids: str | None = None,
         partitions: bytes | None = None,
+        version: str | None = None,
     ) -> NextSnapshot:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
         refuse_part_of_table(location, topmost)
         tables = [decode_manifest(body) for body in previous_bodies]
+        if definition.format in LOGGED:
+            # A reader of each log goes here.
+            reason = f"it is {definition.format}, which this coordinator does not read yet"
+            raise LocationError(location, reason)
         taken = take_inventory(
             location,
             columns=schema_of(definition.columns),

@@ -29,6 +29,7 @@ from windrow.files.chunks import FooterGroup, joined
 from windrow.files.entries import LISTING_SCHEMA, in_folders, unescape, without_empty
 from windrow.files.errors import FileChangedError, InventoryError, LocationError
 from windrow.files.errors import UnreadableFileError as UnreadableError
+from windrow.files.formats import LOGGED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.remote import is_remote
 from windrow.files.schema import FileSchema, data_schema_of, declared_data
@@ -166,6 +167,12 @@ def take_inventory(
     """
     require_classic(spark)
     definition = table.definition
+    if definition.format in LOGGED:
+        raise UnfitTableError(
+            table.name,
+            f"is {definition.format}, and refreshed from its log by the coordinator: leave out "
+            "--on-spark",
+        )
     if definition.format != "parquet":
         raise UnfitTableError(
             table.name, f"is of format {definition.format}: only footers of Parquet are read"

@@ -152,7 +152,9 @@ def test_an_unknown_format_is_refused_and_known_ones_are_listed(
     answer = http.put(f"/tables/{name}", json={"location": str(location), "format": "xml"})
 
     problem = problem_of(answer, 422, "invalid-request")
-    assert "'parquet', 'orc', 'avro', 'csv', 'json' or 'text'" in problem["detail"]
+    assert (
+        "'parquet', 'orc', 'avro', 'csv', 'json', 'text', 'delta' or 'iceberg'" in problem["detail"]
+    )
 
 
 def test_options_of_a_format_are_kept_in_sparks_spelling_and_travel_with_plans(

@@ -42,6 +42,7 @@ def inventory(
             pa.nulls(count, pa.list_(pa.string())),
             pa.nulls(count, pa.list_(pa.string())),
             pa.nulls(count, pa.int64()),
+            pa.nulls(count, schema.field("deletes").type),
             nothing,
             nothing,
         ],

@@ -65,6 +65,7 @@ class PlanCalls(Calls):
         filter: str | Mapping[str, Any] | None = None,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
+        version: str | int | None = None,
         limit: int | None = None,
         max_staleness: int | None = None,
         reuse: bool = False,
@@ -78,6 +79,8 @@ class PlanCalls(Calls):
             filter: SQL text such as `"ds >= '2026-11-01'"`, or a JSON tree.
             columns: Columns to read, in this order; all by default.
             snapshot_id: A version of the table; the current one by default.
+            version: Instead of it: a version of a Delta table, or a snapshot id, branch or tag of
+                an Iceberg table, that `refresh(…, version=…)` has made a snapshot of.
             limit: How many rows are enough. The plan leaves out files that are not needed for that
                 many; it may still hold more rows.
             max_staleness: Seconds. If the table's files were looked at longer ago, the table is
@@ -99,6 +102,7 @@ class PlanCalls(Calls):
                 "filter": filter,
                 "columns": columns,
                 "snapshot_id": snapshot_id,
+                "version": None if version is None else str(version),
                 "limit": limit,
                 "max_staleness": max_staleness,
                 "reuse": reuse,

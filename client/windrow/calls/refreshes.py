@@ -26,6 +26,7 @@ class RefreshCalls(Calls):
         *,
         full: bool = False,
         valid_write_ids: str | None = None,
+        version: str | int | None = None,
         on_progress: Callable[[RefreshProgress], None] | None = None,
     ) -> RefreshStatus:
         """List a table's files again, and wait until the new snapshot is published.
@@ -37,6 +38,9 @@ class RefreshCalls(Calls):
             valid_write_ids: For transactional tables: the write ids to see, as Hive's metastore
                 tells them, or `on-disk`. By default all that is on disk is seen, unless the current
                 snapshot was made with write ids: then they must be given again.
+            version: Of a Delta table its version; of an Iceberg table the id of a snapshot, or the
+                name of a branch or tag. It becomes a snapshot beside the current one, which
+                `read(…, version=…)` finds. By default, the newest becomes the current one.
             on_progress: Called several times a second while it runs.
 
         Only one refresh of a table runs at a time: if one is running, this waits for it. It
@@ -50,9 +54,12 @@ class RefreshCalls(Calls):
         headers = {"Prefer": "respond-async"}
         params: dict[str, str | int] = {"full": "true"} if full else {}
         body = None
-        if valid_write_ids is not None:
-            request = checked(RefreshRequest, {"valid_write_ids": valid_write_ids})
-            body = request.model_dump_json()
+        if valid_write_ids is not None or version is not None:
+            asked = {
+                "valid_write_ids": valid_write_ids,
+                "version": None if version is None else str(version),
+            }
+            body = checked(RefreshRequest, asked).model_dump_json()
         attempt = 1
         while True:
             answer = self._transport.call("POST", path, params=params, headers=headers, body=body)

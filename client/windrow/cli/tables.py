@@ -208,6 +208,15 @@ def refresh(
             metavar="IDS",
         ),
     ] = None,
+    version: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a Delta table its version; of an Iceberg table the id of a snapshot, or the "
+            "name of a branch or tag. Makes a snapshot of it beside the current one, for reads of "
+            "that version.",
+            metavar="VERSION",
+        ),
+    ] = None,
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Stop the running refresh, whoever started it.")
     ] = False,
@@ -231,12 +240,13 @@ def refresh(
     Lists the files again, and publishes a new snapshot if something changed. Ctrl-C leaves the
     refresh running; the same command follows it again.
     """
-    if cancel and (full or valid_write_ids):
-        option = "--full" if full else "--valid-write-ids"
+    if cancel and (full or valid_write_ids or version):
+        option = "--full" if full else "--valid-write-ids" if valid_write_ids else "--version"
         raise typer.BadParameter(f"--cancel stops a refresh and {option} starts one: give only one")
-    if on_spark and (cancel or full or valid_write_ids):
+    if on_spark and (cancel or full or valid_write_ids or version):
         raise typer.BadParameter(
-            "--on-spark always reads everything: leave out --cancel, --full and --valid-write-ids"
+            "--on-spark always reads everything: leave out --cancel, --full, --valid-write-ids and "
+            "--version"
         )
     if on_spark:
         _refresh_on_spark(name, url, master, as_json)
@@ -245,7 +255,7 @@ def refresh(
         status = (
             client.cancel_refresh(name)
             if cancel
-            else _followed(client, name, full, valid_write_ids)
+            else _followed(client, name, full, valid_write_ids, version)
         )
     if as_json:
         show_json(status)
@@ -265,11 +275,17 @@ def _refresh_on_spark(name: str, url: str, master: str | None, as_json: bool) ->
         run(name, client, master=master, as_json=as_json)
 
 
-def _followed(client: Client, name: str, full: bool, write_ids: str | None) -> RefreshStatus:
+def _followed(
+    client: Client, name: str, full: bool, write_ids: str | None, version: str | None
+) -> RefreshStatus:
     try:
         with refreshing(error_console(), name) as on_progress:
             return client.refresh(
-                name, full=full, valid_write_ids=write_ids, on_progress=on_progress
+                name,
+                full=full,
+                valid_write_ids=write_ids,
+                version=version,
+                on_progress=on_progress,
             )
     except KeyboardInterrupt:
         typer.echo(

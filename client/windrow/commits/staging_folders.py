@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from windrow.commits import posix
 from windrow.commits.errors import UnfitLocationError
 from windrow.files.errors import LocationError
+from windrow.files.formats import LOGGED
 from windrow.files.remote import names_in
 from windrow.files.signs import SINK_LOG, refuse_folder, refuse_hidden
 from windrow.files.surroundings import refuse_part_of_table
@@ -112,6 +113,12 @@ def local_location(table: TableInfo) -> str:
     location = table.definition.location
     if table.definition.transactional is not None:
         reason = "the table is transactional: write with Hive, then refresh the table"
+        raise UnfitLocationError(table.name, location, reason)
+    if table.definition.format in LOGGED:
+        reason = (
+            f"the table is {table.definition.format}: write with its own engine, compact with "
+            f"{LOGGED[table.definition.format]}, then refresh the table"
+        )
         raise UnfitLocationError(table.name, location, reason)
     if table.definition.format != "parquet":
         reason = f"its format is {table.definition.format}, and only Parquet is written"

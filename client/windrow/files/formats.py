@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, TypeVar
+
+_Format = TypeVar("_Format", bound=str)
 
 # Of these a refresh knows names and sizes alone: there is nothing to read short of all rows.
 LISTED = frozenset({"csv", "json", "text"})
+
+# Tables that keep a log of which files they have; their files are Parquet. By the tool that
+# compacts them.
+LOGGED = {"delta": "Delta's OPTIMIZE", "iceberg": "Iceberg's rewrite_data_files"}
 
 # Only Spark's own reader gives their rows.
 READ_BY_SPARK = frozenset({*LISTED, "avro"})
 
 # Options by which a record may be more than a line.
 _OVER_LINES = ("multiLine", "wholetext", "lineSep")
+
+
+def files_of(format: _Format) -> _Format | Literal["parquet"]:
+    """Return the format of the files of a table whose format is given."""
+    return "parquet" if format in LOGGED else format
 
 
 def must_be_told(format: str, options: Mapping[str, str]) -> bool:

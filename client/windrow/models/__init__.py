@@ -71,6 +71,7 @@ from windrow.models.partitions import (
 )
 from windrow.models.plans import (
     DeleteFile,
+    FileField,
     GroupPage,
     Plan,
     PlanRequest,
@@ -98,6 +99,7 @@ from windrow.models.tables import (
     ON_DISK,
     BucketSpec,
     Column,
+    LogFigures,
     RefreshProgress,
     RefreshRequest,
     RefreshStatus,
@@ -180,6 +182,7 @@ __all__ = [
     "DeleteOpens",
     "ExpiredSnapshots",
     "FileCountBasis",
+    "FileField",
     "Filter",
     "FilterTree",
     "GainedFiles",
@@ -199,6 +202,7 @@ __all__ = [
     "LeftAloneReason",
     "Limits",
     "Locality",
+    "LogFigures",
     "Not",
     "OptionSource",
     "PartitionList",

@@ -10,7 +10,7 @@ from pydantic import Field
 from windrow.models.base import Answer, ColumnName, Request, Scalar, TableName, Whole
 from windrow.models.filters import Filter, FilterTree
 from windrow.models.options import OptionSource, PlanDefaults, PlanOptions
-from windrow.models.tables import Column, SortColumn, TableFormat
+from windrow.models.tables import Column, SortColumn, TableFormat, TableVersion
 
 
 class PlanRequest(Request):
@@ -18,6 +18,11 @@ class PlanRequest(Request):
 
     table: TableName
     snapshot_id: Annotated[int, Whole(1, 2**31 - 1)] | None = None
+    version: TableVersion | None = Field(
+        default=None,
+        description="Instead of `snapshot_id`: a version of a Delta table, or a snapshot id, branch "
+        "or tag of an Iceberg table, that a refresh has made a snapshot of.",
+    )
     filter: Filter | None = None
     columns: Annotated[list[ColumnName], Field(max_length=10_000)] | None = Field(
         default=None,
@@ -38,7 +43,7 @@ class PlanRequest(Request):
     max_staleness: Annotated[int, Whole(0, 31_536_000)] | None = Field(
         default=None,
         description="Seconds. If the table's last refresh is older, it is refreshed before "
-        "planning. Cannot be combined with `snapshot_id`.",
+        "planning. Without effect with `snapshot_id` or `version`.",
     )
     reuse: bool = Field(
         default=False,
@@ -50,6 +55,21 @@ class PlanRequest(Request):
         description="Number of groups in the first page; 1,000 unless the coordinator is "
         "configured otherwise. With 0, the answer holds no groups; fetch them page by page.",
     )
+
+
+class Delete(Answer):
+    """What deletes rows of a data file of a Delta or Iceberg table."""
+
+    kind: Literal["vector", "positions"] = Field(
+        description="`vector`: a bitmap of positions, as Delta and Iceberg serialise it: at "
+        "`[offset, offset + length)` of the file, or `inline`. `positions`: a Parquet file of "
+        "Iceberg, of paths and positions."
+    )
+    path: str | None = None
+    inline: str | None = Field(default=None, description="The bitmap, as Base64.")
+    offset: int | None = None
+    length: int | None = None
+    size_bytes: int | None = Field(default=None, description="Length of the file.")
 
 
 class Split(Answer):
@@ -83,6 +103,9 @@ class Split(Answer):
         description="Of transactional tables: the number of the file's first row among those of "
         "its bucket, where its rows have no names of their own.",
     )
+    deletes: list[Delete] | None = Field(
+        default=None, description="What deletes rows of the file; null if nothing does."
+    )
 
 
 class DeleteFile(Answer):
@@ -91,6 +114,22 @@ class DeleteFile(Answer):
     path: str
     size_bytes: int
     mtime_ns: int
+
+
+class FileField(Answer):
+    """How files hold a column, or a field within one, that is not found by its name alone."""
+
+    id: int | None = Field(default=None, description="The field's id in Parquet files.")
+    names: list[str] = Field(
+        default=[], description="Its names in files, or in those of them that have no ids."
+    )
+    default: str | None = Field(
+        default=None, description="As JSON: its value in rows of files that lack it."
+    )
+    fields: dict[str, FileField] = Field(
+        default={},
+        description="The fields within it, by name; `element` of lists, `key` and `value` of maps.",
+    )
 
 
 class SplitGroup(Answer):
@@ -189,7 +228,7 @@ class Plan(Answer):
     created_at: datetime
     expires_at: datetime
     location: str
-    format: TableFormat = "parquet"
+    format: TableFormat = Field(default="parquet", description="Format of the files.")
     format_options: dict[str, str] = Field(
         default={}, description="How Spark reads the files, from the table's definition."
     )
@@ -198,6 +237,16 @@ class Plan(Answer):
     )
     valid_write_ids: str | None = Field(
         default=None, description="Of transactional tables: see `SnapshotInfo`."
+    )
+    logged: bool = Field(
+        default=False,
+        description="Whether the table keeps a log of its files, as Delta and Iceberg do: then no "
+        "file changes once it is written, and each split says what deletes its rows.",
+    )
+    file_fields: dict[str, FileField] = Field(
+        default={},
+        description="Columns that files hold under another name than the table's, or that are found "
+        "by an id.",
     )
     columns: list[Column] = Field(description="The requested columns, in that order.")
     hidden_columns: list[Column] = Field(

@@ -14,7 +14,12 @@ from windrow.models.options import PlanDefaults
 # Given in place of valid write ids, for whatever is on disk.
 ON_DISK = "on-disk"
 
-TableFormat: TypeAlias = Literal["parquet", "orc", "avro", "csv", "json", "text"]
+TableFormat: TypeAlias = Literal[
+    "parquet", "orc", "avro", "csv", "json", "text", "delta", "iceberg"
+]
+
+
+TableVersion: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class Column(Request):
@@ -51,7 +56,9 @@ class TableDefinition(Request):
     location: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     format: TableFormat = Field(
         default="parquet",
-        description="Format of the files, whatever their suffix. `json` means one document per line.",
+        description="Format of the files, whatever their suffix. `json` means one document per line. "
+        "`delta` and `iceberg` are tables of Parquet files whose log tells which files they have, "
+        "and their columns.",
     )
     format_options: dict[str, str] = Field(
         default={},
@@ -90,6 +97,25 @@ class TableDefinition(Request):
         return checked_format_options(info.data["format"], given) if "format" in info.data else {}
 
 
+class LogFigures(Answer):
+    """What the log of a Delta or Iceberg table says of it."""
+
+    committed_at: datetime | None = Field(
+        default=None, description="When the version was committed; null if the log does not tell."
+    )
+    versions: int | None = Field(
+        default=None, description="Number of versions that the log still has; null if unknown."
+    )
+    small_files: int = Field(description="Number of files under 32 MB.")
+    small_bytes: int = Field(description="Their bytes.")
+    delete_files: int = Field(
+        description="Number of deletion vectors, and of files that name deleted rows."
+    )
+    deleted_rows: int | None = Field(
+        default=None, description="Rows that they delete; null if the log does not tell."
+    )
+
+
 class SnapshotInfo(Answer):
     """One immutable version of a table."""
 
@@ -107,6 +133,13 @@ class SnapshotInfo(Answer):
         default=None,
         description="For transactional tables: the write ids that the snapshot sees, as given to "
         "the refresh; null if it sees all that was on disk.",
+    )
+    table_version: str | None = Field(
+        default=None,
+        description="For Delta tables their version, for Iceberg tables the id of their snapshot.",
+    )
+    log: LogFigures | None = Field(
+        default=None, description="For Delta and Iceberg tables: what their log says."
     )
 
 
@@ -149,6 +182,12 @@ class RefreshRequest(Request):
         "disk. Without, all that is on disk is seen, unless the current snapshot was made with "
         "write ids: then they must be given again, newer ones or `on-disk`.",
     )
+    version: TableVersion | None = Field(
+        default=None,
+        description="Of a Delta table its version; of an Iceberg table the id of a snapshot, or the "
+        "name of a branch or tag. It becomes a snapshot beside the current one, which plans can be "
+        "made of by the same `version`. Without, the newest becomes the current one.",
+    )
 
 
 class RefreshProgress(Answer):
@@ -183,6 +222,9 @@ class RefreshStatus(Answer):
     status: Literal["running", "done", "failed", "cancelled"]
     valid_write_ids: str | None = Field(
         default=None, description="The write ids that it was asked to see."
+    )
+    version: str | None = Field(
+        default=None, description="The version of the table that it was asked for."
     )
     started_at: datetime
     seconds: float

@@ -114,6 +114,13 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     snapshots.NotTransactionalError: ProblemType(
         CONFLICT, "not-transactional", "Table is not transactional"
     ),
+    snapshots.VersionNotKnownError: ProblemType(
+        NOT_FOUND, "version-not-known", "Table has no snapshot of this version"
+    ),
+    snapshots.NotLoggedError: ProblemType(CONFLICT, "not-logged", "Table keeps no versions"),
+    tables.LoggedTableError: ProblemType(
+        CONFLICT, "logged-table", "Table is kept by its own engine"
+    ),
     snapshots.WriteIdsNeededError: ProblemType(
         CONFLICT, "write-ids-needed", "Valid write ids are needed"
     ),

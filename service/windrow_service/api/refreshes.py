@@ -45,6 +45,7 @@ async def refresh_table(
     """List the table's location again, and publish a snapshot if anything has changed.
 
     Where the file system keeps modification times of folders, only folders that changed are listed.
+    Of Delta and Iceberg tables no folder is listed: their log tells what has changed.
     If a write is moving files in, the refresh waits for it while its driver is alive, for up to a
     minute.
 
@@ -52,13 +53,12 @@ async def refresh_table(
     `Prefer: respond-async` the answer comes at once or, with `wait=<seconds>` added, if the refresh
     takes longer than that; `GET` on the same path then tells its progress. Repeating the call needs
     no idempotency key: the files decide what is published.
-    asked for again: the files decide what is published.
     """
-    write_ids = request.valid_write_ids if request is not None else None
-    if write_ids is not None and write_ids != ON_DISK:
-        WriteIds.parse(write_ids)
-    started = await services.refreshes.start(name, full=full, write_ids=write_ids)
-    ended = services.refreshes.wait(started, full=full, write_ids=write_ids)
+    asked = request or RefreshRequest()
+    if asked.valid_write_ids not in (None, ON_DISK):
+        WriteIds.parse(asked.valid_write_ids)
+    started = await services.refreshes.start(name, full=full, asked=asked)
+    ended = services.refreshes.wait(started, full=full, asked=asked)
     try:
         return await asyncio.wait_for(ended, wait_of(prefer))
     except asyncio.TimeoutError:

@@ -25,6 +25,7 @@ from windrow.files.schema import (
     data_schema_of,
     declared_data,
 )
+from windrow.models import LogFigures
 from windrow_service.inventory.errors import PartitionLayoutError, SchemaConflictError
 from windrow_service.inventory.footers.blooms import (
     build_missing,
@@ -57,7 +58,7 @@ from windrow_service.orc.positions import (
     positioned,
     require_readable,
 )
-from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.columns import DELETE, inventory_schema
 
 _NO_COLUMNS = pa.schema([])
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -80,6 +81,8 @@ class Inventory:
         folders: State of folders and files for the next inventory; None if it would be of no
             use.
         delete_files: `DELETE_FILES` of a transactional table whose rows can be deleted; else None.
+        table_version: What the table's own log calls this version; None if it has no log.
+        log: What the log says.
     """
 
     files: pa.Table
@@ -91,6 +94,8 @@ class Inventory:
     footers_read: int
     folders: bytes | None = None
     delete_files: pa.Table | None = None
+    table_version: str | None = None
+    log: LogFigures | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,7 @@ class PreviousInventory:
             inventory of the table; None if nothing is known.
         full: Whether to list all folders, including unchanged ones. This is necessary if
             `folders` is from an earlier inventory.
+        table_version: As of `Inventory`.
     """
 
     files: pa.Table
@@ -114,6 +120,7 @@ class PreviousInventory:
     has_all_columns: bool = False
     folders: bytes | None = None
     full: bool = False
+    table_version: str | None = None
 
 
 def take_inventory(
@@ -232,6 +239,8 @@ def take_inventory(
         "bucket": buckets,
         "hosts": _hosts(same_rows, previous),
         **_deletes(same_rows, previous, seen),
+        # Only logs tell them.
+        "deletes": pa.nulls(len(files), pa.list_(DELETE)),
         "partition": partitions.values,
     }
     inventory = pa.table([found[name] for name in schema.names], schema=schema)

@@ -15,6 +15,7 @@
 | `grouped_columns` | list<string>, null | columns of the file that Spark's own Parquet reader may give otherwise than the grouped reader, in lower case; null if unknown |
 | `native_columns` | list<string>, null | ORC: columns of the file that only Spark's own reader gives right, in lower case; null if unknown, and for other formats |
 | `first_row_id` | int64, null | number of the first row among those of its bucket, where rows of a transactional table have no names of their own; else null |
+| `deletes` | list<struct>, null | what deletes rows of the file, where the log of its table tells: see `DELETE` |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column whose type is ordered |
 | `bloom` | struct of large_binary | one field per column with Bloom filters; absent if no column has them |
@@ -36,6 +37,22 @@ import pyarrow.compute as pc
 
 from windrow.files.types import has_order
 
+# A deletion vector, or a file that names deleted rows.
+DELETE = pa.struct(
+    [
+        # `vector`: the bitmap at `[offset, offset + length)` of the file `path`, or in `inline` as
+        # Base64. `positions`: a Parquet file of paths and positions.
+        pa.field("kind", pa.string(), nullable=False),
+        # As paths of files with rows: relative to the table's location, or absolute.
+        pa.field("path", pa.string()),
+        pa.field("inline", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("length", pa.int64()),
+        # Length of the file `path`; null if the log does not tell.
+        pa.field("size_bytes", pa.int64()),
+    ]
+)
+
 FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("path", pa.string(), nullable=False),
     pa.field("size_bytes", pa.int64(), nullable=False),
@@ -50,6 +67,7 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("grouped_columns", pa.list_(pa.string())),
     pa.field("native_columns", pa.list_(pa.string())),
     pa.field("first_row_id", pa.int64()),
+    pa.field("deletes", pa.list_(DELETE)),
 )
 
 

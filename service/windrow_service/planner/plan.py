@@ -90,6 +90,7 @@ def plan_groups(
     columns: Collection[str] = (),
     table_format: str = "parquet",
     any_line: bool = True,
+    mapped: bool = False,
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
     delete_files: pa.Table | None = None,
@@ -111,6 +112,7 @@ def plan_groups(
         by_manifest: Files that are not in `files` because their manifests were ruled out.
         delete_files: `DELETE_FILES` of a transactional table; None if it has none.
         table_format: Format of files whose name does not tell it.
+        mapped: Whether files hold one of the columns under another name.
         any_line: Whether a reader of text can start at any line.
         check: Called between steps; raises to stop the work.
 
@@ -163,7 +165,7 @@ def plan_groups(
         cached=cached,
         # Only groups tell the rows of transactional tables apart.
         native=_native(files, columns, table_format)
-        if delete_files is None
+        if delete_files is None and not mapped
         else pa.repeat(False, len(files)),
         grouped=_grouped(files, columns, table_format),
         blocks=covered_blocks(files, splits) if table_format == "orc" else None,
@@ -176,7 +178,8 @@ def plan_groups(
 def _native(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:
     if table_format != "parquet":
         return pa.repeat(True, len(files))
-    return _without(files["grouped_columns"].combine_chunks(), columns)
+    alike = _without(files["grouped_columns"].combine_chunks(), columns)
+    return pc.and_kleene(alike, pc.equal(files["delete_count"].combine_chunks(), 0))
 
 
 def _grouped(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:

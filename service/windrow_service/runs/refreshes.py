@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from windrow.models import RefreshProgress, RefreshStatus
+from windrow.models import RefreshProgress, RefreshRequest, RefreshStatus
 from windrow_service.logs import get_logger
 from windrow_service.runs.leases import RENEW_S, NamedTasks, renewed
 from windrow_service.usecases.errors import (
@@ -34,6 +34,7 @@ _POLL_S, _MAX_POLL_S = 0.2, 1.0
 # How long callers wait for a database that is away to say how a refresh ended.
 _PATIENCE_S = 30.0
 _STOP_S = 10.0
+_ANYTHING = RefreshRequest()
 _log = get_logger(__name__)
 
 # How a refresh ended; None if that is unknown, so that it has to be done again.
@@ -92,12 +93,12 @@ class Refreshes:
         self._closing = False
 
     async def start(
-        self, table: str, *, full: bool = False, write_ids: str | None = None
+        self, table: str, *, full: bool = False, asked: RefreshRequest = _ANYTHING
     ) -> RefreshStatus:
         """Start a refresh, or return the table's running one, on whichever replica.
 
         A full refresh waits for the end of a running one that is not full, and one that is to see
-        some write ids for one that was asked to see others.
+        some write ids or version for one that was asked to see others.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -111,7 +112,8 @@ class Refreshes:
                 refresh_id=secrets.token_hex(16),
                 table=table,
                 status="running",
-                valid_write_ids=write_ids,
+                valid_write_ids=asked.valid_write_ids,
+                version=asked.version,
                 started_at=now,
                 seconds=0.0,
                 progress=RefreshProgress(phase="listing"),
@@ -124,13 +126,14 @@ class Refreshes:
                 self._runs[status.refresh_id] = run
                 self._tasks.start(status.refresh_id, self._run(run))
                 return status
-            sees = write_ids is None or record.status.valid_write_ids == write_ids
-            if sees and (record.full or not full):
+            running = record.status
+            sees = asked.valid_write_ids in (None, running.valid_write_ids)
+            if sees and asked.version == running.version and (record.full or not full):
                 return self._seen(record)
             await self._outcome(record.status)
 
     async def wait(
-        self, started: RefreshStatus, *, full: bool = False, write_ids: str | None = None
+        self, started: RefreshStatus, *, full: bool = False, asked: RefreshRequest = _ANYTHING
     ) -> RefreshStatus:
         """Wait until a refresh that `start` returned is done, or another that replaced it.
 
@@ -142,7 +145,7 @@ class Refreshes:
             StoreUnavailableError: The database is away and cannot tell how it ended.
         """
         while (ended := await self._outcome(started)) is None:
-            started = await self.start(started.table, full=full, write_ids=write_ids)
+            started = await self.start(started.table, full=full, asked=asked)
         if ended.problem is not None:
             raise RefreshFailedError(ended.problem)
         return ended
@@ -222,8 +225,10 @@ class Refreshes:
             poll_s = min(1.5 * poll_s, _MAX_POLL_S)
 
     async def _run(self, run: _Run) -> Ended:
-        write_ids = run.status.valid_write_ids
-        work = self._refresh(run.status.table, run.full, run.follow, run.stop, write_ids)
+        asked = RefreshRequest(
+            valid_write_ids=run.status.valid_write_ids, version=run.status.version
+        )
+        work = self._refresh(run.status.table, run.full, run.follow, run.stop, asked)
         try:
             done = await renewed("a refresh", work, lambda: self._renew(run))
         except Exception as error:  # reported to its callers

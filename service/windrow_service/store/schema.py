@@ -72,6 +72,9 @@ snapshots = sa.Table(
     sa.Column("ranges", sa.LargeBinary, nullable=False),
     # Of transactional tables whose rows can be deleted one by one.
     sa.Column("delete_files", sa.LargeBinary),
+    # What the table's own log calls this version, and what a refresh asked for it as.
+    sa.Column("table_version", sa.String(256)),
+    sa.Column("asked_version", sa.String(256)),
 )
 
 manifests = sa.Table(

@@ -21,7 +21,11 @@ from windrow_service.store.database import Database, insert_missing
 from windrow_service.store.once import claim, settle
 from windrow_service.store.tables import find_row, new_version, require_row, stored
 from windrow_service.usecases.ports import Clock, Once
-from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
+from windrow_service.usecases.snapshots.errors import (
+    SnapshotNotFoundError,
+    TableNotRefreshedError,
+    VersionNotKnownError,
+)
 from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_service.usecases.tables.errors import TableChangedError
@@ -40,11 +44,15 @@ class SqlSnapshotStore:
         self._clock = clock
         self._read: LRUCache[tuple[int, int], Snapshot] = LRUCache(_SNAPSHOTS_KEPT)
 
-    async def get(self, table: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
+    async def get(
+        self, table: str, snapshot_id: int | None, version: str | None = None
+    ) -> tuple[StoredTable, Snapshot]:
         """See `SnapshotStore.get`."""
         async with self._database.reading() as connection:
             table_row = await require_row(connection, table)
             wanted = table_row.current_snapshot_id if snapshot_id is None else snapshot_id
+            if version is not None:
+                wanted = await _of_version(connection, table, table_row.table_id, version)
             if wanted is None:
                 raise TableNotRefreshedError(table)
             key = (table_row.table_id, wanted)
@@ -135,18 +143,9 @@ class SqlSnapshotStore:
             if moved.rowcount != 1:
                 raise TableChangedError(table.info.name, table.version, row.version)
             await refuse_others(connection, row.table_id, table.info.name, write_id)
-            info = SnapshotInfo(
-                snapshot_id=snapshot_id,
-                created_at=now,
-                file_count=inventory.file_count,
-                row_count=inventory.row_count,
-                size_bytes=inventory.size_bytes,
-                manifest_count=len(inventory.manifests),
-                columns=wire_columns(inventory.data_schema),
-                partition_columns=wire_columns(inventory.partition_schema),
-                valid_write_ids=inventory.valid_write_ids,
+            await _insert(
+                connection, row.table_id, _info_of(inventory, snapshot_id, now), inventory
             )
-            await _insert(connection, row.table_id, info, inventory)
             await _keep_listing(connection, row.table_id, snapshot_id, inventory.listing)
             if write_id is not None:
                 await connection.execute(
@@ -160,6 +159,27 @@ class SqlSnapshotStore:
             result = stored(await find_row(connection, table.info.name))
             await settle(connection, once, result)
             return result
+
+    async def publish_beside(
+        self, table: StoredTable, inventory: NextSnapshot, version: str
+    ) -> SnapshotInfo:
+        """See `SnapshotStore.publish_beside`."""
+        now = self._clock()
+        async with self._database.writing() as connection:
+            row = await require_row(connection, table.info.name)
+            info = _info_of(inventory, row.last_snapshot_id + 1, now)
+            moved = await connection.execute(
+                sa.update(schema.tables)
+                .where(
+                    schema.tables.c.table_id == row.table_id,
+                    schema.tables.c.version == table.version,
+                )
+                .values(version=new_version(), updated_at=now, last_snapshot_id=info.snapshot_id)
+            )
+            if moved.rowcount != 1:
+                raise TableChangedError(table.info.name, table.version, row.version)
+            await _insert(connection, row.table_id, info, inventory, version)
+            return info
 
     async def confirm(
         self, table: StoredTable, checked_at: datetime, listing: bytes | None
@@ -187,6 +207,36 @@ class SqlSnapshotStore:
 def _not_looked_at_since(table: StoredTable) -> sa.ColumnElement[bool]:
     # A look that began before another ended knows less about the same snapshot.
     return schema.tables.c.checked_at.is_not_distinct_from(table.checked_at)
+
+
+async def _of_version(connection: AsyncConnection, table: str, table_id: int, version: str) -> int:
+    """Return the newest snapshot that was asked for by this version, or that has it."""
+    of = schema.snapshots.c
+    found = await connection.scalar(
+        sa.select(sa.func.max(of.snapshot_id)).where(
+            of.table_id == table_id,
+            sa.or_(of.asked_version == version, of.table_version == version),
+        )
+    )
+    if found is None:
+        raise VersionNotKnownError(table, version)
+    return int(found)
+
+
+def _info_of(inventory: NextSnapshot, snapshot_id: int, now: datetime) -> SnapshotInfo:
+    return SnapshotInfo(
+        snapshot_id=snapshot_id,
+        created_at=now,
+        file_count=inventory.file_count,
+        row_count=inventory.row_count,
+        size_bytes=inventory.size_bytes,
+        manifest_count=len(inventory.manifests),
+        columns=wire_columns(inventory.data_schema),
+        partition_columns=wire_columns(inventory.partition_schema),
+        valid_write_ids=inventory.valid_write_ids,
+        table_version=inventory.table_version,
+        log=inventory.log,
+    )
 
 
 async def _load(
@@ -226,7 +276,11 @@ async def _load(
 
 
 async def _insert(
-    connection: AsyncConnection, table_id: int, info: SnapshotInfo, inventory: NextSnapshot
+    connection: AsyncConnection,
+    table_id: int,
+    info: SnapshotInfo,
+    inventory: NextSnapshot,
+    asked_version: str | None = None,
 ) -> None:
     await connection.execute(
         sa.insert(schema.snapshots).values(
@@ -241,6 +295,8 @@ async def _insert(
             delete_files=_bytes_of(inventory.delete_files)
             if inventory.delete_files is not None
             else None,
+            table_version=inventory.table_version,
+            asked_version=asked_version,
         )
     )
     # Always in the same order, or two publishers of the same manifests could deadlock.

@@ -175,6 +175,8 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         "grouped": plan.grouped.take(pa.array(plan.splits.file)),
         **dict(zip(("first_block", "block_count"), plan.blocks or (), strict=False)),
     }
+    if plan.files["deletes"].null_count < len(plan.files):
+        columns["deletes"] = plan.files["deletes"].take(pa.array(plan.splits.file))
     if plan.deletes is not None:
         numbers = plan.files["first_row_id"]
         columns["first_row_id"] = numbers.take(pa.array(plan.splits.file))

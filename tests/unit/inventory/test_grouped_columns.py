@@ -124,7 +124,7 @@ def test_manifests_that_do_not_tell_are_still_read(tmp_path: Path) -> None:
     write(tmp_path, "f", {"x": pa.array(["a"]).dictionary_encode()})
     files = take_inline(str(tmp_path)).files
     older = encode_manifest(
-        files.drop_columns(["grouped_columns", "native_columns", "first_row_id"])
+        files.drop_columns(["grouped_columns", "native_columns", "first_row_id", "deletes"])
     )
 
     decoded = decode_manifest(older)

@@ -74,6 +74,7 @@ def open_buckets(
             filter=filter,
             columns=columns,
             snapshot_id=plan.info.snapshot_id,
+            version=None,
             limit=None,
             max_staleness=None,
             reader="auto",

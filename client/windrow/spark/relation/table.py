@@ -32,6 +32,7 @@ def open_table(
     filter: str | Mapping[str, Any] | None,
     columns: Sequence[str] | None,
     snapshot_id: int | None,
+    version: str | int | None,
     limit: int | None,
     max_staleness: int | None,
     reader: Reader,
@@ -50,6 +51,7 @@ def open_table(
         filter=filter,
         columns=columns,
         snapshot_id=snapshot_id,
+        version=version,
         limit=1,
         max_staleness=max_staleness,
         session_options=session_options(spark),
@@ -124,6 +126,7 @@ def explain_read(
     filter: str | Mapping[str, Any] | None,
     columns: Sequence[str] | None,
     snapshot_id: int | None,
+    version: str | int | None,
     reader: Reader,
     options: Mapping[str, Any],
 ) -> ReadExplanation:
@@ -133,7 +136,7 @@ def explain_read(
         ReadError: The session or a column's type does not allow it, or the files' format.
         ProblemError: The coordinator refuses.
     """
-    whole = client.plan(table, snapshot_id=snapshot_id, limit=1, **options).info
+    whole = client.plan(table, snapshot_id=snapshot_id, version=version, limit=1, **options).info
     plan = client.plan(
         table,
         filter=filter,

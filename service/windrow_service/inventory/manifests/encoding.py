@@ -30,7 +30,7 @@ _FIXED = {field.name: field for field in FIXED_FIELDS}
 _ADDED = {
     at: field
     for at, field in enumerate(FIXED_FIELDS)
-    if field.name in ("grouped_columns", "native_columns", "first_row_id")
+    if field.name in ("grouped_columns", "native_columns", "first_row_id", "deletes")
 }
 
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"

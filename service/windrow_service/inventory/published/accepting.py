@@ -196,6 +196,8 @@ def _files(
         else _unknown(field, len(paths))
         for field in FIXED_FIELDS
     }
+    told = found["deletes"]
+    rows.refuse("deletes", told.is_valid(), told, "is not null: only the log of a table tells it")
     for name in _LEARNT:
         found[name] = _in_lower_case(flat(found[name]))
     if "bucket" not in sent:

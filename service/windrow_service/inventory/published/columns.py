@@ -26,6 +26,7 @@ _OPTIONAL = (
     "grouped_columns",
     "native_columns",
     "first_row_id",
+    "deletes",
     "stats",
     "bloom",
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.formats import begins_at_any_line
+from windrow.files.formats import begins_at_any_line, files_of
 from windrow.models import (
     Column,
     PlanOptions,
@@ -35,7 +35,7 @@ from windrow_service.usecases.plans.ports import GroupCodec, PlanBody
 from windrow_service.usecases.ports import Checkpoint, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types_of
-from windrow_service.usecases.tables.columns import wire_columns
+from windrow_service.usecases.tables.columns import file_fields, wire_columns
 from windrow_service.usecases.tables.ports import StoredTable
 
 
@@ -170,7 +170,8 @@ def draft_plan(
         limit=_limit(definition, scan.snapshot, request),
         delete_files=scan.snapshot.delete_files,
         by_manifest=scan.pruned,
-        table_format=definition.format,
+        table_format=files_of(definition.format),
+        mapped=_mapped(scan, columns),
         any_line=begins_at_any_line(definition.format_options),
         check=check,
     )
@@ -189,6 +190,12 @@ def draft_plan(
         filter=to_tree(expression) if expression is not None else None,
         options=settled,
     )
+
+
+def _mapped(scan: Scan, columns: Sequence[str]) -> bool:
+    """Tell whether files hold one of the columns that are read under another name."""
+    compared = columns_of(scan.expression) if scan.expression is not None else ()
+    return bool(file_fields(scan.snapshot.data_schema, [*columns, *compared]))
 
 
 def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest) -> int | None:

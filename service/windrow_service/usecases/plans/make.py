@@ -69,6 +69,7 @@ class MakePlan:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
             SnapshotNotFoundError: The table does not have the requested snapshot.
+            VersionNotKnownError: The table has no snapshot of the requested version.
             InvalidFilterError: The filter cannot be planned.
             InvalidColumnsError: A requested column does not exist.
             PlanTooLargeError: More files survive than a plan may hold.
@@ -76,7 +77,7 @@ class MakePlan:
             BusyError: Too much is being planned already.
         """
         await self._refresh_if_stale(request, self.clock())
-        table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
+        table, snapshot = await self._snapshot_of(request)
         plan = pinned(self._record(table, request, principal), table, snapshot)
         found = await self._reusable(plan)
         if found is not None:
@@ -115,7 +116,7 @@ class MakePlan:
             # The refresh may take long: the plan is pinned to its result.
             plan = self._record(await self.tables.get(request.table), request, principal)
         else:
-            table, snapshot = await self.snapshots.get(request.table, request.snapshot_id)
+            table, snapshot = await self._snapshot_of(request)
             await self.draft.check_filter(snapshot, request)
             plan = pinned(self._record(table, request, principal), table, snapshot)
         await self.plans.put(plan, lease_until=plan.created_at + lease, once=once)
@@ -143,6 +144,9 @@ class MakePlan:
         except Exception as error:  # reported by the plan
             failed = replace(plan, state="failed", problem=self.describe(error))
             await self.plans.finish(failed)
+
+    async def _snapshot_of(self, request: PlanRequest) -> tuple[StoredTable, Snapshot]:
+        return await self.snapshots.get(request.table, request.snapshot_id, request.version)
 
     async def _refresh_if_stale(self, request: PlanRequest, asked_at: datetime) -> None:
         if may_refresh(request):

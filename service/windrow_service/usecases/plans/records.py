@@ -6,12 +6,14 @@ import hashlib
 import json
 from dataclasses import replace
 
+from windrow.files.formats import LOGGED, files_of
 from windrow.models import Plan, PlanRequest
 from windrow_service.usecases.plans.drafts import Draft
 from windrow_service.usecases.plans.errors import PlanNotCompletedError
 from windrow_service.usecases.plans.options import settle
 from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.snapshots.ports import Snapshot
+from windrow_service.usecases.tables.columns import file_fields
 from windrow_service.usecases.tables.ports import StoredTable
 
 # These say how a plan is delivered, not what it is.
@@ -34,7 +36,7 @@ def info_of(plan: PlanRecord) -> Plan:
 
 def may_refresh(request: PlanRequest) -> bool:
     """Tell whether the table may have to be refreshed first."""
-    return request.max_staleness is not None and request.snapshot_id is None
+    return request.max_staleness is not None and not request.snapshot_id and request.version is None
 
 
 def pinned(plan: PlanRecord, table: StoredTable, snapshot: Snapshot) -> PlanRecord:
@@ -72,6 +74,7 @@ def described(
     table: StoredTable, snapshot: Snapshot, plan: PlanRecord, draft: Draft, seconds: float
 ) -> Plan:
     """Return what callers see of a plan that took `seconds` to draft, without its groups."""
+    definition = table.info.definition
     return Plan(
         plan_id=plan.plan_id,
         status="completed",
@@ -79,11 +82,15 @@ def described(
         snapshot_id=snapshot.info.snapshot_id,
         created_at=plan.created_at,
         expires_at=plan.expires_at,
-        location=table.info.definition.location,
-        format=table.info.definition.format,
-        format_options=table.info.definition.format_options,
-        transactional=table.info.definition.transactional,
+        location=definition.location,
+        format=files_of(definition.format),
+        format_options=definition.format_options,
+        transactional=definition.transactional,
         valid_write_ids=snapshot.info.valid_write_ids,
+        logged=definition.format in LOGGED,
+        file_fields=file_fields(
+            snapshot.data_schema, [one.name for one in (*draft.columns, *draft.hidden_columns)]
+        ),
         sort_columns=draft.sort_columns,
         partition_columns=snapshot.info.partition_columns,
         columns=draft.columns,

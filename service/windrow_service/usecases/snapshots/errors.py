@@ -3,6 +3,7 @@
 * UseCaseError
   + NotFoundError
     - SnapshotNotFoundError
+    - VersionNotKnownError
     - RefreshNotFoundError
     - RefreshNotRunningError
   + TableNotRefreshedError
@@ -12,6 +13,7 @@
   + InventoryOutdatedError
   + WriteIdsNeededError
   + NotTransactionalError
+  + NotLoggedError
   + RefreshFailedError
   + RefreshCancelledError
   + RefreshAbandonedError
@@ -33,6 +35,26 @@ class SnapshotNotFoundError(NotFoundError):
     snapshot_id: int
     message = "table {table!r} has no snapshot {snapshot_id}: {remedy}"
     remedy = "GET /tables/{table}/snapshots lists those it has"
+
+
+@dataclass(eq=False)
+class VersionNotKnownError(NotFoundError):
+    """The table has no snapshot of a version of its own log."""
+
+    table: str
+    version: str
+    message = "table {table!r} has no snapshot of version {version!r}: {remedy}"
+    remedy = "make one with `windrow table refresh {table} --version {version}`"
+
+
+@dataclass(eq=False)
+class NotLoggedError(UseCaseError):
+    """A version was asked for of a table that keeps no log."""
+
+    table: str
+    format: str
+    message = "table {table!r} is {format}, and keeps no versions of its own: {remedy}"
+    remedy = "leave out version, and give the snapshot_id of one of its snapshots"
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from windrow.models import LogFigures
 from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
@@ -30,6 +31,7 @@ def previous_inventory(snapshot: Snapshot, tables: Sequence[pa.Table]) -> Previo
         files=merge_files(tables, removed) if tables else schema.empty_table(),
         data_schema=snapshot.data_schema,
         partition_schema=snapshot.partition_schema,
+        table_version=snapshot.info.table_version,
     )
 
 
@@ -67,6 +69,8 @@ def next_after_inventory(
         listing=inventory.folders,
         delete_files=inventory.delete_files,
         write_ids=write_ids,
+        table_version=inventory.table_version,
+        log=inventory.log,
     )
 
 
@@ -108,6 +112,8 @@ def _next(
     listing: bytes | None = None,
     delete_files: pa.Table | None = None,
     write_ids: str | None = None,
+    table_version: str | None = None,
+    log: LogFigures | None = None,
 ) -> NextSnapshot:
     ranges = join_ranges([manifest.range for manifest in manifests])
     size_bytes = int(ranges["size_bytes"].to_numpy().sum())
@@ -126,4 +132,6 @@ def _next(
         listing=listing,
         delete_files=delete_files,
         valid_write_ids=write_ids,
+        table_version=table_version,
+        log=log,
     )

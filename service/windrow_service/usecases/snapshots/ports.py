@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from windrow.models import (
+    LogFigures,
     RefreshProgress,
     RefreshStatus,
     SnapshotInfo,
@@ -63,6 +64,8 @@ class NextSnapshot:
         listing: State of folders and files, for the next listing; None if nothing was listed.
         delete_files: As of `Snapshot`.
         valid_write_ids: The write ids that were given; None if there were none.
+        table_version: What the table's own log calls this version; None if it has no log.
+        log: What the log says.
     """
 
     data_schema: pa.Schema
@@ -78,18 +81,29 @@ class NextSnapshot:
     listing: bytes | None = None
     delete_files: pa.Table | None = None
     valid_write_ids: str | None = None
+    table_version: str | None = None
+    log: LogFigures | None = None
 
 
 class SnapshotStore(Protocol):
     """Snapshots and their manifests."""
 
-    async def get(self, table: str, snapshot_id: int | None) -> tuple[StoredTable, Snapshot]:
+    async def get(
+        self, table: str, snapshot_id: int | None, version: str | None = None
+    ) -> tuple[StoredTable, Snapshot]:
         """Return a table and a snapshot of it, the current one by default.
+
+        Args:
+            table: The table.
+            snapshot_id: The snapshot.
+            version: Instead of it, a version in the table's own log, as a refresh was asked for it
+                or found it; the newest snapshot of it.
 
         Raises:
             TableNotFoundError: No table has this name.
             TableNotRefreshedError: The table has no snapshot yet.
             SnapshotNotFoundError: The table does not have this one.
+            VersionNotKnownError: The table has no snapshot of the version.
         """
 
     async def page(self, table: str, before: int, limit: int) -> Sequence[SnapshotInfo]:
@@ -137,6 +151,21 @@ class SnapshotStore(Protocol):
             WriteInProgressError: Another write is moving files in.
             WriteNotFoundError: The table has no such write.
             WriteStateError: The write is not moving files in.
+        """
+
+    async def publish_beside(
+        self, table: StoredTable, inventory: NextSnapshot, version: str
+    ) -> SnapshotInfo:
+        """Keep an inventory as a snapshot of the table beside the current one, which stays.
+
+        Args:
+            table: As it was when the inventory began.
+            inventory: All files of the version.
+            version: As it was asked for: it finds the snapshot, and so does the version itself.
+
+        Raises:
+            TableNotFoundError: The table was deleted meanwhile.
+            TableChangedError: The definition or the current snapshot changed meanwhile.
         """
 
     async def confirm(
@@ -197,6 +226,7 @@ class Inventories(Protocol):
         cancelled: threading.Event,
         write_ids: str | None = None,
         partitions: bytes | None = None,
+        version: str | None = None,
     ) -> NextSnapshot:
         """List a table's files and read the footers of those that changed.
 
@@ -204,7 +234,8 @@ class Inventories(Protocol):
         Unless `full`, that listing was for the previous snapshot, and only folders that changed
         since are listed. `cancelled` may be set from another thread, to stop. `write_ids` are
         those that a reader of a transactional table sees; None for all. `partitions` are those that
-        a catalog lists, as `PartitionListStore` has them; None for those of the folders.
+        a catalog lists, as `PartitionListStore` has them; None for those of the folders. `version`
+        is one that a table's own log tells; None for the newest.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.files.formats import READ_BY_SPARK
+from windrow.files.formats import LOGGED, READ_BY_SPARK
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.listing.partition_lists import PartitionList, refuse_unlisted
@@ -45,6 +45,7 @@ from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import (
     ListedPartitionsError,
+    LoggedTableError,
     TableChangedError,
     TransactionalTableError,
 )
@@ -142,6 +143,7 @@ class PublishInventory:
             WriteStateError: The write named is not moving files in.
             ListedPartitionsError: A catalog lists its partitions, and this is no write's change.
             TransactionalTableError: Its files come from refreshes alone.
+            LoggedTableError: Likewise.
             InventoryOutdatedError: The files were listed before a write had moved in all of its files.
             windrow_service.inventory.errors.InventoryError: It cannot be accepted.
         """
@@ -157,6 +159,8 @@ class PublishInventory:
                 is_write = sent.write_id is not None and sent.mode == "delta"
                 if table.info.partition_count is not None and not is_write:
                     raise ListedPartitionsError(name, "published inventories", _REFRESH_IT)
+                if (format_ := table.info.definition.format) in LOGGED:
+                    raise LoggedTableError(name, format_, "published inventories", _REFRESH_IT)
                 if files is None:
                     files = await self.runner.run(lambda: sent.read(self.max_decoded_bytes))
                 try:

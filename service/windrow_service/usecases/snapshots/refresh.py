@@ -17,14 +17,21 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from windrow.files.formats import must_be_told
-from windrow.models import ON_DISK, RefreshProgress, SnapshotInfo, TableDefinition
+from windrow.files.formats import LOGGED, must_be_told
+from windrow.models import (
+    ON_DISK,
+    RefreshProgress,
+    RefreshRequest,
+    SnapshotInfo,
+    TableDefinition,
+)
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import (
     ColumnsNotDeclaredError,
+    NotLoggedError,
     NotTransactionalError,
     SnapshotNotFoundError,
     TableNotRefreshedError,
@@ -89,7 +96,7 @@ class RefreshTable:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
-        write_ids: str | None = None,
+        asked: RefreshRequest,
     ) -> Refreshed:
         """Refresh one table; nothing is published unless every file could be read.
 
@@ -102,11 +109,12 @@ class RefreshTable:
                 was rewritten in place.
             on_progress: Called from another thread while the files are read.
             cancelled: Set it to stop.
-            write_ids: The write ids to see of a transactional table, or `ON_DISK`.
+            asked: What of the table is to be seen.
 
         Raises:
             TableNotFoundError: No table has this name.
             ColumnsNotDeclaredError: Its files do not tell their columns, and neither does it.
+            NotLoggedError: A version was asked for, and the table has none.
             NotTransactionalError: Write ids were given, and the table has none.
             WriteIdsNeededError: None were given, and the current snapshot was made with some.
             LocationNotAllowedError: The location is no longer under an allowed prefix.
@@ -119,7 +127,7 @@ class RefreshTable:
         while True:
             try:
                 return await self._between_commits(
-                    cancelled, partial(self._refresh, name, full, on_progress, cancelled, write_ids)
+                    cancelled, partial(self._refresh, name, full, on_progress, cancelled, asked)
                 )
             except (TableChangedError, SnapshotNotFoundError, OutcomeUnknownError):
                 if attempt == _ATTEMPTS:
@@ -152,7 +160,7 @@ class RefreshTable:
         full: bool,
         on_progress: Callable[[RefreshProgress], None],
         cancelled: threading.Event,
-        write_ids: str | None,
+        asked: RefreshRequest,
     ) -> Refreshed:
         seen = RefreshProgress(phase="listing")
 
@@ -162,14 +170,14 @@ class RefreshTable:
             on_progress(progress)
 
         table = await _patiently(cancelled, self.tables.get, name)
-        _refuse_unrefreshable(name, table.info.definition)
+        _refuse_unrefreshable(name, table.info.definition, asked)
         # Publishing would be refused, so there is no point in listing.
         await _patiently(cancelled, self.writes.refuse_while_committing, name)
         try:
             table, previous = await _patiently(cancelled, self.snapshots.get, name, None)
         except TableNotRefreshedError:
             previous = None
-        write_ids = _wanted_ids(name, table.info.definition, previous, write_ids)
+        write_ids = _wanted_ids(name, table.info.definition, previous, asked.valid_write_ids)
         began = self.clock()
         bodies: list[bytes] = []
         listing, is_current = None, False
@@ -194,13 +202,14 @@ class RefreshTable:
                 cancelled,
                 write_ids,
                 partitions,
+                asked.version,
             )
         )
         if cancelled.is_set():
             raise InventoryCancelledError
         known = {manifest.manifest_id for manifest in previous.manifests} if previous else set()
         reused = sum(manifest.manifest_id in known for manifest in taken.manifests)
-        if previous is not None and _same(previous, taken):
+        if previous is not None and asked.version is None and _same(previous, taken):
             await _patiently(cancelled, self.snapshots.confirm, table, began, taken.listing)
             return Refreshed(
                 snapshot=previous.info,
@@ -210,6 +219,17 @@ class RefreshTable:
                 manifests_reused=reused,
             )
         on_progress(seen.model_copy(update={"phase": "publishing"}))
+        if asked.version is not None:
+            beside = await _patiently(
+                cancelled, self.snapshots.publish_beside, table, taken, asked.version
+            )
+            return Refreshed(
+                snapshot=beside,
+                changed=True,
+                files_added=taken.files_added,
+                files_removed=taken.files_removed,
+                manifests_reused=reused,
+            )
         published = await _patiently(cancelled, self.snapshots.publish, table, taken, began)
         assert published.info.current_snapshot is not None
         return Refreshed(
@@ -251,8 +271,9 @@ def _wanted_ids(
 def _same(previous: Snapshot, taken: NextSnapshot) -> bool:
     return (
         previous.info.valid_write_ids == taken.valid_write_ids
+        and previous.info.table_version == taken.table_version
         and previous.delete_files == taken.delete_files
-        and previous.data_schema.equals(taken.data_schema)
+        and previous.data_schema.equals(taken.data_schema, check_metadata=True)
         and previous.partition_schema.equals(taken.partition_schema)
         and _rows(previous.manifests) == _rows(taken.manifests)
     )
@@ -262,7 +283,9 @@ def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
     return [(manifest.manifest_id, manifest.removed.tobytes()) for manifest in manifests]
 
 
-def _refuse_unrefreshable(name: str, definition: TableDefinition) -> None:
+def _refuse_unrefreshable(name: str, definition: TableDefinition, asked: RefreshRequest) -> None:
+    if asked.version is not None and definition.format not in LOGGED:
+        raise NotLoggedError(name, definition.format)
     is_told = definition.columns is not None
     if not is_told and must_be_told(definition.format, definition.format_options):
         raise ColumnsNotDeclaredError(name, definition.format)

@@ -8,6 +8,7 @@
   + InvalidTableError
   + TransactionalTableError
   + ListedPartitionsError
+  + LoggedTableError
   + WriteInProgressError
 """
 
@@ -114,3 +115,20 @@ class ListedPartitionsError(UseCaseError):
     message = (
         "the partitions of table {table!r} are those of its list, and it has no {what}: {instead}"
     )
+
+
+@dataclass(eq=False)
+class LoggedTableError(UseCaseError):
+    """What serves folders of files does not fit a table that keeps a log of its files.
+
+    Attributes:
+        format: Delta or Iceberg.
+        what: What was refused, such as "published inventories".
+        instead: What serves, as a sentence.
+    """
+
+    table: str
+    format: str
+    what: str
+    instead: str
+    message = "table {table!r} is {format}, and has no {what}: {instead}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from windrow.files.formats import READ_BY_SPARK
+from windrow.files.formats import LOGGED, READ_BY_SPARK
 from windrow.models import PlanOptions, TableDefinition
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.usecases.ports import Once, Runner
@@ -57,6 +57,7 @@ def check_definition(definition: TableDefinition) -> None:
         raise InvalidTableError(
             f"Bloom filters are not built of {definition.format}: leave bloom_columns out"
         )
+    _check_logged(definition)
     _check_transactional(definition)
     _check_serde(definition)
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
@@ -80,6 +81,22 @@ def check_definition(definition: TableDefinition) -> None:
                     raise InvalidTableError(
                         f"{what} {name!r} is not among the columns: {', '.join(data + partition)}"
                     )
+
+
+def _check_logged(definition: TableDefinition) -> None:
+    """Refuse what the log of a table tells, or does not have."""
+    if definition.format not in LOGGED:
+        return
+    for name in ("columns", "partition_columns", "bucket_spec", "sort_columns", "bloom_columns"):
+        if getattr(definition, name):
+            raise InvalidTableError(
+                f"{name} do not fit format {definition.format}: leave them out, as the log of the "
+                "table tells its columns"
+            )
+    if definition.transactional is not None:
+        raise InvalidTableError(
+            f"transactional does not fit format {definition.format}: leave it out"
+        )
 
 
 def _check_transactional(definition: TableDefinition) -> None:

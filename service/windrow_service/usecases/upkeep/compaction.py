@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windrow.files.formats import LOGGED
 from windrow.models import (
     CompactionPartitions,
     CompactionPlan,
@@ -36,7 +37,7 @@ from windrow_service.usecases.snapshots.scans import (
     types_of,
 )
 from windrow_service.usecases.tables.columns import wire_columns
-from windrow_service.usecases.tables.errors import TransactionalTableError
+from windrow_service.usecases.tables.errors import LoggedTableError, TransactionalTableError
 from windrow_service.usecases.upkeep.errors import (
     COMPACT_IN_HIVE,
     FormatNotCompactableError,
@@ -63,6 +64,7 @@ class PlanCompaction:
             TableNotRefreshedError: The table has no snapshot yet.
             SnapshotNotFoundError: The table does not have that snapshot, or no longer has it.
             TransactionalTableError: Hive compacts the table.
+            LoggedTableError: Its own engine compacts it.
             FormatNotCompactableError: The table's files are not Parquet.
             InvalidFilterError: The filter cannot be read, or names a column that is not there.
             InvalidCompactionError: The filter names a column that is not a partition column.
@@ -72,6 +74,9 @@ class PlanCompaction:
         definition = table.info.definition
         if definition.transactional is not None:
             raise TransactionalTableError(name, "compaction here", COMPACT_IN_HIVE)
+        if definition.format in LOGGED:
+            instead = f"compact it with {LOGGED[definition.format]}, then refresh it"
+            raise LoggedTableError(name, definition.format, "compaction here", instead)
         if definition.format != "parquet":
             raise FormatNotCompactableError(name, definition.format)
         is_bucketed = definition.bucket_spec is not None
