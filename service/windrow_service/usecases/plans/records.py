@@ -53,7 +53,7 @@ def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str
     settled = settle(request, table.info.definition)
     parts = [
         table.table_id,
-        table.info.definition.model_dump(mode="json", exclude={"plan_options", "imported_from"}),
+        table.info.definition.model_dump(mode="json", exclude={"plan_options"}),
         snapshot.info.snapshot_id,
         request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN | _OPTIONS),
         settled.asked.model_dump(mode="json"),
@@ -84,7 +84,8 @@ def described(
         expires_at=plan.expires_at,
         location=definition.location,
         format=files_of(definition.format),
-        format_options=definition.format_options,
+        # Those of a log say where it is, and not how its files are read.
+        format_options={} if definition.format in LOGGED else definition.format_options,
         transactional=definition.transactional,
         valid_write_ids=snapshot.info.valid_write_ids,
         logged=definition.format in LOGGED,
