@@ -8,20 +8,26 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+
 from windrow.files.acid.write_ids import WriteIds
 from windrow.files.errors import LocationError
 from windrow.files.formats import LOGGED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
-from windrow_service.iceberg.taking import take_iceberg
+from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
+from windrow_service.delta.reading import Source, State
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.listing.partition_lists import PartitionList, outside
 from windrow_service.inventory.listing.transactional import Transactional
-from windrow_service.inventory.manifests.encoding import decode_manifest
+from windrow_service.inventory.manifests.deltas import Delta, apply_delta, plan_delta
+from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import (
+    next_after_delta,
     next_after_inventory,
     previous_inventory,
 )
@@ -103,20 +109,16 @@ class DirectoryInventories:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
         refuse_part_of_table(location, topmost)
-        tables = [decode_manifest(body) for body in previous_bodies]
-        if definition.format == "iceberg":
-            known = previous_inventory(previous, tables) if previous is not None else None
-            of_iceberg = take_iceberg(
-                location,
-                options=definition.format_options,
+        if definition.format == "delta":
+            source = Source(
+                location=location,
                 allowed=tuple(self._prefixes()),
-                version=version,
-                previous=replace(known, folders=listing, full=full) if known else None,
-                on_progress=on_progress,
-                cancelled=cancelled,
+                time_zone=definition.format_options.get("timeZone"),
             )
-            meter = ProgressMeter(None, cancelled)
-            return next_after_inventory(of_iceberg, previous, tables, meter.check_cancelled)
+            meter = ProgressMeter(on_progress, cancelled)
+            state = None if full or version is not None else listing
+            return _next_of_delta(source, previous, previous_bodies, state, version, meter)
+        tables = [decode_manifest(body) for body in previous_bodies]
         if definition.format in LOGGED:
             # A reader of each log goes here.
             reason = f"it is {definition.format}, which this coordinator does not read yet"
@@ -141,6 +143,53 @@ class DirectoryInventories:
         return next_after_inventory(
             taken, previous, tables, ProgressMeter(None, cancelled).check_cancelled, write_ids
         )
+
+
+def _next_of_delta(
+    source: Source,
+    previous: Snapshot | None,
+    bodies: Sequence[bytes],
+    listing: bytes | None,
+    version: str | None,
+    meter: ProgressMeter,
+) -> NextSnapshot:
+    """Return a version of a Delta table; a small change of the previous snapshot where it is one."""
+    state = State.of(listing) if previous is not None else None
+    read = take_change(source, state, meter) if state is not None else None
+    if previous is None or read is None:
+        tables = [decode_manifest(body) for body in bodies]
+        known = previous_inventory(previous, tables) if previous is not None else None
+        taken = take_version(source, version, known, meter)
+        return next_after_inventory(taken, previous, tables, meter.check_cancelled)
+    by_id = {
+        manifest.manifest_id: body
+        for manifest, body in zip(previous.manifests, bodies, strict=True)
+    }
+
+    def decode(manifest: Manifest, columns: Sequence[str] | None) -> pa.Table:
+        body = manifest.data or by_id[manifest.manifest_id]
+        return decode_manifest(body, columns=columns)
+
+    change = Delta(
+        added=read.files,
+        removed=pa.table({"path": read.removed, "row": pa.array(range(len(read.removed)))}),
+    )
+    plan = plan_delta(previous.manifests, change)
+    # A commit may remove files that an earlier one of them added.
+    applied = apply_delta(previous.manifests, change, plan, decode, may_miss=True)
+    figured = [read.files.select(FIGURED).slice(0, 0)]
+    for manifest in applied.manifests:
+        rows = decode(manifest, FIGURED)
+        kept = np.ones(len(rows), np.bool_)
+        kept[manifest.removed] = False
+        figured.append(rows.filter(pa.array(kept)))
+    files = pa.concat_tables(figured)
+    return replace(
+        next_after_delta(previous, applied, previous.bloom_columns),
+        listing=read.state.encoded(),
+        table_version=str(read.state.version),
+        log=figures_of(files, read),
+    )
 
 
 def _transactional(definition: TableDefinition, write_ids: str | None) -> Transactional | None:

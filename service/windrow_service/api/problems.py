@@ -15,8 +15,8 @@ from starlette.routing import Match
 
 from windrow.files.acid.write_ids import WriteIdsError
 from windrow.models import Problem
+from windrow_service.delta import errors as delta
 from windrow_service.filters.errors import InvalidFilterError
-from windrow_service.iceberg import errors as iceberg
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
 from windrow_service.planner.writes import errors as write_planning
@@ -125,15 +125,6 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     snapshots.WriteIdsNeededError: ProblemType(
         CONFLICT, "write-ids-needed", "Valid write ids are needed"
     ),
-    iceberg.IcebergMetadataError: ProblemType(
-        CONFLICT, "iceberg-metadata", "Metadata of an Iceberg table cannot be read"
-    ),
-    iceberg.IcebergVersionError: ProblemType(
-        NOT_FOUND, "iceberg-version", "Iceberg table has no such version"
-    ),
-    iceberg.IcebergNotInstalledError: ProblemType(
-        CONFLICT, "iceberg-not-installed", "PyIceberg is not installed"
-    ),
     inventory.AcidFolderError: ProblemType(
         CONFLICT, "acid-folder", "Folders of a transactional table are not usable"
     ),
@@ -197,6 +188,13 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     ),
     upkeep.FormatNotCompactableError: ProblemType(
         CONFLICT, "format-not-compactable", "Files of this format cannot be compacted"
+    ),
+    delta.DeltaLogError: ProblemType(CONFLICT, "delta-log", "Log of a Delta table cannot be read"),
+    delta.DeltaFeatureError: ProblemType(
+        CONFLICT, "delta-feature", "Delta table needs what is not known here"
+    ),
+    delta.DeltaVersionError: ProblemType(
+        NOT_FOUND, "delta-version", "Delta table does not have the version"
     ),
     inventory.LocationError: ProblemType(
         CONFLICT, "location-unreadable", "Location cannot be listed"

@@ -50,6 +50,8 @@ DELETE = pa.struct(
         pa.field("length", pa.int64()),
         # Length of the file `path`; null if the log does not tell.
         pa.field("size_bytes", pa.int64()),
+        # Rows that it deletes; null if the log does not tell.
+        pa.field("row_count", pa.int64()),
     ]
 )
 

@@ -32,7 +32,8 @@ _SHOWN_STDERR_BYTES = 1_000
 # Import what reads footers first: its memory must not count as growth by a file.
 _CODE = (
     "from windrow.files import chunks, isolated; import windrow_service.orc.reading; "
-    "import windrow_service.avro.headers; isolated.fork_on_request()"
+    "import windrow_service.avro.headers; import windrow_service.delta.reading; "
+    "isolated.fork_on_request()"
 )
 
 

@@ -1,0 +1,1 @@
+"""Delta tables: their files, as their log tells them, without listing folders."""

@@ -1,0 +1,143 @@
+"""Checkpoints of a Delta table's log: one file or several, in Parquet or JSON, with sidecars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from windrow.files.beneath import home_of, open_beneath
+from windrow.files.remote import is_remote, open_remote_file
+from windrow_service.delta.actions import (
+    Head,
+    add_columns,
+    added_rows,
+    changes_of,
+    head_of_lines,
+    head_of_rows,
+)
+from windrow_service.delta.errors import DeltaLogError
+from windrow_service.delta.log import Checkpoint, read_of, unreadable, uri_of
+
+_BATCH_ROWS = 2**16
+_MAX_JSON_BYTES = 2**28
+_SIDECARS = "_sidecars"
+_MAX_SIDECARS = 100_000
+
+
+class CheckpointGoneError(Exception):
+    """A file of a checkpoint is not there; the log may have been cleaned up meanwhile."""
+
+
+def read_head(location: str, checkpoint: Checkpoint) -> tuple[Head, list[str]]:
+    """Return what a checkpoint says of the table, and its files that hold the table's files.
+
+    Raises:
+        CheckpointGoneError: One of its files is not there.
+        DeltaLogError: It cannot be read.
+    """
+    head, sidecars = Head(), []
+    for name in checkpoint.names:
+        if name.endswith(".json"):
+            said, named = head_of_lines(location, _body(location, name))
+        else:
+            with _opened(location, name) as file:
+                held = [
+                    one
+                    for one in ("protocol", "metaData", "sidecar")
+                    if file.schema_arrow.get_field_index(one) >= 0
+                ]
+                said, named = head_of_rows(location, _only_heads(file, held))
+        head = head.then(said)
+        sidecars += named
+    if len(sidecars) > _MAX_SIDECARS:
+        raise DeltaLogError(location, f"has a checkpoint of {len(sidecars):,} files: write it anew")
+    # They lie in a folder of their own, whatever the log says of it.
+    beside = [f"{_SIDECARS}/{unquote(name.rpartition('/')[2])}" for name in sidecars]
+    return head, [*checkpoint.names, *beside]
+
+
+def _only_heads(file: pq.ParquetFile, held: list[str]) -> pa.Table:
+    """Return the rows that say something of the table; nearly all others are files."""
+    if not held:
+        return pa.table({})
+    tables = []
+    for batch in file.iter_batches(_BATCH_ROWS, columns=held):
+        said = [batch.column(name).is_valid() for name in held]
+        rows = said[0]
+        for more in said[1:]:
+            rows = pc.or_(rows, more)
+        tables.append(pa.Table.from_batches([batch.filter(rows)]))
+    return pa.concat_tables(tables) if tables else pa.table({})
+
+
+def read_files(
+    location: str, name: str, partition: list[str]
+) -> Iterator[tuple[pa.Table, pa.StructArray | None]]:
+    """Yield the table's files that a file of a checkpoint names, some at a time.
+
+    Args:
+        location: Of the table.
+        name: Of the checkpoint's file.
+        partition: What the log calls the partition columns.
+
+    Yields:
+        `add_columns`, and statistics as structs if they are not in them.
+
+    Raises:
+        CheckpointGoneError: The file is not there.
+        DeltaLogError: It cannot be read.
+    """
+    if name.endswith(".json"):
+        yield changes_of(location, [_body(location, name)], partition).added, None
+        return
+    with _opened(location, name) as file:
+        at = file.schema_arrow.get_field_index("add")
+        if at < 0:
+            return
+        type_ = file.schema_arrow.field(at).type
+        if not pt.is_struct(type_):
+            raise DeltaLogError(
+                location, f"is damaged: checkpoint {name!r} has columns of other types; restore it"
+            )
+        held = [field.name for field in type_ if field.name in _WANTED]
+        for batch in file.iter_batches(_BATCH_ROWS, columns=[f"add.{one}" for one in held]):
+            adds = batch.column("add")
+            yield added_rows(location, adds.filter(adds.is_valid()), partition)
+
+
+_WANTED = {*add_columns([]).names, "stats_parsed"}
+
+
+def _body(location: str, name: str) -> bytes:
+    body = read_of(location, name, _MAX_JSON_BYTES)
+    if body is None:
+        raise CheckpointGoneError(name)
+    if len(body) > _MAX_JSON_BYTES:
+        raise DeltaLogError(
+            location, f"has a checkpoint {name!r} of more than {_MAX_JSON_BYTES:,} bytes of JSON"
+        )
+    return body
+
+
+@contextmanager
+def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
+    """Open a file of Parquet; errors while it is read are told as errors of the log."""
+    uri = uri_of(location, name)
+    try:
+        if is_remote(location):
+            with open_remote_file(uri) as opened:
+                yield pq.ParquetFile(opened.file, pre_buffer=True)
+        else:
+            with os.fdopen(open_beneath(home_of(location), uri), "rb") as local:
+                yield pq.ParquetFile(local)
+    except FileNotFoundError as error:
+        raise CheckpointGoneError(name) from error
+    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+        raise unreadable(location, name, error) from error

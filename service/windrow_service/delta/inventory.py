@@ -1,0 +1,161 @@
+"""Take the inventory of a Delta table from its log, or what has changed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, wait
+from contextlib import nullcontext
+from datetime import datetime, timezone
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.models import LogFigures
+from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
+from windrow_service.delta.reading import Read, Source, State, read_since, read_version
+from windrow_service.delta.schemas import refuse_unresolved
+from windrow_service.inventory.build import Inventory, PreviousInventory, unchanged
+from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
+from windrow_service.inventory.progress import ProgressMeter
+
+# What `figures_of` asks of files.
+FIGURED = ("size_bytes", "deletes")
+
+_Result = TypeVar("_Result")
+_CHECK_EVERY_S = 0.2
+_SMALL_BYTES = 32 * 2**20
+
+
+def take_version(
+    source: Source,
+    version: str | None,
+    previous: PreviousInventory | None,
+    meter: ProgressMeter,
+    executor: Executor | None = None,
+) -> Inventory:
+    """Return the files of a version.
+
+    Args:
+        source: The table.
+        version: The version; None for the newest.
+        previous: The inventory that changes are counted from.
+        meter: Told how many files there are.
+        executor: Where the log is read; it stays open. If None, a process of its own.
+
+    Raises:
+        DeltaLogError: The log cannot be read.
+        DeltaFeatureError: The table needs readers to know what is not known here.
+        DeltaVersionError: The log does not have the version.
+    """
+    number = _number(source.location, version) if version is not None else None
+    read = _isolated(executor, source, meter, read_version, source, number)
+    refuse_unresolved(source.location, read.shape)
+    meter.add(files_found=len(read.files))
+    same = _same_count(read.files, previous)
+    return Inventory(
+        files=read.files,
+        data_schema=read.shape.data,
+        partition_schema=read.shape.partition,
+        added_count=len(read.files) - same,
+        removed_count=(len(previous.files) if previous is not None else 0) - same,
+        folder_count=0,
+        footers_read=0,
+        folders=read.state.encoded(),
+        table_version=str(read.state.version),
+        log=figures_of(read.files.select(FIGURED), read),
+    )
+
+
+def take_change(
+    source: Source, state: State, meter: ProgressMeter, executor: Executor | None = None
+) -> Read | None:
+    """Return what has changed since a version; None if the table must be read anew.
+
+    Args:
+        source: The table.
+        state: As it was at that version.
+        meter: Told how many files there are.
+        executor: As for `take_version`.
+
+    Raises:
+        DeltaLogError: The log cannot be read.
+        DeltaFeatureError: The table needs readers to know what is not known here.
+    """
+    if state.time_zone != source.time_zone:
+        return None
+    read = _isolated(executor, source, meter, read_since, source, state)
+    if read is not None:
+        meter.add(files_found=len(read.files))
+    return read
+
+
+def figures_of(files: pa.Table, read: Read) -> LogFigures:
+    """Return what the log says of a version.
+
+    Args:
+        files: `FIGURED` of all files of the version.
+        read: What was read of its log.
+    """
+    small = files["size_bytes"].filter(pc.less(files["size_bytes"], _SMALL_BYTES))
+    deletes = pc.list_flatten(files["deletes"])
+    counts = pc.struct_field(deletes, "row_count")
+    moment = read.committed_ms
+    return LogFigures(
+        committed_at=_moment(moment) if moment is not None else None,
+        versions=read.state.version + 1 - read.state.first,
+        small_files=len(small),
+        small_bytes=pc.sum(small, min_count=0).as_py(),
+        delete_files=len(deletes),
+        deleted_rows=None if counts.null_count else pc.sum(counts, min_count=0).as_py(),
+    )
+
+
+def _moment(milliseconds: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _number(location: str, version: str) -> int:
+    if not (version.isascii() and version.isdecimal() and len(version) < 20):
+        raise DeltaVersionError(
+            location, version[:40], "versions of Delta tables are numbers from 0"
+        )
+    return int(version)
+
+
+def _same_count(files: pa.Table, previous: PreviousInventory | None) -> int:
+    rows = unchanged(files, previous)
+    if previous is None or rows.null_count == len(rows):
+        return 0
+    # A file may have lost rows since.
+    before = previous.files["delete_bytes"].take(rows)
+    same = pc.fill_null(pc.equal(before, files["delete_bytes"]), False)
+    count: int = pc.sum(same, min_count=0).as_py()
+    return count
+
+
+def _isolated(
+    executor: Executor | None,
+    source: Source,
+    meter: ProgressMeter,
+    read: Callable[..., _Result],
+    *args: object,
+) -> _Result:
+    """Run what reads the log where its end does no harm."""
+    with nullcontext(executor) if executor is not None else IsolatedExecutor(1) as pool:
+        future = pool.submit(read, *args)
+        try:
+            while not wait([future], _CHECK_EVERY_S).done:
+                meter.check_cancelled()
+            return future.result()
+        except LostProcessError as error:
+            raise DeltaLogError(
+                source.location, f"is damaged: reading its log failed ({error.last_words})"
+            ) from error
+        except BaseException:
+            if isinstance(pool, IsolatedExecutor):
+                pool.kill()
+            raise

@@ -1,0 +1,243 @@
+"""The files of a Delta table's log: which of them make up a version."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+from urllib.parse import unquote
+
+from windrow.files.remote import is_remote, names_in, read_whole_file, why_unreadable
+from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
+
+LOG = "_delta_log"
+_LAST_CHECKPOINT = "_last_checkpoint"
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT = re.compile(
+    r"([0-9]{20})\.checkpoint"
+    r"(?:|\.([0-9]{10})\.([0-9]{10})|\.[0-9a-f-]{36})\.(?:parquet|json)"
+)
+_MAX_PARTS = 10_000
+_MAX_POINTER_BYTES = 2**20
+# Of all commits that are read at a time.
+_MAX_COMMIT_BYTES = 2**28
+_READING_THREADS = 16
+_BEGINNING_BYTES = 2**18
+_FIRST_AHEAD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The files of one checkpoint, by name, and the version that it is of."""
+
+    version: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """Commits that follow one another.
+
+    Attributes:
+        first: Version of the first of them.
+        bodies: What they hold.
+    """
+
+    first: int
+    bodies: tuple[bytes, ...]
+
+    @property
+    def last(self) -> int:
+        """Version of the last of them; the one before the first if there are none."""
+        return self.first + len(self.bodies) - 1
+
+
+def uri_of(location: str, name: str) -> str:
+    """Return the path or URI of a file of the log."""
+    return f"{location.rstrip('/')}/{LOG}/{name}"
+
+
+def commits_from(location: str, first: int, last: int | None = None) -> Commits:
+    """Read commits until one is not there, without listing any.
+
+    Args:
+        location: Of the table.
+        first: Version to begin with.
+        last: Version to end with; None for the newest.
+
+    Raises:
+        DeltaLogError: A commit cannot be read, or together they are too large.
+    """
+    bodies: list[bytes] = []
+    left, ahead = _MAX_COMMIT_BYTES, _FIRST_AHEAD
+    with ThreadPoolExecutor(_READING_THREADS) as threads:
+        while last is None or first + len(bodies) <= last:
+            start = first + len(bodies)
+            stop = start + ahead if last is None else min(start + ahead, last + 1)
+            names = [f"{version:020}.json" for version in range(start, stop)]
+            for body in threads.map(partial(read_of, location, max_bytes=left), names):
+                if body is None:
+                    return Commits(first, tuple(bodies))
+                bodies.append(body)
+                left -= len(body)
+                if left < 0:
+                    raise DeltaLogError(
+                        location,
+                        f"has commits of more than {_MAX_COMMIT_BYTES:,} bytes since its last "
+                        "checkpoint: write one",
+                    )
+            ahead = min(2 * ahead, _READING_THREADS)
+    return Commits(first, tuple(bodies))
+
+
+def first_commit(location: str, known: int, newest: int) -> int:
+    """Return the first version whose commit the log still has; one after the newest if none.
+
+    Args:
+        location: Of the table.
+        known: A version before which there are no commits.
+        newest: The newest version; commits from the first one to it are there.
+    """
+    low, high = known, newest + 1
+    while low < high:
+        # Most often, nothing has been cleaned up since.
+        middle = low if low == known else (low + high) // 2
+        if read_of(location, f"{middle:020}.json", 0) is not None:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def beginning_of(location: str, version: int) -> bytes:
+    """Return the first lines of a commit, where it tells about itself; nothing if it is gone."""
+    body = read_of(location, f"{version:020}.json", _BEGINNING_BYTES) or b""
+    return body if len(body) <= _BEGINNING_BYTES else body.rpartition(b"\n")[0]
+
+
+def read_of(location: str, name: str, max_bytes: int) -> bytes | None:
+    """Return what a file of the log holds, at most a byte more than asked for; None without it.
+
+    Raises:
+        DeltaLogError: It cannot be read.
+    """
+    try:
+        return read_whole_file(uri_of(location, name), max_bytes + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(location, name, error) from error
+
+
+def unreadable(location: str, name: str, error: Exception) -> DeltaLogError:
+    """Return the error of a file of the log that cannot be read."""
+    why = why_unreadable(error) if is_remote(location) else f"cannot be read: {error}"
+    return DeltaLogError(uri_of(location, name), why)
+
+
+def last_checkpoint(location: str) -> Checkpoint | None:
+    """Return the newest checkpoint that the log points at; None if it points at none.
+
+    Raises:
+        DeltaLogError: The log cannot be read.
+    """
+    body = read_of(location, _LAST_CHECKPOINT, _MAX_POINTER_BYTES)
+    try:
+        said = json.loads(body or b"null")
+        version, parts = said["version"], said.get("parts")
+        named = (said.get("v2Checkpoint") or {}).get("path")
+        if type(version) is not int or not 0 <= version < 10**19:
+            return None
+        if named is not None:
+            name = unquote(named.rpartition("/")[2])
+            return Checkpoint(version, (name,)) if _CHECKPOINT.fullmatch(name) else None
+        if parts is not None:
+            return _in_parts(version, parts) if 0 < parts <= _MAX_PARTS else None
+        return Checkpoint(version, (f"{version:020}.checkpoint.parquet",))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # It is a hint alone, which may be half written.
+        return None
+
+
+def _in_parts(version: int, parts: int) -> Checkpoint:
+    names = (
+        f"{version:020}.checkpoint.{part:010}.{parts:010}.parquet" for part in range(1, parts + 1)
+    )
+    return Checkpoint(version, tuple(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What lies in the log: complete checkpoints by version, and versions of commits."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    commits: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """The first version of which something is there."""
+        return min([*self.commits[:1], *(one.version for one in self.checkpoints[:1])], default=0)
+
+    @property
+    def newest(self) -> int:
+        """The last version of which something is there."""
+        return max([*self.commits[-1:], *(one.version for one in self.checkpoints[-1:])], default=0)
+
+    def checkpoint_at(self, version: int | None) -> Checkpoint | None:
+        """Return the newest checkpoint that is not of a later version."""
+        found = [one for one in self.checkpoints if version is None or one.version <= version]
+        return found[-1] if found else None
+
+
+def list_log(location: str) -> Listed:
+    """List the log.
+
+    Raises:
+        DeltaLogError: There is none, or it cannot be listed.
+    """
+    try:
+        names = names_in(f"{location.rstrip('/')}/{LOG}")
+    except OSError as error:
+        raise unreadable(location, "", error) from error
+    if names is None:
+        raise DeltaLogError(
+            location, f"has no log: there is no folder {LOG!r} in it; correct the table's location"
+        )
+    return Listed(
+        tuple(_complete(names)),
+        tuple(sorted(int(match[1]) for match in map(_COMMIT.fullmatch, names) if match)),
+    )
+
+
+def _complete(names: Sequence[str]) -> Iterator[Checkpoint]:
+    """Yield checkpoints all of whose parts are there, one of each version, ascending."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for name in names:
+        if match := _CHECKPOINT.fullmatch(name):
+            found.setdefault(int(match[1]), []).append((int(match[3] or 1), name))
+    for version, entries in sorted(found.items()):
+        for parts in sorted({parts for parts, _ in entries}):
+            named = sorted(name for count, name in entries if count == parts)
+            if parts == 1:
+                yield Checkpoint(version, (named[0],))
+                break
+            if parts <= _MAX_PARTS and _in_parts(version, parts).names == tuple(named):
+                yield Checkpoint(version, tuple(named))
+                break
+
+
+def refuse_missing(location: str, wanted: int, newest: int, listed: Listed) -> NoReturn:
+    """Refuse a version that the log no longer has, or not yet.
+
+    Raises:
+        DeltaVersionError: Always.
+    """
+    if wanted > newest:
+        raise DeltaVersionError(location, str(wanted), f"the newest version is {newest}")
+    raise DeltaVersionError(
+        location, str(wanted), f"its log was cleaned up, and begins at version {listed.first} now"
+    )

@@ -1,0 +1,88 @@
+"""Where the log of a Delta table says its files are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.files.arrays import flat
+from windrow_service.delta.errors import DeltaLogError
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def decoded(location: str, paths: pa.Array, allowed: Sequence[str]) -> pa.Array:
+    """Return the paths of files: relative to the table's location, or absolute beside it.
+
+    Args:
+        location: Canonical location of the table.
+        paths: As the log has them, URL-encoded.
+        allowed: Canonical folders and URIs that files may lie under.
+
+    Raises:
+        DeltaLogError: A path leads elsewhere.
+    """
+    # There are few folders; and only the names of few files need to be decoded.
+    heads = flat(pc.replace_substring_regex(paths, r"[^/]*$", "")).dictionary_encode()
+    folders = [_folder(location, head, allowed) for head in heads.dictionary.to_pylist()]
+    names = flat(pc.replace_substring_regex(paths, r"^.*/", ""))
+    if pc.any(pc.match_substring(names, "%")).as_py():
+        names = pa.array([_unquoted(location, name) for name in names.to_pylist()], pa.string())
+    wrong = pc.match_substring_regex(names, r"^\.{0,2}$|/|[\x00-\x1f\x7f]")
+    if pc.any(wrong).as_py():
+        at = pc.index(wrong, True).as_py()
+        raise _leads_elsewhere(location, paths[at].as_py())
+    prefixes = pa.array(folders, pa.string()).take(heads.indices)
+    return flat(pc.binary_join_element_wise(prefixes, names, ""))
+
+
+def decoded_one(location: str, path: str, allowed: Sequence[str]) -> str:
+    """Return one path, as `decoded` does."""
+    found: str = decoded(location, pa.array([path], pa.string()), allowed)[0].as_py()
+    return found
+
+
+def _folder(location: str, head: str, allowed: Sequence[str]) -> str:
+    """Return a folder of files as it goes before their names: empty, or with `/` at its end."""
+    folder = _unquoted(location, head)
+    if not folder:
+        return ""
+    if not _ABSOLUTE.match(folder):
+        if any(part in ("", ".", "..") for part in folder[:-1].split("/")) or _UNFIT.search(folder):
+            raise _leads_elsewhere(location, head)
+        return folder
+    # Few logs have such paths, and processes that read logs start quicker without.
+    from windrow_service.inventory.errors import InvalidLocationError
+    from windrow_service.inventory.listing.locations import canonical_location, lies_under
+
+    try:
+        home = canonical_location(folder)
+    except InvalidLocationError as error:
+        raise _leads_elsewhere(location, head) from error
+    if lies_under(home, location):
+        below = home[len(location.rstrip("/")) :].strip("/")
+        return f"{below}/" if below else ""
+    if not any(lies_under(home, prefix) for prefix in allowed):
+        raise _leads_elsewhere(location, head)
+    return f"{home.rstrip('/')}/"
+
+
+def _unquoted(location: str, path: str) -> str:
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError as error:
+        raise _leads_elsewhere(location, path) from error
+
+
+def _leads_elsewhere(location: str, path: str) -> DeltaLogError:
+    return DeltaLogError(
+        location,
+        f"names a file in {path[:200]!r}, which is neither below the table's location nor in a folder "
+        "that the coordinator may read: correct the log, or allow the folder "
+        "(WINDROW_ALLOWED_LOCATIONS)",
+    )

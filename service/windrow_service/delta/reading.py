@@ -1,0 +1,276 @@
+"""What the log of a Delta table says of one version, or of what has changed since another.
+
+It is untrusted, and Arrow ends the process on some damaged files: run this where that does no harm.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.files.arrays import flat
+from windrow_service.delta.actions import (
+    Changes,
+    Head,
+    changes_of,
+    committed_ms,
+    head_of_lines,
+    keys_of,
+)
+from windrow_service.delta.checkpoints import CheckpointGoneError, read_files, read_head
+from windrow_service.delta.errors import DeltaLogError
+from windrow_service.delta.log import (
+    Commits,
+    beginning_of,
+    commits_from,
+    first_commit,
+    last_checkpoint,
+    list_log,
+    refuse_missing,
+)
+from windrow_service.delta.paths import decoded
+from windrow_service.delta.schemas import Shape, refuse_unknown, shape_of
+from windrow_service.delta.statistics import of_struct, typed
+from windrow_service.delta.values import partition_values
+from windrow_service.delta.vectors import deletes_of
+from windrow_service.planner.columns import inventory_schema
+
+# A log may be cleaned up, or its checkpoints written anew, while it is read.
+_ATTEMPTS = 5
+_NS_PER_MS = 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table whose log is read.
+
+    Attributes:
+        location: Its canonical location.
+        allowed: Canonical folders and URIs that files outside it may lie under.
+        time_zone: Of the sessions that wrote partition values without one; None if not known.
+    """
+
+    location: str
+    allowed: tuple[str, ...] = ()
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What following the log from a version on takes.
+
+    Attributes:
+        version: The version.
+        first: The first version whose commit the log still had.
+        protocol: The last `protocol`.
+        metadata: The last `metaData`.
+        time_zone: As of `Source`.
+    """
+
+    version: int
+    first: int
+    protocol: dict[str, Any]
+    metadata: dict[str, Any]
+    time_zone: str | None
+
+    def encoded(self) -> bytes:
+        """Return the state as bytes."""
+        return json.dumps({"delta": asdict(self)}, sort_keys=True).encode()
+
+    @classmethod
+    def of(cls, encoded: bytes | None) -> State | None:
+        """Return the state that some bytes are; None if they are something else."""
+        try:
+            return cls(**json.loads(encoded or b"null")["delta"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a log says of a version.
+
+    Attributes:
+        state: The version, and how to follow the log from there.
+        shape: The table's columns.
+        files: All files, or those that were added since another version: an inventory.
+        removed: Paths of files that are gone since then.
+        committed_ms: When the version was committed; None if the log does not tell.
+    """
+
+    state: State
+    shape: Shape
+    files: pa.Table
+    removed: pa.Array
+    committed_ms: int | None
+
+
+def read_version(source: Source, version: int | None) -> Read:
+    """Return what the log says of a version, the newest by default.
+
+    Raises:
+        DeltaLogError: The log cannot be read.
+        DeltaFeatureError: The table needs readers to know what is not known here.
+        DeltaVersionError: The log does not have the version.
+    """
+    gone = ""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _read_version(source, version, may_hint=attempt == 0)
+        except CheckpointGoneError as error:
+            gone = str(error)
+    raise DeltaLogError(source.location, f"lacks {gone!r}, a part of its log: restore it")
+
+
+def _read_version(source: Source, version: int | None, *, may_hint: bool) -> Read:
+    location = source.location
+    checkpoint = last_checkpoint(location) if may_hint else None
+    if checkpoint is None or (version is not None and checkpoint.version > version):
+        listed = list_log(location)
+        checkpoint = listed.checkpoint_at(version)
+        if checkpoint is None and (not listed.commits or listed.commits[0] != 0):
+            if version is not None and (listed.commits or listed.checkpoints):
+                refuse_missing(location, version, listed.newest, listed)
+            raise DeltaLogError(
+                location,
+                "lacks the beginning of its log, and a checkpoint in its place: restore it",
+            )
+    head, names = read_head(location, checkpoint) if checkpoint else (Head(), [])
+    commits = commits_from(location, checkpoint.version + 1 if checkpoint else 0, version)
+    if version is not None and commits.last != version:
+        refuse_missing(location, version, commits.last, list_log(location))
+    for body in commits.bodies:
+        head = head.then(head_of_lines(location, body)[0])
+    return _typed(source, head, commits, names, 0)
+
+
+def read_since(source: Source, state: State) -> Read | None:
+    """Return what has changed since a version; None if the table must be read anew.
+
+    Nothing is listed: commits are asked for by number, until one is not there.
+
+    Raises:
+        DeltaLogError: The log cannot be read.
+        DeltaFeatureError: The table needs readers to know what is not known here.
+    """
+    location = source.location
+    commits = commits_from(location, state.version + 1)
+    latest = last_checkpoint(location)
+    if latest is not None and latest.version > commits.last:
+        # Commits are gone, or more came meanwhile.
+        return None
+    head = Head(state.protocol, state.metadata)
+    for body in commits.bodies:
+        said, _ = head_of_lines(location, body)
+        if said.metadata is not None:
+            return None
+        head = head.then(said)
+    return _typed(source, head, commits, [], state.first)
+
+
+def _typed(source: Source, head: Head, commits: Commits, names: Sequence[str], first: int) -> Read:
+    location = source.location
+    if head.protocol is None or head.metadata is None:
+        raise DeltaLogError(
+            location,
+            "has a log without protocol or metadata, which every log begins with: restore it",
+        )
+    refuse_unknown(location, head.protocol)
+    shape = shape_of(location, head.protocol, head.metadata)
+    partition = [shape.log_names[name] for name in shape.partition.names]
+    changes = changes_of(location, commits.bodies, partition)
+    tables = [
+        _inventory(source, shape, added, parsed)
+        for added, parsed in _live(location, names, partition, changes)
+    ]
+    schema = inventory_schema(shape.data, shape.partition)
+    files = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+    files = files.take(pc.sort_indices(files["path"]))
+    paths = flat(files["path"])
+    if len(paths) > 1 and pc.any(pc.equal(paths[1:], paths[:-1])).as_py():
+        at = pc.index(pc.equal(paths[1:], paths[:-1]), True).as_py()
+        raise DeltaLogError(
+            location, f"is damaged: its log has file {paths[at].as_py()!r} twice; restore it"
+        )
+    mentioned = decoded(location, changes.paths, source.allowed)
+    state = State(
+        version=commits.last,
+        first=first_commit(location, first, commits.last),
+        protocol=head.protocol,
+        metadata=head.metadata,
+        time_zone=source.time_zone,
+    )
+    newest = commits.bodies[-1] if commits.bodies else beginning_of(location, commits.last)
+    return Read(
+        state=state,
+        shape=shape,
+        files=files,
+        removed=mentioned.filter(pc.invert(pc.is_in(mentioned, paths))),
+        committed_ms=committed_ms(location, newest),
+    )
+
+
+def _live(
+    location: str, names: Sequence[str], partition: list[str], changes: Changes
+) -> Iterator[tuple[pa.Table, pa.StructArray | None]]:
+    """Yield the files that are there in the end, and statistics that are structs."""
+    for name in names:
+        for added, parsed in read_files(location, name, partition):
+            keys = keys_of(flat(added["path"]), flat(added["deletionVector"]))
+            kept = pc.invert(pc.is_in(keys, changes.keys))
+            yield added.filter(kept), parsed.filter(kept) if parsed is not None else None
+    yield changes.added, None
+
+
+def _inventory(
+    source: Source, shape: Shape, added: pa.Table, parsed: pa.StructArray | None
+) -> pa.Table:
+    """Return added files as an inventory, not sorted."""
+    location, count = source.location, len(added)
+    schema = inventory_schema(shape.data, shape.partition)
+    texts = flat(added["stats"])
+    if parsed is not None and texts.null_count == count:
+        statistics = of_struct(parsed, shape, count)
+    else:
+        statistics = typed(texts, shape)
+    deletes = deletes_of(location, flat(added["deletionVector"]), source.allowed)
+    vector_bytes = pc.fill_null(pc.struct_field(flat(added["deletionVector"]), "sizeInBytes"), 0)
+    has_vector = deletes.is_valid()
+    found = {
+        "path": decoded(location, flat(added["path"]), source.allowed),
+        "size_bytes": added["size"],
+        "mtime_ns": pc.multiply(added["modificationTime"], _NS_PER_MS),
+        "row_count": statistics.row_count,
+        "bucket": pa.nulls(count, pa.int32()),
+        "hosts": _lists(count, pa.array([], pa.string())),
+        "row_group_offsets": _lists(count, pa.array([], pa.int64())),
+        "delete_count": pc.cast(has_vector, pa.int32()),
+        "delete_bytes": vector_bytes,
+        "stats_see_nan": pa.repeat(False, count),
+        "grouped_columns": _lists(count, pa.array(shape.widened, pa.string())),
+        "native_columns": pa.nulls(count, pa.list_(pa.string())),
+        "first_row_id": pa.nulls(count, pa.int64()),
+        "deletes": deletes,
+        "partition": partition_values(
+            location,
+            flat(added["partitionValues"]),
+            shape.partition,
+            shape.log_names,
+            source.time_zone,
+        ),
+        "stats": statistics.stats,
+    }
+    return pa.table([found[name] for name in schema.names], schema=schema)
+
+
+def _lists(count: int, each: pa.Array) -> pa.Array:
+    """Return a list of the same values for each of n files."""
+    offsets = np.arange(count + 1, dtype=np.int32) * len(each)
+    values = each.take(pa.array(np.tile(np.arange(len(each)), count), pa.int64()))
+    return pa.ListArray.from_arrays(pa.array(offsets), values)

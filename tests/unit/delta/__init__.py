@@ -1,0 +1,1 @@
+"""Tests of reading the logs of Delta tables."""

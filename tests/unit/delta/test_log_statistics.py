@@ -1,0 +1,191 @@
+"""Statistics and partition values in logs of Delta tables."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.delta_tables import DeltaLog, add, column, metadata, protocol
+from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ
+from windrow_service.delta.errors import DeltaLogError
+from windrow_service.delta.reading import Source, read_version
+from windrow_service.delta.schemas import Shape
+from windrow_service.delta.statistics import typed
+
+
+def _typed(type_: pa.DataType, *texts: str | None, widened: tuple[str, ...] = ()) -> list[Any]:
+    data = pa.schema([("c", type_)])
+    shape = Shape(data=data, partition=pa.schema([]), log_names={"c": "C"}, widened=widened)
+    found: list[Any] = typed(pa.array(texts, pa.string()), shape).stats.field(0).to_pylist()
+    return found
+
+
+def _stats(least: Any, greatest: Any, nulls: Any = 0) -> str:
+    return json.dumps(
+        {
+            "numRecords": 3,
+            "minValues": {"C": least},
+            "maxValues": {"C": greatest},
+            "nullCount": {"C": nulls},
+        }
+    )
+
+
+def test_moments_are_cut_to_milliseconds_by_writers_and_widened_by_one() -> None:
+    (found,) = _typed(
+        TIMESTAMP, _stats("2020-01-01T00:00:00.123Z", "2020-01-01T02:00:00.123+02:00")
+    )
+
+    assert found["min"] == datetime(2020, 1, 1, 0, 0, 0, 122_000, timezone.utc)
+    assert found["max"] == datetime(2020, 1, 1, 0, 0, 0, 124_000, timezone.utc)
+    (found,) = _typed(TIMESTAMP_NTZ, _stats("1960-01-01T00:00:00", "1960-01-01 00:00:00.5"))
+    assert found["min"] < datetime.fromisoformat("1960-01-01")
+    assert found["max"] > datetime.fromisoformat("1960-01-01T00:00:00.500999")
+
+
+@pytest.mark.parametrize(
+    ("type_", "least", "greatest"),
+    [
+        (TIMESTAMP, "2020-01-01T00:00:00", "+12020-01-01T00:00:00Z"),
+        (TIMESTAMP_NTZ, "2020-01-01T00:00:00Z", "soon"),
+        (pa.date32(), "2020-1-1", "2020-02-30"),
+        (pa.float64(), "NaN", "Infinity"),
+        (pa.float64(), "-Infinity", "NaN"),
+        (pa.int32(), "1", [1]),
+        (pa.int32(), 2**40, 1.5),
+        (pa.decimal128(4, 2), 100, -100),
+        (pa.bool_(), 0, 1),
+        (pa.binary(), "a", "b"),
+        (pa.string(), 1, {"a": 1}),
+        (pa.string(), "\ud800", "a"),
+    ],
+)
+def test_bounds_that_are_no_values_are_unknown_and_leave_other_files_alone(
+    type_: pa.DataType, least: Any, greatest: Any
+) -> None:
+    good = json.dumps({"numRecords": 3, "nullCount": {"C": 2}})
+    bad, before, after = _typed(type_, _stats(least, greatest), good, good)
+
+    assert bad["min"] is None
+    assert bad["max"] is None
+    assert before == after == {"min": None, "max": None, "null_count": 2}
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", "{}{}", '{"numRecords": "x"}', "[" * 10**5, '{"a":1,\n"b":2}']
+)
+def test_texts_that_are_no_statistics_tell_nothing(text: str | None) -> None:
+    found, other = _typed(pa.int64(), text, _stats(1, 2))
+
+    assert found == {"min": None, "max": None, "null_count": None}
+    assert other == {"min": 1, "max": 2, "null_count": 0}
+
+
+def test_names_of_numbers_within_texts_are_texts() -> None:
+    text = 'a:"NaN"'
+    (found,) = _typed(pa.string(), _stats(text, text))
+
+    assert found["min"] == found["max"] == text
+
+
+def test_the_end_of_a_cut_text_is_above_all_that_was_cut() -> None:
+    (found,) = _typed(pa.string(), _stats("a", "a" * 32 + "\ufffd"))
+
+    assert found["max"] > "a" * 32 + "\U0001f600"
+
+
+def test_fractions_that_were_widened_have_no_bounds() -> None:
+    (found,) = _typed(pa.float64(), _stats(3.4, 3.4), widened=("c",))
+
+    assert found == {"min": None, "max": None, "null_count": 0}
+
+
+@given(st.decimals(-(10**20), 10**20, places=4, allow_nan=False), st.booleans())
+def test_decimals_lie_within_bounds_that_went_through_binary_fractions(
+    value: Decimal, exact: bool
+) -> None:
+    said = value if exact else float(value)
+    text = f'{{"minValues": {{"C": {said}}}, "maxValues": {{"C": {said}}}}}'.replace("E", "e")
+    (found,) = _typed(pa.decimal128(38, 4), text)
+
+    assert found["min"] <= value <= found["max"]
+    assert found["max"] - found["min"] <= abs(value) * Decimal("1e-14") + 1
+
+
+@given(st.integers(-(10**9), 10**9))
+def test_decimals_of_few_digits_are_exact(unscaled: int) -> None:
+    value = Decimal(unscaled).scaleb(-2)
+    (found,) = _typed(pa.decimal128(12, 2), f'{{"minValues": {{"C": {value}}}}}'.replace("E", "e"))
+
+    assert found["min"] == value
+
+
+_PARTITIONED = [
+    ("integer", "7", 7),
+    ("long", "-9000000000", -9_000_000_000),
+    ("double", "1.5", 1.5),
+    ("boolean", "true", True),
+    ("date", "2024-02-29", date(2024, 2, 29)),
+    ("string", "a%2Fb c", "a%2Fb c"),
+    ("string", "", None),
+    ("integer", None, None),
+    ("decimal(10,2)", "1.50", Decimal("1.50")),
+    ("binary", "\u0001\u0002", b"\x01\x02"),
+    ("timestamp", "2024-01-01T00:00:00.000001Z", datetime(2024, 1, 1, 0, 0, 0, 1, timezone.utc)),
+    ("timestamp", "2024-07-01 00:00:00.5", datetime(2024, 6, 30, 22, 0, 0, 500_000, timezone.utc)),
+    (
+        "timestamp_ntz",
+        "2024-01-01 00:00:00.000001",
+        datetime.fromisoformat("2024-01-01T00:00:00.000001"),
+    ),
+]
+
+
+def _partitioned(folder: Path, type_: str, text: str | None) -> DeltaLog:
+    log = DeltaLog(folder)
+    log.commit(
+        protocol(),
+        metadata([column("id", "long"), column("p", type_)], ["p"]),
+        add("p=x/a.parquet", partitionValues={"p": text}),
+    )
+    return log
+
+
+@pytest.mark.parametrize(("type_", "text", "value"), _PARTITIONED)
+def test_partition_values_have_the_type_of_their_column(
+    type_: str, text: str | None, value: Any, tmp_path: Path
+) -> None:
+    log = _partitioned(tmp_path, type_, text)
+    source = Source(location=str(tmp_path), time_zone="Europe/Stockholm")
+
+    assert read_version(source, None).files["partition"].to_pylist() == [{"p": value}]
+    assert log.version == 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "why"),
+    [
+        ("integer", "seven", "not a int"),
+        ("date", "2024-02-30", "not a date"),
+        ("timestamp", "2024-01-01 00:00:00", "timeZone"),
+        ("boolean", "maybe", "not a boolean"),
+    ],
+)
+def test_partition_values_that_are_none_or_not_sure_are_refused(
+    type_: str, text: str, why: str, tmp_path: Path
+) -> None:
+    _partitioned(tmp_path, type_, text)
+
+    with pytest.raises(DeltaLogError, match=why):
+        read_version(Source(location=str(tmp_path)), None)
+    if why == "timeZone":
+        with pytest.raises(DeltaLogError, match="'Nowhere'"):
+            read_version(Source(location=str(tmp_path), time_zone="Nowhere"), None)
