@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.files.acid.write_ids import WriteIds
-from windrow.files.errors import LocationError
-from windrow.files.formats import LOGGED
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.surroundings import refuse_part_of_table
 from windrow.models import RefreshProgress, TableDefinition
 from windrow_service.delta.inventory import FIGURED, figures_of, take_change, take_version
 from windrow_service.delta.reading import Source, State
+from windrow_service.iceberg.taking import take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.locations import canonical_location, lies_under
 from windrow_service.inventory.listing.partition_lists import PartitionList, outside
@@ -119,10 +118,19 @@ class DirectoryInventories:
             state = None if full or version is not None else listing
             return _next_of_delta(source, previous, previous_bodies, state, version, meter)
         tables = [decode_manifest(body) for body in previous_bodies]
-        if definition.format in LOGGED:
-            # A reader of each log goes here.
-            reason = f"it is {definition.format}, which this coordinator does not read yet"
-            raise LocationError(location, reason)
+        if definition.format == "iceberg":
+            known = previous_inventory(previous, tables) if previous is not None else None
+            of_iceberg = take_iceberg(
+                location,
+                options=definition.format_options,
+                allowed=tuple(self._prefixes()),
+                version=version,
+                previous=replace(known, folders=listing, full=full) if known else None,
+                on_progress=on_progress,
+                cancelled=cancelled,
+            )
+            meter = ProgressMeter(None, cancelled)
+            return next_after_inventory(of_iceberg, previous, tables, meter.check_cancelled)
         taken = take_inventory(
             location,
             columns=schema_of(definition.columns),

@@ -57,6 +57,8 @@ _PARSED: dict[str, _Check] = {
     "timestampNTZFormat": _any,
 }
 _KNOWN: dict[str, dict[str, _Check]] = {
+    # Where the coordinator finds the metadata of a table: not for Spark.
+    "iceberg": dict.fromkeys(("catalog", "identifier", "metadata", "ref"), _filled),
     # Of the sessions that wrote partition values of type timestamp.
     "delta": {"timeZone": _filled},
     "csv": {
@@ -233,9 +235,11 @@ def checked_format_options(format: str, given: Mapping[str, str]) -> dict[str, s
         if wrong:
             raise ValueError(f"option {spelt!r} is {value[:40]!r}: {wrong}")
         found[spelt] = value
-    for one, other in (("sep", "delimiter"), ("encoding", "charset")):
+    if ("catalog" in found) != ("identifier" in found):
+        raise ValueError("options 'catalog' and 'identifier' go together: give both or neither")
+    for one, other in (("sep", "delimiter"), ("encoding", "charset"), ("catalog", "metadata")):
         if one in found and other in found:
-            raise ValueError(f"options {one!r} and {other!r} are the same: give one of them")
+            raise ValueError(f"options {one!r} and {other!r} say the same: give one of them")
     return found
 
 

@@ -17,6 +17,7 @@ from windrow.files.acid.write_ids import WriteIdsError
 from windrow.models import Problem
 from windrow_service.delta import errors as delta
 from windrow_service.filters.errors import InvalidFilterError
+from windrow_service.iceberg import errors as iceberg
 from windrow_service.inventory import errors as inventory
 from windrow_service.planner import errors as planner
 from windrow_service.planner.writes import errors as write_planning
@@ -124,6 +125,15 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     ),
     snapshots.WriteIdsNeededError: ProblemType(
         CONFLICT, "write-ids-needed", "Valid write ids are needed"
+    ),
+    iceberg.IcebergMetadataError: ProblemType(
+        CONFLICT, "iceberg-metadata", "Metadata of an Iceberg table cannot be read"
+    ),
+    iceberg.IcebergVersionError: ProblemType(
+        NOT_FOUND, "iceberg-version", "Iceberg table has no such version"
+    ),
+    iceberg.IcebergNotInstalledError: ProblemType(
+        CONFLICT, "iceberg-not-installed", "PyIceberg is not installed"
     ),
     inventory.AcidFolderError: ProblemType(
         CONFLICT, "acid-folder", "Folders of a transactional table are not usable"

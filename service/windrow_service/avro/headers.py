@@ -7,7 +7,7 @@ marker. Nobody knows the rows of a file without reading it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -38,31 +38,43 @@ def schema_text(header: bytes) -> bytes:
         EOFError: The header is longer.
         ValueError: It is not Avro's.
     """
-    if header[: len(_MAGIC)] != _MAGIC[: len(header)]:
-        raise ValueError("it is not Avro: it does not begin as an Avro file")
-    at, entries, found = len(_MAGIC), 0, None
-    while True:
-        count, at = _long(header, at)
-        if count < 0:
-            # Then the size of the block follows, which is of no use.
-            count = -count
-            _, at = _long(header, at)
-        if not count:
-            break
-        entries += count
-        if entries > _MAX_ENTRIES:
-            raise ValueError(f"its header has more than {_MAX_ENTRIES:,} entries")
-        for _ in range(count):
-            name, at = _bytes(header, at)
-            value, at = _bytes(header, at)
-            if name == b"avro.schema":
-                found = value
+    found = header_of(header)[0].get(b"avro.schema")
     if found is None:
         raise ValueError("its header has no schema")
     return found
 
 
-def _long(data: bytes, at: int) -> tuple[int, int]:
+def header_of(content: bytes) -> tuple[Mapping[bytes, bytes], int]:
+    """Return the metadata in an Avro file's header, and where its marker begins.
+
+    Args:
+        content: At least the header.
+
+    Raises:
+        EOFError: The header is longer.
+        ValueError: It is not Avro's.
+    """
+    if content[: len(_MAGIC)] != _MAGIC[: len(content)]:
+        raise ValueError("it is not Avro: it does not begin as an Avro file")
+    at, entries = len(_MAGIC), 0
+    found: dict[bytes, bytes] = {}
+    while True:
+        count, at = read_long(content, at)
+        if count < 0:
+            # Then the size of the block follows, which is of no use.
+            count = -count
+            _, at = read_long(content, at)
+        if not count:
+            return found, at
+        entries += count
+        if entries > _MAX_ENTRIES:
+            raise ValueError(f"its header has more than {_MAX_ENTRIES:,} entries")
+        for _ in range(count):
+            name, at = _bytes(content, at)
+            found[name], at = _bytes(content, at)
+
+
+def read_long(data: bytes, at: int) -> tuple[int, int]:
     """Return the number at a place, coded as a zigzag of 7 bits per byte, and the place after it."""
     number = shift = 0
     while True:
@@ -79,7 +91,7 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = _long(data, at)
+    length, at = read_long(data, at)
     if length < 0:
         raise ValueError("its header is damaged")
     if at + length > len(data):

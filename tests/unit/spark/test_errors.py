@@ -12,6 +12,7 @@ ERRORS = [
     executor.VanishedFileError("/t/a"),
     executor.UnreadableFileError("/t/a", "no footer"),
     executor.AcidFileError("/t/a", "it does not name rows"),
+    executor.DeletesError("/t/a", "its deletion vector is not usable"),
     executor.AmbiguousColumnError("/t/a", "id", ("ID", "Id")),
     executor.ColumnTypeError("/t/a", "id", "string", "int64"),
     executor.OldTimeError("/t/a", "t", "holds old times; rewrite the file"),

@@ -136,7 +136,7 @@ class AcidDecoder:
         limits = self._spec.limits
         return (
             split.size_bytes <= limits.max_decoded_at_once_bytes
-            and split.row_count <= limits.max_batch_rows
+            and (split.row_count or 0) <= limits.max_batch_rows
         )
 
     def decode(self, splits: Iterable[Split], max_rows: int, max_bytes: int) -> Iterator[Rows]:

@@ -40,6 +40,7 @@ class Files:
     def __init__(self, spec: ReadSpec) -> None:
         self._location = spec.location
         self._home = home_of(spec.location)
+        self._is_logged = spec.logged
 
     @property
     def hits(self) -> int:
@@ -55,21 +56,24 @@ class Files:
 
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
-        return read_whole(self._home_of(split), split.path, split.size_bytes, split.mtime_ns)
+        return read_whole(self._home_of(split), *self._planned(split))
 
     def footer(self, split: Split) -> bytes:
         """Return the end of a file, or more of it; see `read_footer`."""
-        return read_footer(self._home_of(split), split.path, split.size_bytes, split.mtime_ns)
+        return read_footer(self._home_of(split), *self._planned(split))
 
     @contextmanager
     def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
         """Open a large file; see `open_stream`."""
-        path, size_bytes, mtime_ns = split.path, split.size_bytes, split.mtime_ns
-        with open_stream(self._home_of(split), path, size_bytes, mtime_ns, opened) as reader:
+        with open_stream(self._home_of(split), *self._planned(split), opened) as reader:
             yield reader
 
     def _home_of(self, split: Split) -> str:
         return home_for(self._location, self._home, split.path)
+
+    def _planned(self, split: Split) -> tuple[str, int, int | None]:
+        """Return the path of a file, its size, and its last change if that is to be compared."""
+        return split.path, split.size_bytes, None if self._is_logged else split.mtime_ns
 
 
 class CachedFiles(Files):
@@ -112,18 +116,18 @@ class CachedFiles(Files):
     @contextmanager
     def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
         """See `Files.stream`."""
-        path, size_bytes, mtime_ns = split.path, split.size_bytes, split.mtime_ns
+        planned = self._planned(split)
         file = self._use.open(
             self._key(split),
-            size_bytes,
-            lambda write: copy_whole(self._home_of(split), path, size_bytes, mtime_ns, write),
+            split.size_bytes,
+            lambda write: copy_whole(self._home_of(split), *planned, write),
         )
         if file is None:
             with super().stream(split, opened) as reader:
                 yield reader
             return
         with file:
-            yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
+            yield opened(split.path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
 
     def _key(self, split: Split) -> str:
         path = path_in(self._location, split.path)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from windrow.files.beneath import absolute_path
 from windrow.files.remote import is_remote
 from windrow.spark.executor.caching import Files
+from windrow.spark.executor.deleted_positions import DeletedPositions, kept_rows
 from windrow.spark.executor.errors import (
     OldTimeError,
     StaleFileError,
@@ -28,7 +29,7 @@ from windrow.spark.executor.errors import (
 from windrow.spark.executor.formats import FORMAT_ERRORS, FileFormat, unreadable
 from windrow.spark.executor.layouts import Layout, nothing
 from windrow.spark.executor.orc import OrcFormat
-from windrow.spark.executor.parquet import ParquetFormat
+from windrow.spark.executor.parquet import ParquetFormat, rows_before
 from windrow.spark.executor.spec import KIB, MIB, ReadSpec, Split
 
 # Most files whose decoded tables wait to be joined, should they hold next to no rows.
@@ -64,9 +65,12 @@ class Rows:
 
 def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
     """Turn the rows of a group's descriptor into splits."""
-    # Older coordinators do not know of blocks.
-    names = [name for name in Split._fields[1:] if name in splits.schema.names]
-    columns = [splits.column(name).to_pylist() for name in names]
+    known = frozenset(splits.schema.names)
+    nothing_known = [None] * splits.num_rows
+    columns = [
+        splits.column(name).to_pylist() if name in known else nothing_known
+        for name in Split._fields[1:]
+    ]
     return [
         Split(ordinal, absolute_path(spec.location, path), *rest)
         for ordinal, (path, *rest) in enumerate(zip(*columns, strict=True))
@@ -83,11 +87,15 @@ class Decoder:
     Args:
         spec: What is read.
         files: Where from.
+        deleted: Which rows of the files are left out; None if none are.
     """
 
-    def __init__(self, spec: ReadSpec, files: Files) -> None:
+    def __init__(
+        self, spec: ReadSpec, files: Files, deleted: DeletedPositions | None = None
+    ) -> None:
         self._spec = spec
         self._files = files
+        self._deleted = deleted
         self._wanted = spec.decoded
         self._format = _FORMATS[spec.format](spec)
         self._layouts: list[Layout] = []
@@ -98,6 +106,7 @@ class Decoder:
         return (
             split.is_whole
             and split.size_bytes <= limits.max_decoded_at_once_bytes
+            and split.row_count is not None
             and split.row_count <= limits.max_batch_rows
         )
 
@@ -198,6 +207,9 @@ class Decoder:
             raise unreadable(split.path, error, format_.name) from error
         if count != split.row_count:
             raise self._miscounted(split, reader, count)
+        if self._deleted is not None and (deleted := self._deleted.of(split)) is not None:
+            table = table.filter(kept_rows(deleted, 0, count)) if layout.selected else table
+            count -= len(deleted)
         return layout, count, table
 
     def _nothing(self) -> Layout:
@@ -234,11 +246,17 @@ class Decoder:
 
     def _stream(self, split: Split, reader: Any, max_rows: int, max_bytes: int) -> Iterator[Rows]:
         layout = self._format.find_layout(split.path, reader)
+        deleted = self._deleted.of(split) if self._deleted is not None else None
+        first = 0 if deleted is None else rows_before(reader, split)
         count = 0
         for table in self._format.tables(split, reader, layout, max_rows, max_bytes):
+            kept = None
+            if deleted is not None:
+                kept = kept_rows(deleted, first + count, table.num_rows)
             count += table.num_rows
+            table = table if kept is None else table.filter(kept)
             yield self._join(layout, [(split, table.num_rows, table)])
-        if split.is_whole and count != split.row_count:
+        if split.is_whole and split.row_count not in (count, None):
             raise self._miscounted(split, reader, count)
 
     def _join(self, layout: Layout, waiting: Sequence[tuple[Split, int, pa.Table]]) -> Rows:

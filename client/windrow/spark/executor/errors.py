@@ -5,6 +5,7 @@
     - VanishedFileError
   + UnreadableFileError
   + AcidFileError
+  + DeletesError
   + AmbiguousColumnError
   + ColumnTypeError
   + OldTimeError
@@ -97,6 +98,21 @@ class AcidFileError(TaskReadError):
     reason: str
     message = "file {path!r} of a transactional table cannot be read: {reason}; {remedy}"
     remedy = "repair its folder in Hive, then refresh the table and plan again"
+
+
+@dataclass(eq=False)
+class DeletesError(TaskReadError):
+    """What says which rows of a file are deleted cannot be read, or contradicts it.
+
+    Attributes:
+        path: The file.
+        reason: What is wrong.
+    """
+
+    path: str
+    reason: str
+    message = "file {path!r} cannot be read: {reason}; {remedy}"
+    remedy = "repair the table with its own engine, then refresh it and plan again"
 
 
 @dataclass(eq=False)

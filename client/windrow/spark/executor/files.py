@@ -25,14 +25,14 @@ _COPIED_BYTES = 8 * 2**20
 _SHOWN_CHARACTERS = 300
 
 
-def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
+def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int | None) -> bytes:
     """Return the bytes of a small file.
 
     Args:
         home: Folder that the file must lie beneath; see `open_beneath`.
         path: Absolute path of the file, or its URI.
         size_bytes: As planned.
-        mtime_ns: As planned.
+        mtime_ns: As planned; None if the file never changes once it is written.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
@@ -56,7 +56,30 @@ def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
     return content
 
 
-def _read_remote(path: str, size_bytes: int, mtime_ns: int) -> bytes:
+def read_range(home: str, path: str, offset: int, length: int) -> bytes:
+    """Return a part of a file that never changes once it is written.
+
+    Args:
+        home: As for `read_whole`.
+        path: Absolute path of the file, or its URI.
+        offset: First byte.
+        length: Bytes.
+
+    Raises:
+        UnreadableFileError: The operating system does not let it be read, or the file is shorter.
+    """
+    with translated(path), _raw(home, path) as (file, (size_bytes, _)):
+        if offset < 0 or offset + length > size_bytes:
+            reason = f"bytes {offset:,} to {offset + length:,} are wanted of {size_bytes:,}"
+            raise UnreadableFileError(path, reason)
+        file.seek(offset)
+        content = b""
+        while len(content) < length and (more := file.read(length - len(content))):
+            content += more
+    return content
+
+
+def _read_remote(path: str, size_bytes: int, mtime_ns: int | None) -> bytes:
     with translated(path), open_remote_file(path) as file:
         _require(path, file.status, size_bytes, mtime_ns)
         content = file.read(0, size_bytes)
@@ -65,7 +88,7 @@ def _read_remote(path: str, size_bytes: int, mtime_ns: int) -> bytes:
     return content
 
 
-def read_footer(home: str, path: str, size_bytes: int, mtime_ns: int) -> bytes:
+def read_footer(home: str, path: str, size_bytes: int, mtime_ns: int | None) -> bytes:
     """Return the end of a file, with its footer in full; see `read_whole`.
 
     Raises:
@@ -88,7 +111,7 @@ def _end_of(file: Any, size_bytes: int, length: int) -> bytes:
 
 
 def copy_whole(
-    home: str, path: str, size_bytes: int, mtime_ns: int, write: Callable[[bytes], None]
+    home: str, path: str, size_bytes: int, mtime_ns: int | None, write: Callable[[bytes], None]
 ) -> None:
     """Copy a large file, piece by piece; see `read_whole`.
 
@@ -111,7 +134,7 @@ def copy_whole(
     require_unchanged(path, size_bytes, mtime_ns)
 
 
-def require_unchanged(path: str, size_bytes: int, mtime_ns: int) -> None:
+def require_unchanged(path: str, size_bytes: int, mtime_ns: int | None) -> None:
     """Make sure that a file is the one of the plan, without opening it.
 
     Raises:
@@ -125,7 +148,7 @@ def require_unchanged(path: str, size_bytes: int, mtime_ns: int) -> None:
 
 @contextmanager
 def open_stream(
-    home: str, path: str, size_bytes: int, mtime_ns: int, opened: Opened
+    home: str, path: str, size_bytes: int, mtime_ns: int | None, opened: Opened
 ) -> Iterator[Any]:
     """Open a large file for reading it part by part, in bounded memory.
 
@@ -181,9 +204,9 @@ def _status_of(found: os.stat_result) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _require(path: str, found: tuple[int, int], size_bytes: int, mtime_ns: int) -> None:
+def _require(path: str, found: tuple[int, int], size_bytes: int, mtime_ns: int | None) -> None:
     found_bytes, found_ns = found
     if found_bytes != size_bytes:
         raise StaleFileError(path, "size in bytes", size_bytes, found_bytes)
-    if found_ns != mtime_ns:
+    if mtime_ns is not None and found_ns != mtime_ns:
         raise StaleFileError(path, "modification time in ns", mtime_ns, found_ns)

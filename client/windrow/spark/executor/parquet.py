@@ -160,6 +160,12 @@ def find_layout(
     )
 
 
+def rows_before(reader: Any, split: Split) -> int:
+    """Return how many rows of a file come before those of a split."""
+    groups = (reader.metadata.row_group(at) for at in range(reader.metadata.num_row_groups))
+    return sum(group.num_rows for group in groups if row_group_start(group) < split.start)
+
+
 def _tables(
     split: Split, reader: Any, layout: Layout, max_rows: int, max_bytes: int
 ) -> Iterator[pa.Table]:

@@ -16,6 +16,7 @@ from windrow.spark.executor.acid import AcidDecoder, DeleteFile
 from windrow.spark.executor.batches import bounded
 from windrow.spark.executor.caching import files_of
 from windrow.spark.executor.decoding import Decoder, Rows, splits_of
+from windrow.spark.executor.deleted_positions import DeletedPositions
 from windrow.spark.executor.errors import UnsortedFileError
 from windrow.spark.executor.filters import columns_of, matching
 from windrow.spark.executor.packing import packed
@@ -67,7 +68,10 @@ def read_group(
     counts = Counter() if counts is None else counts
     with ExitStack() as stack:
         files = stack.enter_context(closing(files_of(spec, cached_on, splits.num_rows)))
-        decoder: Decoder | AcidDecoder = Decoder(spec, files)
+        deleted = None
+        if spec.logged:
+            deleted = DeletedPositions(spec, splits_of(spec, splits), counts)
+        decoder: Decoder | AcidDecoder = Decoder(spec, files, deleted)
         if spec.is_acid:
             decoder = AcidDecoder(spec, files, delete_files, splits, counts)
             stack.enter_context(closing(decoder))

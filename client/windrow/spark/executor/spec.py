@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -75,6 +75,7 @@ class ReadSpec:
         format: Of the files: `parquet` or `orc`.
         is_acid: Whether rows can be deleted one by one, as of Hive's transactional tables.
         valid_write_ids: Of such a table, the write ids that are seen; None for all.
+        logged: Whether the table keeps a log of its files, which never change once written.
     """
 
     table: str
@@ -89,6 +90,7 @@ class ReadSpec:
     format: str = "parquet"
     is_acid: bool = False
     valid_write_ids: str | None = None
+    logged: bool = False
 
     def packed(self) -> bytes:
         """Return the spec in a form that does not contain its class."""
@@ -127,9 +129,10 @@ class Split(NamedTuple):
         length: Bytes in the range.
         size_bytes: Length of the file when the plan was made.
         mtime_ns: Its last change, nanoseconds since 1970.
-        row_count: Its rows.
+        row_count: Its rows; None if they are not known.
         first_block: The first of the ORC file's stripes that the split covers; None if all.
         block_count: How many stripes it covers; None if all.
+        deletes: What deletes rows of it, as `windrow.models.Delete`.
     """
 
     ordinal: int
@@ -138,9 +141,10 @@ class Split(NamedTuple):
     length: int
     size_bytes: int
     mtime_ns: int
-    row_count: int
+    row_count: int | None
     first_block: int | None = None
     block_count: int | None = None
+    deletes: list[dict[str, Any]] | None = None
 
     def blocks_of(self, file_blocks: int) -> range:
         """Return the numbers of the stripes that the split covers, of so many in its file.

@@ -193,7 +193,7 @@ def check_files(plan: Plan) -> None:
             "this way of reading reads in groups",
             "read it with `client.read` on a classic session",
         )
-    if plan.transactional == "full":
+    if plan.transactional == "full" or plan.logged:
         return
     if plan.summary.delete_files:
         raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
@@ -341,6 +341,7 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         format=plan.format,
         is_acid=plan.transactional == "full",
         valid_write_ids=plan.valid_write_ids,
+        logged=plan.logged,
     )
 
 

@@ -176,7 +176,7 @@ def _obstacle(plan: Plan, reader: Reader) -> tuple[str, str] | None:
     """Return why no file of a plan can be read by Spark's own reader, and the remedy."""
     if reader == "grouped":
         return "all files are read in groups, as asked for", 'leave out `reader="grouped"`'
-    if plan.summary.delete_files:
+    if plan.summary.delete_files and not plan.logged:
         return "delete files apply to them", "compact the table first"
     if plan.sort_columns:
         return (

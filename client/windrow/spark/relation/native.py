@@ -72,6 +72,10 @@ def native_relations(
     ]
 
 
+# Of files that never change once they are written.
+_NO_TIME = -(2**63)
+
+
 def _relation(
     spark: SparkSession,
     factory: Any,
@@ -89,7 +93,9 @@ def _relation(
         {
             "uri": _uris(plan.location, files["path"].cast(pa.string())),
             "size_bytes": files["size_bytes"].cast(pa.int64()),
-            "mtime_us": np.asarray(files["mtime_ns"]) // 1_000,
+            "mtime_us": np.full(len(files), _NO_TIME)
+            if plan.logged
+            else np.asarray(files["mtime_ns"]) // 1_000,
             "partition": places,
             "hosts": files["hosts"],
         }

@@ -84,7 +84,8 @@ def described(
         expires_at=plan.expires_at,
         location=definition.location,
         format=files_of(definition.format),
-        format_options=definition.format_options,
+        # Those of a log say where it is, and not how its files are read.
+        format_options={} if definition.format in LOGGED else definition.format_options,
         transactional=definition.transactional,
         valid_write_ids=snapshot.info.valid_write_ids,
         logged=definition.format in LOGGED,

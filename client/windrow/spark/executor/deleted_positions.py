@@ -1,0 +1,152 @@
+"""The rows of Delta and Iceberg files that are deleted: by bitmaps, or by files of positions."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.files.beneath import absolute_path, home_for, home_of
+from windrow.spark.executor.bitmaps import BitmapError, positions_in
+from windrow.spark.executor.errors import DeletesError
+from windrow.spark.executor.files import open_stream, read_range
+from windrow.spark.executor.formats import FORMAT_ERRORS
+from windrow.spark.executor.spec import MIB, ReadSpec, Split
+
+_Ints: TypeAlias = npt.NDArray[np.int64]
+
+# A bitmap takes at most two bytes a row, and none that engines write comes near this.
+_MAX_BITMAP_BYTES = 256 * MIB
+_BATCH_ROWS = 2**18
+_LOCAL, _S3 = re.compile("^file:/+"), re.compile("^s3[an]:")
+
+
+class DeletedPositions:
+    """Which rows of a group's files are deleted.
+
+    Args:
+        spec: What is read.
+        splits: Those of the group.
+        counts: The files that are opened for this are added here, as `delete_files`.
+    """
+
+    def __init__(self, spec: ReadSpec, splits: list[Split], counts: Counter[str]) -> None:
+        self._location, self._home = spec.location, home_of(spec.location)
+        self._counts = counts
+        # The files with rows that a file of positions may name, by its path.
+        self._named: defaultdict[str, dict[str, Split]] = defaultdict(dict)
+        for split in splits:
+            for delete in split.deletes or ():
+                if delete["kind"] == "positions":
+                    self._named[delete["path"]][_plain(split.path)] = split
+        self._listed: dict[str, dict[str, _Ints]] = {}
+
+    def of(self, split: Split) -> _Ints | None:
+        """Return the positions of a file's deleted rows, ascending; None if there are none.
+
+        Raises:
+            TaskReadError: What says so cannot be read, or names rows that the file has not.
+        """
+        parts = [self._positions(split, delete) for delete in split.deletes or ()]
+        parts = [part for part in parts if len(part)]
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        return np.unique(np.concatenate(parts))
+
+    def _positions(self, split: Split, delete: dict[str, Any]) -> _Ints:
+        if delete["kind"] == "vector":
+            return self._of_bitmap(split, delete)
+        if delete["kind"] != "positions":
+            reason = f"its plan has deletes of kind {delete['kind']!r}: install a newer client"
+            raise DeletesError(split.path, reason)
+        path = delete["path"]
+        if path not in self._listed:
+            self._listed[path] = self._of_file(path, delete["size_bytes"])
+        return self._listed[path].get(_plain(split.path), np.empty(0, np.int64))
+
+    def _of_bitmap(self, split: Split, delete: dict[str, Any]) -> _Ints:
+        if split.row_count is None:
+            raise DeletesError(split.path, "it has a deletion vector, and its rows are not counted")
+        try:
+            if delete["inline"] is not None:
+                content = base64.b64decode(delete["inline"], validate=True)
+            else:
+                content = self._read(delete)
+            return positions_in(content, split.row_count)
+        except (BitmapError, binascii.Error) as error:
+            where = f" in {delete['path']!r}" if delete["path"] is not None else ""
+            reason = f"its deletion vector{where} is not usable: {error}"
+            raise DeletesError(split.path, reason) from error
+
+    def _read(self, delete: dict[str, Any]) -> bytes:
+        if not 0 <= delete["length"] <= _MAX_BITMAP_BYTES:
+            raise BitmapError(f"it is said to take {delete['length']:,} bytes")
+        path = absolute_path(self._location, delete["path"])
+        home = home_for(self._location, self._home, path)
+        self._counts["delete_files"] += 1
+        return read_range(home, path, delete["offset"], delete["length"])
+
+    def _of_file(self, relative: str, size_bytes: int) -> dict[str, _Ints]:
+        """Return the positions that a file names, by the plain paths of the group's files."""
+        path = absolute_path(self._location, relative)
+        home = home_for(self._location, self._home, path)
+        named = self._named[relative]
+        found: defaultdict[str, list[_Ints]] = defaultdict(list)
+        self._counts["delete_files"] += 1
+        try:
+            with open_stream(home, path, size_bytes, None, _opened) as reader:
+                for batch in reader.iter_batches(_BATCH_ROWS, columns=["file_path", "pos"]):
+                    for plain, positions in _by_path(batch):
+                        if plain in named:
+                            found[plain].append(positions)
+        except FORMAT_ERRORS as error:
+            reason = f"it is no file of positions: {' '.join(str(error).split())[:300]}"
+            raise DeletesError(path, reason) from error
+        return {plain: _ascending(path, named[plain], parts) for plain, parts in found.items()}
+
+
+def kept_rows(deleted: _Ints, first: int, count: int) -> pa.BooleanArray | None:
+    """Tell which of `count` rows from position `first` on are not deleted; None if all are kept."""
+    begin, end = np.searchsorted(deleted, (first, first + count))
+    if begin == end:
+        return None
+    kept = np.ones(count, np.bool_)
+    kept[deleted[begin:end] - first] = False
+    return pa.array(kept)
+
+
+def _opened(path: str, file: Any, buffer_bytes: int) -> Any:
+    return pq.ParquetFile(file, buffer_size=buffer_bytes)
+
+
+def _by_path(batch: pa.RecordBatch) -> Iterator[tuple[str, _Ints]]:
+    if batch.schema.names != ["file_path", "pos"] or batch["pos"].type != pa.int64():
+        raise ValueError("its columns are not file_path and pos")
+    if batch["file_path"].null_count or batch["pos"].null_count:
+        raise ValueError("it holds nulls")
+    coded = batch["file_path"].dictionary_encode()
+    codes, positions = np.asarray(coded.indices), np.asarray(batch["pos"], np.int64)
+    for code, path in enumerate(coded.dictionary.cast(pa.string()).to_pylist()):
+        yield _plain(path), positions[codes == code]
+
+
+def _ascending(path: str, split: Split, parts: list[_Ints]) -> _Ints:
+    positions = np.unique(np.concatenate(parts))
+    beyond = split.row_count is not None and positions[-1] >= split.row_count
+    if positions[0] < 0 or beyond:
+        reason = f"it names a row that {split.path!r} does not have"
+        raise DeletesError(path, reason)
+    return positions
+
+
+def _plain(path: str) -> str:
+    """Return a path in the one spelling by which paths of different writers are compared."""
+    return _S3.sub("s3:", _LOCAL.sub("/", path))

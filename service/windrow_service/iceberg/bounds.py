@@ -1,0 +1,109 @@
+"""Iceberg's bounds and counts of columns, by field id, as typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from windrow.files.bounds import BoundedColumn, typed_bounds
+
+_MICROSECOND_NS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Numbers of n files by field id: of nulls, or of NaN.
+
+    Attributes:
+        file_count: n.
+        ids: m field ids, ascending.
+        rows: Which files they are of.
+        values: The numbers.
+    """
+
+    file_count: int
+    ids: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, pairs: Sequence[bytes | None]) -> Counts:
+        """Read arrays of field ids and numbers in turn."""
+        lengths = np.array([0 if one is None else len(one) // 16 for one in pairs], np.int64)
+        flat = np.frombuffer(b"".join(one for one in pairs if one is not None), np.int64)
+        rows = np.repeat(np.arange(len(pairs)), lengths)
+        order = np.argsort(flat[0::2], kind="stable")
+        return cls(len(pairs), flat[0::2][order], rows[order], flat[1::2][order])
+
+    def column(self, field_id: int) -> pa.Array:
+        """Return the numbers of one column; null where they are unknown."""
+        start, end = np.searchsorted(self.ids, [field_id, field_id + 1])
+        values = np.zeros(self.file_count, np.int64)
+        unknown = np.ones(self.file_count, np.bool_)
+        values[self.rows[start:end]] = self.values[start:end]
+        unknown[self.rows[start:end]] = False
+        return pa.array(values, mask=unknown)
+
+
+def bounds_of(
+    stated: Sequence[Mapping[int, bytes] | None], field_id: int, type_: pa.DataType, *, upper: bool
+) -> pa.Array:
+    """Return one bound of a column for each file, never narrower; null where it is unknown.
+
+    Args:
+        stated: Bounds of each file by field id, as Iceberg serializes single values. Those of
+            a column whose type was widened have the length of the narrower type.
+        field_id: Of the column.
+        type_: Of the column.
+        upper: Whether they are upper bounds.
+    """
+    raw = [None if one is None else one.get(field_id) for one in stated]
+    return typed_values(raw, type_, upper=upper)
+
+
+def typed_values(raw: Sequence[bytes | None], type_: pa.DataType, *, upper: bool) -> pa.Array:
+    """Return serialized single values as an array; null where they are not of the type."""
+    if pt.is_string(type_) or pt.is_binary(type_) or pt.is_decimal(type_):
+        column = BoundedColumn("", type_, 0, 0, _MICROSECOND_NS, False)
+        if pt.is_decimal(type_):
+            raw = [one if one is not None and 0 < len(one) <= 16 else None for one in raw]
+        return typed_bounds(column, raw, upper=upper)
+    lengths = np.array([0 if one is None else len(one) for one in raw], np.int64)
+    values = np.zeros(len(raw), type_.to_pandas_dtype() if not _is_time(type_) else np.int64)
+    known = np.zeros(len(raw), np.bool_)
+    for length, stored in _stored(type_):
+        rows = np.flatnonzero(lengths == length)
+        if len(rows):
+            joined = b"".join(raw[row] or b"" for row in rows.tolist())
+            values[rows] = np.frombuffer(joined, stored)
+            known[rows] = True
+    if pt.is_floating(type_):
+        # It says nothing about the other values.
+        known &= ~np.isnan(values)
+    if pt.is_date(type_):
+        return pa.array(values.astype(np.int32), pa.int32(), mask=~known).cast(type_)
+    if pt.is_timestamp(type_):
+        return pa.array(values, pa.int64(), mask=~known).cast(type_)
+    return pa.array(values, type_, mask=~known)
+
+
+def _is_time(type_: pa.DataType) -> bool:
+    return bool(pt.is_date(type_) or pt.is_timestamp(type_))
+
+
+def _stored(type_: pa.DataType) -> tuple[tuple[int, str], ...]:
+    """Return the lengths that values of a type may have, and how they are stored."""
+    if pt.is_boolean(type_):
+        return ((1, "?"),)
+    if pt.is_float64(type_):
+        return ((4, "<f4"), (8, "<f8"))
+    if pt.is_float32(type_):
+        return ((4, "<f4"),)
+    if pt.is_int64(type_):
+        return ((4, "<i4"), (8, "<i8"))
+    return ((8, "<i8"),) if pt.is_timestamp(type_) else ((4, "<i4"),)

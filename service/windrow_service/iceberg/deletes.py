@@ -1,0 +1,129 @@
+"""Which delete files apply to which data files, by Iceberg's rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.files.arrays import flat
+from windrow_service.iceberg.errors import IcebergMetadataError
+from windrow_service.planner.columns import DELETE
+
+Ints = npt.NDArray[np.int64]
+
+# Of a data file and a delete file.
+_MAX_PAIRS = 20_000_000
+
+
+def deletes_by_file(files: pa.Table, deletes: pa.Table, table: str) -> tuple[pa.Array, Ints, Ints]:
+    """Return what deletes rows of each data file.
+
+    Args:
+        files: n data files: `path`, `sequence_number`, `partition_key`.
+        deletes: Delete files; `DELETE_ENTRIES`. Their paths are as those of data files.
+        table: For messages: the metadata file.
+
+    Returns:
+        A list of `DELETE` for each data file, null where nothing applies; how many of them there
+        are; and how many bytes they have.
+
+    Raises:
+        IcebergMetadataError: An equality delete file applies; or too many files apply.
+    """
+    _refuse_equality(files, deletes, table)
+    position = flat(pc.not_equal(deletes["kind"], "equality"))
+    deletes = deletes.filter(position)
+    file, delete = _pairs(files, deletes, table)
+    is_vector = np.asarray(pc.equal(deletes["kind"], "vector"))
+    # A vector also has what was deleted before it was written.
+    vectored = np.zeros(len(files), np.bool_)
+    vectored[file[is_vector[delete]]] = True
+    kept = is_vector[delete] | ~vectored[file]
+    file, delete = file[kept], delete[kept]
+    order = np.lexsort((delete, file))
+    file, delete = file[order], delete[order]
+    counts = np.bincount(file, minlength=len(files)).astype(np.int64)
+    sizes = np.asarray(deletes["size_bytes"], np.int64)
+    vector_sizes = np.asarray(pc.fill_null(deletes["length"], 0), np.int64)
+    read = np.where(is_vector, vector_sizes, sizes)
+    size_bytes = np.zeros(len(files), np.int64)
+    np.add.at(size_bytes, file, read[delete])
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    found = pa.ListArray.from_arrays(pa.array(ends), _as_struct(deletes.take(pa.array(delete))))
+    nothing = pa.scalar(None, found.type)
+    return flat(pc.if_else(pa.array(counts > 0), found, nothing)), counts, size_bytes
+
+
+def _refuse_equality(files: pa.Table, deletes: pa.Table, table: str) -> None:
+    equality = deletes.filter(pc.equal(deletes["kind"], "equality"))
+    if not len(equality):
+        return
+    # One of an unpartitioned spec, whose key is empty, is about all partitions.
+    everywhere = equality.filter(pc.match_substring_regex(equality["partition_key"], ":$"))
+    sequence = np.asarray(files["sequence_number"], np.int64)
+    applies = (
+        len(everywhere)
+        and len(files)
+        and (sequence.min() < np.asarray(everywhere["sequence_number"], np.int64).max())
+    )
+    if not applies:
+        file, delete = _by_partition(files, equality, table)
+        later = np.asarray(equality["sequence_number"], np.int64)[delete]
+        applies = bool((sequence[file] < later).any())
+    if applies:
+        raise IcebergMetadataError(
+            table,
+            f"has rows deleted by equality, in {equality['path'][0].as_py()!r}, which is not read "
+            "here: apply them with rewrite_data_files (delete-file-threshold 1), then refresh",
+        )
+
+
+def _pairs(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
+    """Return which data files and which delete files belong together."""
+    exact = np.flatnonzero(np.asarray(deletes["data_path"].is_valid()))
+    rows = pc.index_in(flat(deletes["data_path"]).take(pa.array(exact)), flat(files["path"]))
+    known = np.asarray(rows.is_valid())
+    named_file = np.asarray(pc.fill_null(rows, 0), np.int64)[known]
+    named_delete = exact[known]
+    others = np.flatnonzero(np.asarray(deletes["data_path"].is_null()))
+    file, delete = _by_partition(files, deletes.take(pa.array(others)), table)
+    file = np.concatenate([named_file, file])
+    delete = np.concatenate([named_delete, others[delete]]).astype(np.int64)
+    data_sequence = np.asarray(files["sequence_number"], np.int64)[file]
+    is_later = np.asarray(deletes["sequence_number"], np.int64)[delete] >= data_sequence
+    return file[is_later], delete[is_later]
+
+
+def _by_partition(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
+    """Return all pairs of files of the same partition."""
+    nothing = np.zeros(0, np.int64)
+    if not len(deletes):
+        return nothing, nothing
+    keys = flat(files["partition_key"]).cast(pa.string()).dictionary_encode()
+    codes = np.asarray(keys.indices, np.int64)
+    wanted = pc.index_in(flat(deletes["partition_key"]), keys.dictionary)
+    order = np.argsort(codes, kind="stable")
+    at = np.asarray(pc.fill_null(wanted, -1), np.int64)
+    first, last = (np.searchsorted(codes[order], at, side) for side in ("left", "right"))
+    counts = last - first
+    if counts.sum() > _MAX_PAIRS:
+        raise IcebergMetadataError(
+            table,
+            f"has delete files that may apply to more than {_MAX_PAIRS:,} pairs of files: join "
+            "them with rewrite_position_delete_files",
+        )
+    delete = np.repeat(np.arange(len(deletes)), counts)
+    within = np.arange(len(delete)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return order[np.repeat(first, counts) + within], delete
+
+
+def _as_struct(deletes: pa.Table) -> pa.StructArray:
+    columns = [
+        deletes[field.name]
+        if field.name in deletes.column_names
+        else pa.nulls(len(deletes), field.type)
+        for field in DELETE
+    ]
+    return pa.StructArray.from_arrays([flat(column) for column in columns], fields=list(DELETE))

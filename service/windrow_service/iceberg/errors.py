@@ -1,0 +1,57 @@
+"""Errors raised while Iceberg's metadata is read.
+
+* InventoryError
+  + IcebergMetadataError
+  + IcebergVersionError
+  + IcebergNotInstalledError
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow_service.inventory.errors import InventoryError
+
+
+@dataclass(eq=False)
+class IcebergMetadataError(InventoryError):
+    """The metadata of an Iceberg table cannot be read, or asks for what is not supported.
+
+    Attributes:
+        path: The file that says so, or the table.
+        reason: What is wrong, and what to do about it.
+    """
+
+    path: str
+    reason: str
+    message = "Iceberg metadata {path!r} {reason}"
+
+
+@dataclass(eq=False)
+class IcebergVersionError(InventoryError):
+    """An Iceberg table has no snapshot, branch or tag of that name.
+
+    Attributes:
+        table: Its metadata file.
+        wanted: What was asked for.
+        known: Some that there are.
+    """
+
+    table: str
+    wanted: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        known = f"it has {', '.join(self.known)}" if self.known else "it has none"
+        return (
+            f"Iceberg metadata {self.table!r} has no snapshot, branch or tag {self.wanted!r}: "
+            f"{known}; choose one of these"
+        )
+
+
+@dataclass(eq=False)
+class IcebergNotInstalledError(InventoryError):
+    """What reads Iceberg's metadata is missing where the coordinator runs."""
+
+    message = "pyiceberg is not installed where the coordinator runs: {remedy}"
+    remedy = "pip install 'windrow-spark[iceberg]', or '.[iceberg]' in a clone"

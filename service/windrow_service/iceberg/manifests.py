@@ -1,0 +1,346 @@
+"""The entries of manifests and of lists of manifests; read in a process that may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from windrow.files.arrays import make_struct
+from windrow.files.types import has_order
+from windrow_service.iceberg.avro_columns import Columns, read_columns
+from windrow_service.iceberg.bounds import Counts, bounds_of
+from windrow_service.iceberg.errors import IcebergMetadataError
+from windrow_service.iceberg.metadata import PartitionField
+from windrow_service.iceberg.partition_values import (
+    bounds_by_partition,
+    identity_values,
+    partition_keys,
+)
+from windrow_service.iceberg.schemas import FIELD_ID
+
+MANIFESTS = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("length", pa.int64(), nullable=False),
+        pa.field("spec_id", pa.int32(), nullable=False),
+        pa.field("holds_deletes", pa.bool_(), nullable=False),
+        pa.field("sequence_number", pa.int64(), nullable=False),
+        pa.field("snapshot_id", pa.int64()),
+    ]
+)
+DELETE_ENTRIES = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("row_count", pa.int64(), nullable=False),
+        pa.field("sequence_number", pa.int64(), nullable=False),
+        pa.field("partition_key", pa.string(), nullable=False),
+        # The data file that it is about; null if it may be about several.
+        pa.field("data_path", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("length", pa.int64()),
+    ]
+)
+
+# Field ids, as Iceberg's specification numbers them.
+_MANIFEST_PATH, _MANIFEST_LENGTH, _SPEC_ID, _ADDED_BY = 500, 501, 502, 503
+_ADDED_COUNT, _KEPT_COUNT, _MANIFEST_SEQUENCE, _MANIFEST_CONTENT = 504, 505, 515, 517
+_MANIFEST_KEY = 519
+_STATUS, _SNAPSHOT, _SEQUENCE, _CONTENT = 0, 1, 3, 134
+_PATH, _FORMAT, _ROWS, _SIZE = 100, 101, 103, 104
+_SIZES, _COUNTS, _NULLS, _NANS, _LOWER, _UPPER = 108, 109, 110, 137, 125, 128
+_KEY, _SPLITS = 131, 132
+_DATA_PATH, _OFFSET, _LENGTH = 143, 144, 145
+_PATH_IN_DELETES = 2147483546
+_ADDED, _DELETED = 1, 2
+_POSITIONS, _EQUALITY = 1, 2
+# A bitmap in a Puffin file has its length before it, and a checksum after it.
+_LENGTH_BYTES, _FRAME_BYTES = 4, 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestTask:
+    """What a manifest is read for.
+
+    Attributes:
+        path: Of the manifest.
+        spec_id: Of its partition spec.
+        spec: Its fields.
+        sequence_number: That its new entries have.
+        snapshot_id: That added its new entries.
+        columns: The table's columns, with their ids in their metadata.
+        partition_columns: Those whose values are taken from the partitions.
+    """
+
+    path: str
+    spec_id: int
+    spec: tuple[PartitionField, ...]
+    sequence_number: int
+    snapshot_id: int | None
+    columns: pa.Schema
+    partition_columns: tuple[str, ...]
+
+
+def read_manifest_list(content: bytes, path: str) -> pa.Table:
+    """Return `MANIFESTS` of a list of manifests, without those that hold no files.
+
+    Raises:
+        IcebergMetadataError: It is damaged, or encrypted.
+    """
+    entries = _Entries(read_columns(content), path)
+    paths = entries.required(_MANIFEST_PATH)
+    entries.refuse_keys(_MANIFEST_KEY, paths)
+    holds_files = [
+        added is None or kept is None or added + kept > 0
+        for added, kept in zip(
+            entries.optional(_ADDED_COUNT), entries.optional(_KEPT_COUNT), strict=True
+        )
+    ]
+    found = {
+        "path": paths,
+        "length": entries.required(_MANIFEST_LENGTH),
+        "spec_id": entries.required(_SPEC_ID),
+        "holds_deletes": [one == 1 for one in entries.optional(_MANIFEST_CONTENT)],
+        "sequence_number": [one or 0 for one in entries.optional(_MANIFEST_SEQUENCE)],
+        "snapshot_id": entries.optional(_ADDED_BY),
+    }
+    return pa.table(found, schema=MANIFESTS).filter(pa.array(holds_files, pa.bool_()))
+
+
+def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
+    """Return the data files that a manifest holds.
+
+    Returns:
+        Columns `path`, `size_bytes`, `row_count`, `sequence_number`, `snapshot_id`,
+        `row_group_offsets`, `stats_see_nan`, `partition_key`, `partition` and `stats`.
+
+    Raises:
+        IcebergMetadataError: It is damaged, or holds files that are not read.
+    """
+    entries = _files_of(content, task)
+    entries.refuse_formats({"PARQUET"})
+    raw = {field.id: entries.optional(field.id) for field in task.spec}
+    _require_columns(entries, task)
+    stats, see_nan = _statistics(entries, task, raw)
+    found = {
+        **_common(entries, task, raw),
+        "snapshot_id": entries.inherited(_SNAPSHOT, task.snapshot_id),
+        "row_group_offsets": _offsets(entries),
+        "stats_see_nan": see_nan,
+        "partition": _partition(task, raw, entries.count),
+        "stats": stats,
+    }
+    return pa.table(found)
+
+
+def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
+    """Return `DELETE_ENTRIES` of the delete files that a manifest holds.
+
+    Raises:
+        IcebergMetadataError: It is damaged, or holds files that are not read.
+    """
+    entries = _files_of(content, task)
+    raw = {field.id: entries.optional(field.id) for field in task.spec}
+    entries.refuse_formats({"PARQUET", "PUFFIN"}, "delete files")
+    is_vector = [str(one).upper() == "PUFFIN" for one in entries.required(_FORMAT)]
+    kinds = [
+        "equality" if content == _EQUALITY else "vector" if vector else "positions"
+        for content, vector in zip(entries.optional(_CONTENT), is_vector, strict=True)
+    ]
+    paths = zip(
+        entries.optional(_DATA_PATH),
+        entries.optional(_LOWER),
+        entries.optional(_UPPER),
+        strict=True,
+    )
+    found = {
+        **_common(entries, task, raw),
+        "kind": kinds,
+        "data_path": [given or _only_path(lower, upper) for given, lower, upper in paths],
+        "offset": [
+            None if one is None else one + _LENGTH_BYTES for one in entries.optional(_OFFSET)
+        ],
+        "length": [
+            None if one is None else one - _FRAME_BYTES for one in entries.optional(_LENGTH)
+        ],
+    }
+    read = pa.table({name: found[name] for name in DELETE_ENTRIES.names}, schema=DELETE_ENTRIES)
+    vectors = read.filter(pc.equal(read["kind"], "vector"))
+    told = pc.and_(vectors["data_path"].is_valid(), pc.greater(vectors["length"], 0))
+    if not pc.all(pc.fill_null(told, False)).as_py() and len(vectors):
+        raise IcebergMetadataError(
+            task.path, "is damaged: it has a deletion vector without a place or a data file"
+        )
+    return read
+
+
+def _only_path(lower: Mapping[int, bytes] | None, upper: Mapping[int, bytes] | None) -> str | None:
+    """Return the data file of a position delete file whose bounds leave but one."""
+    least, most = ((one or {}).get(_PATH_IN_DELETES) for one in (lower, upper))
+    return least.decode() if least is not None and least == most else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """The columns of a manifest, or of a list of them."""
+
+    columns: Columns
+    path: str
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def required(self, field_id: int) -> list[Any]:
+        found = self.columns.get(field_id)
+        if found is None or any(one is None for one in found):
+            raise IcebergMetadataError(self.path, f"is damaged: field {field_id} is missing in it")
+        return found
+
+    def optional(self, field_id: int) -> list[Any]:
+        return self.columns.get(field_id) or [None] * self.count
+
+    def inherited(self, field_id: int, value: int | None) -> list[Any]:
+        return [value if one is None else one for one in self.optional(field_id)]
+
+    def refuse_keys(self, field_id: int, paths: Sequence[str]) -> None:
+        for key, path in zip(self.optional(field_id), paths, strict=True):
+            if key:
+                raise IcebergMetadataError(
+                    self.path, f"says that {path!r} is encrypted, which is not read here"
+                )
+
+    def refuse_formats(self, known: set[str], what: str = "data files") -> None:
+        for format_, path in zip(self.required(_FORMAT), self.required(_PATH), strict=True):
+            if str(format_).upper() not in known:
+                raise IcebergMetadataError(
+                    self.path,
+                    f"names {path!r}, of format {str(format_)[:20]}, and {what} are only read as "
+                    "Parquet: rewrite them with rewrite_data_files, with "
+                    "write.format.default=parquet",
+                )
+
+
+def _files_of(content: bytes, task: ManifestTask) -> _Entries:
+    """Return the entries of a manifest whose files were not removed."""
+    all_ = _Entries(read_columns(content), task.path)
+    status = all_.required(_STATUS)
+    columns = all_.columns
+    if _DELETED in status:
+        kept = [row for row, one in enumerate(status) if one != _DELETED]
+        columns = {id_: [values[row] for row in kept] for id_, values in columns.items()}
+    entries = _Entries(columns, task.path)
+    entries.refuse_keys(_KEY, entries.required(_PATH))
+    return entries
+
+
+def _common(
+    entries: _Entries, task: ManifestTask, raw: Mapping[int, list[Any]]
+) -> dict[str, pa.Array]:
+    """Return what data files and delete files have in common."""
+    found = {
+        "path": pa.array(entries.required(_PATH), pa.string()),
+        "size_bytes": pa.array(entries.required(_SIZE), pa.int64()),
+        "row_count": pa.array(entries.required(_ROWS), pa.int64()),
+        "sequence_number": pa.array(entries.inherited(_SEQUENCE, task.sequence_number), pa.int64()),
+        "partition_key": pa.array(
+            partition_keys(task.spec_id, list(raw.values()), entries.count), pa.string()
+        ),
+    }
+    for name in ("size_bytes", "row_count", "sequence_number"):
+        if pc.any(pc.less(found[name], 0)).as_py():
+            raise IcebergMetadataError(task.path, f"is damaged: a file has a negative {name}")
+    return found
+
+
+def _offsets(entries: _Entries) -> pa.Array:
+    """Return where row groups start; nothing where that cannot be so."""
+    stated = [one or b"" for one in entries.optional(_SPLITS)]
+    counts = np.array([len(one) // 8 for one in stated], np.int64)
+    flat = np.frombuffer(b"".join(stated), np.int64)
+    files = np.repeat(np.arange(len(stated)), counts)
+    sizes = np.array(entries.required(_SIZE), np.int64)
+    wrong = (flat < 0) | (flat >= sizes[files])
+    wrong[1:] |= (files[1:] == files[:-1]) & (np.diff(flat) <= 0)
+    is_wrong = np.zeros(len(stated), np.bool_)
+    is_wrong[files[wrong]] = True
+    counts[is_wrong] = 0
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(flat[~is_wrong[files]]))
+
+
+def _partition(task: ManifestTask, raw: Mapping[int, list[Any]], count: int) -> pa.Array:
+    by_source = {
+        field.source_id: raw[field.id] for field in task.spec if field.transform == "identity"
+    }
+    fields = [_without_metadata(task.columns.field(name)) for name in task.partition_columns]
+    values = [
+        identity_values(by_source[_id_of(task.columns, field.name)], field.type) for field in fields
+    ]
+    return make_struct(values, fields, count)
+
+
+def _require_columns(entries: _Entries, task: ManifestTask) -> None:
+    """Refuse files that may lack a column whose values their partitions tell, as Hive's do."""
+    told = {_id_of(task.columns, name) for name in task.partition_columns}
+    sources = {field.source_id for field in task.spec if field.transform == "identity"} - told
+    names = {_id_of(task.columns, name): name for name in task.columns.names}
+    sizes, counts = (Counts.of(entries.optional(id_)) for id_ in (_SIZES, _COUNTS))
+    for id_ in sources & names.keys():
+        missing = pc.and_(sizes.column(id_).is_null(), counts.column(id_).is_null())
+        if pc.any(missing).as_py():
+            path = entries.required(_PATH)[pc.index(missing, True).as_py()]
+            raise IcebergMetadataError(
+                task.path,
+                f"does not tell whether {path!r} holds column {names[id_]!r}, by which it is "
+                "partitioned while other files are not: write it anew with rewrite_data_files",
+            )
+
+
+def _statistics(
+    entries: _Entries, task: ManifestTask, raw: Mapping[int, list[Any]]
+) -> tuple[pa.Array, pa.Array]:
+    """Return the `stats` of files, and whether those of floats rule out NaN."""
+    nulls, nans = (Counts.of(entries.optional(id_)) for id_ in (_NULLS, _NANS))
+    lower, upper = entries.optional(_LOWER), entries.optional(_UPPER)
+    rows = pa.array(entries.required(_ROWS), pa.int64())
+    see_nan: pa.Array = pa.array(np.ones(entries.count, np.bool_))
+    fields, columns = [], []
+    for column in task.columns:
+        if column.name in task.partition_columns or not has_order(column.type):
+            continue
+        id_ = _id_of(task.columns, column.name)
+        least = bounds_of(lower, id_, column.type, upper=False)
+        most = bounds_of(upper, id_, column.type, upper=True)
+        if pt.is_floating(column.type):
+            counted = pc.fill_null(pc.equal(nans.column(id_), 0), False)
+            bounded = pc.or_(least.is_valid(), most.is_valid())
+            see_nan = pc.and_(see_nan, pc.or_(counted, pc.invert(bounded)))
+        for field in task.spec:
+            if field.source_id == id_:
+                first, last = bounds_by_partition(field, raw[field.id], column.type)
+                least, most = pc.coalesce(least, first), pc.coalesce(most, last)
+        null_count = nulls.column(id_)
+        possible = pc.and_(pc.greater_equal(null_count, 0), pc.less_equal(null_count, rows))
+        null_count = pc.if_else(possible, null_count, pa.scalar(None, pa.int64()))
+        columns.append(
+            pa.StructArray.from_arrays([least, most, null_count], ["min", "max", "null_count"])
+        )
+        fields.append(pa.field(column.name, columns[-1].type))
+    return make_struct(columns, fields, entries.count), see_nan
+
+
+def _id_of(columns: pa.Schema, name: str) -> int:
+    return int(columns.field(name).metadata[FIELD_ID])
+
+
+def _without_metadata(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, field.type)

@@ -1,0 +1,188 @@
+"""What a table's metadata file says; read in a process that may be lost."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError as InvalidModelError
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+
+from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
+from windrow_service.iceberg.schemas import UnreadTypeError, arrow_schema
+
+MAX_METADATA_BYTES = 64 * 2**20
+
+_VERSIONS = (1, 2, 3)
+_SHOWN = 10
+_MAIN = "main"
+_NO_SNAPSHOT = -1
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One field of a partition spec.
+
+    Attributes:
+        id: Its own id.
+        source_id: Of the column that it is made of.
+        transform: How, as the metadata writes it, for example `day` or `truncate[4]`.
+    """
+
+    id: int
+    source_id: int
+    transform: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """A table as of one snapshot.
+
+    Attributes:
+        path: The metadata file.
+        location: Where the table lies, as the metadata says it.
+        columns: With field metadata; see `windrow_service.iceberg.schemas`.
+        snapshot_id: None if the table has no snapshot yet.
+        manifest_list: Path of its list of manifests; None if there is none.
+        committed_ms: When it was committed, since 1970.
+        times_ms: When each snapshot that is kept was committed.
+        specs: Fields of each partition spec.
+        snapshot_count: Snapshots that are kept.
+    """
+
+    path: str
+    location: str
+    columns: pa.Schema
+    snapshot_id: int | None
+    manifest_list: str | None
+    committed_ms: int | None
+    times_ms: Mapping[int, int]
+    specs: Mapping[int, tuple[PartitionField, ...]]
+    snapshot_count: int
+
+
+def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
+    """Return what a metadata file says of one snapshot.
+
+    Args:
+        content: Of the file.
+        path: Of the file.
+        version: Branch or tag, or id of a snapshot; None for `main`.
+
+    Raises:
+        IcebergMetadataError: It is damaged, or asks for what is not supported.
+        IcebergVersionError: There is no such snapshot, branch or tag.
+    """
+    stated = _parsed(content, path)
+    try:
+        metadata = TableMetadataUtil.parse_obj(stated)
+    except InvalidModelError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise IcebergMetadataError(path, f"is not valid: {where}: {first['msg']}") from error
+    except (ValidationError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise IcebergMetadataError(path, f"is not valid: {error}") from error
+    snapshot, schema_id = _chosen(metadata, path, version or _MAIN)
+    try:
+        columns = _columns(metadata, stated, schema_id)
+    except UnreadTypeError as error:
+        raise IcebergMetadataError(path, f"cannot be read here: {error}") from error
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
+        raise IcebergMetadataError(path, f"is not valid: {error}") from error
+    return TableState(
+        path=path,
+        location=metadata.location,
+        columns=columns,
+        snapshot_id=snapshot.snapshot_id if snapshot else None,
+        manifest_list=(snapshot.manifest_list or None) if snapshot else None,
+        committed_ms=snapshot.timestamp_ms if snapshot else None,
+        times_ms={one.snapshot_id: one.timestamp_ms for one in metadata.snapshots},
+        specs={spec.spec_id: _fields(spec) for spec in metadata.partition_specs},
+        snapshot_count=len(metadata.snapshots),
+    )
+
+
+def _parsed(content: bytes, path: str) -> dict[str, Any]:
+    if content.startswith(_GZIP):
+        content = _inflated(content, path)
+    try:
+        stated = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise IcebergMetadataError(path, "is damaged: it is not JSON") from error
+    version = stated.get("format-version") if isinstance(stated, dict) else None
+    if version is None:
+        raise IcebergMetadataError(path, "is not the metadata of a table: it has no version")
+    if version not in _VERSIONS:
+        raise IcebergMetadataError(
+            path,
+            f"is of Iceberg's format version {version}, which is not read here: write the table "
+            "in version 3 or less",
+        )
+    if stated.get("encryption-keys") or (stated.get("properties") or {}).get("encryption.key-id"):
+        raise IcebergMetadataError(
+            path, "says that the table is encrypted, which is not read here: read it with Spark"
+        )
+    return dict(stated)
+
+
+def _inflated(content: bytes, path: str) -> bytes:
+    inflating = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        found = inflating.decompress(content, MAX_METADATA_BYTES)
+    except zlib.error as error:
+        raise IcebergMetadataError(path, "is damaged: it cannot be unpacked") from error
+    if not inflating.eof:
+        raise IcebergMetadataError(
+            path, f"is cut off, or has more than {MAX_METADATA_BYTES:,} bytes: expire snapshots"
+        )
+    return found
+
+
+def _chosen(metadata: TableMetadata, path: str, version: str) -> tuple[Snapshot | None, int]:
+    """Return the snapshot that is asked for, and the schema that it is read with."""
+    by_id = {str(one.snapshot_id): one for one in metadata.snapshots}
+    current = metadata.current_schema_id
+    if version == _MAIN:
+        id_, is_branch = metadata.current_snapshot_id, True
+        if id_ is None or id_ == _NO_SNAPSHOT:
+            return None, current
+    elif version in metadata.refs:
+        found = metadata.refs[version]
+        id_, is_branch = found.snapshot_id, found.snapshot_ref_type == SnapshotRefType.BRANCH
+    elif version in by_id:
+        id_, is_branch = int(version), False
+    else:
+        newest = sorted(metadata.snapshots, key=lambda one: -one.timestamp_ms)
+        known = [*sorted(metadata.refs), *(str(one.snapshot_id) for one in newest)]
+        raise IcebergVersionError(path, version, tuple(known[:_SHOWN]))
+    snapshot = by_id.get(str(id_))
+    if snapshot is None:
+        raise IcebergMetadataError(path, f"is damaged: snapshot {id_} of {version!r} is missing")
+    # A branch is read by the table's current columns, all else by those that it had.
+    schema_id = None if is_branch else snapshot.schema_id
+    return snapshot, current if schema_id is None else schema_id
+
+
+def _columns(metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int) -> pa.Schema:
+    schema = next((one for one in metadata.schemas if one.schema_id == schema_id), None)
+    if schema is None:
+        raise ValueError(f"schema {schema_id} is missing")
+    texts: Sequence[Mapping[str, Any]] = stated.get("schemas") or [stated["schema"]]
+    as_json = next((one for one in texts if one.get("schema-id", 0) == schema_id), texts[-1])
+    mapping = metadata.name_mapping()
+    return arrow_schema(schema, as_json, list(mapping) if mapping is not None else [])
+
+
+def _fields(spec: PartitionSpec) -> tuple[PartitionField, ...]:
+    return tuple(
+        PartitionField(one.field_id, one.source_id, str(one.transform)) for one in spec.fields
+    )

@@ -1,0 +1,108 @@
+"""Where Iceberg's metadata says files are: below the table's location, or in allowed folders."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.files.arrays import flat
+from windrow.files.beneath import absolute_path
+from windrow.files.remote import is_remote, read_whole_file, why_unreadable
+from windrow_service.iceberg.errors import IcebergMetadataError
+from windrow_service.inventory.errors import InvalidLocationError
+from windrow_service.inventory.listing.locations import canonical_location, lies_under
+
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_NAME = r"[^/]*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A table's location, and the folders that its files may lie in besides.
+
+    Attributes:
+        location: Canonical location of the table.
+        allowed: Canonical folders and URIs.
+    """
+
+    location: str
+    allowed: tuple[str, ...]
+    _folders: dict[str, str] = field(default_factory=dict)
+
+    def relative(self, paths: pa.Array, said_by: str) -> pa.Array:
+        """Return the paths of files: relative to the table's location, or absolute beside it.
+
+        Args:
+            paths: As the metadata has them.
+            said_by: The file that has them.
+
+        Raises:
+            IcebergMetadataError: A path leads elsewhere.
+        """
+        # There are few folders.
+        heads = flat(pc.replace_substring_regex(paths, _NAME, "")).dictionary_encode()
+        folders = [self._folder(head, said_by) for head in heads.dictionary.to_pylist()]
+        names = flat(pc.replace_substring_regex(paths, r"^.*/", ""))
+        wrong = pc.match_substring_regex(names, r"^\.{0,2}$|[\x00-\x1f\x7f]")
+        if pc.any(wrong).as_py():
+            raise self._leads_elsewhere(paths[pc.index(wrong, True).as_py()].as_py(), said_by)
+        prefixes = pa.array(folders, pa.string()).take(heads.indices)
+        return flat(pc.binary_join_element_wise(prefixes, names, ""))
+
+    def absolute(self, path: str, said_by: str) -> str:
+        """Return one path as an absolute path or URI, once it is certain that it may be read."""
+        found: str = self.relative(pa.array([path], pa.string()), said_by)[0].as_py()
+        return absolute_path(self.location, found)
+
+    def _folder(self, head: str, said_by: str) -> str:
+        """Return a folder as it goes before names in it: empty, or with `/` at its end."""
+        if head not in self._folders:
+            self._folders[head] = self._found(head, said_by)
+        return self._folders[head]
+
+    def _found(self, head: str, said_by: str) -> str:
+        if _UNFIT.search(head) or any(part in (".", "..") for part in head.split("/")):
+            raise self._leads_elsewhere(head, said_by)
+        try:
+            home = canonical_location(head.rstrip("/") or "/")
+        except InvalidLocationError as error:
+            raise self._leads_elsewhere(head, said_by) from error
+        if lies_under(home, self.location):
+            below = home[len(self.location.rstrip("/")) :].strip("/")
+            return f"{below}/" if below else ""
+        if not any(lies_under(home, prefix) for prefix in self.allowed):
+            raise self._leads_elsewhere(head, said_by)
+        return f"{home.rstrip('/')}/"
+
+    def _leads_elsewhere(self, path: str, said_by: str) -> IcebergMetadataError:
+        return IcebergMetadataError(
+            said_by,
+            f"names a file in {path[:200]!r}, which is neither below the table's location "
+            f"{self.location!r} nor in a folder that the coordinator may read: correct the table's "
+            "location, or allow the folder (WINDROW_ALLOWED_LOCATIONS)",
+        )
+
+
+def read_bounded(path: str, max_bytes: int) -> bytes:
+    """Return what a file of metadata holds.
+
+    Raises:
+        IcebergMetadataError: It cannot be read, or holds more.
+    """
+    try:
+        content = read_whole_file(path, max_bytes + 1)
+    except FileNotFoundError as error:
+        raise IcebergMetadataError(
+            path, "is missing: restore it, or expire the snapshots that need it"
+        ) from error
+    except OSError as error:
+        why = why_unreadable(error) if is_remote(path) else f"cannot be read: {error.strerror}"
+        raise IcebergMetadataError(path, why) from error
+    if len(content) > max_bytes:
+        raise IcebergMetadataError(
+            path, f"has more than {max_bytes:,} bytes: expire snapshots, and rewrite manifests"
+        )
+    return content

@@ -1,0 +1,375 @@
+"""Reads what an Iceberg table has at one snapshot: only manifests that were not read before."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.files.arrays import flat
+from windrow.files.schema import ColumnNames
+from windrow_service.iceberg.deletes import deletes_by_file
+from windrow_service.iceberg.errors import IcebergMetadataError
+from windrow_service.iceberg.finding import metadata_path
+from windrow_service.iceberg.manifests import (
+    DELETE_ENTRIES,
+    ManifestTask,
+    read_data_manifest,
+    read_delete_manifest,
+    read_manifest_list,
+)
+from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
+from windrow_service.iceberg.partition_values import identity_columns
+from windrow_service.iceberg.paths import Places, read_bounded
+from windrow_service.iceberg.state import DELETES, FILES, State, shape_of
+from windrow_service.inventory.footers.isolation import LostProcessError
+from windrow_service.planner.columns import DELETE, inventory_schema
+
+_Result = TypeVar("_Result")
+Check = Callable[[], None]
+
+_MAX_LIST_BYTES = 256 * 2**20
+_MAX_MANIFEST_BYTES = 512 * 2**20
+_THREADS = 8
+_NS_PER_MS = 10**6
+# What parsing raises of what is not as it should be.
+_DAMAGES = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RecursionError,
+    SystemError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+    zlib.error,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What an earlier refresh of the table has found.
+
+    Attributes:
+        files: Its inventory.
+        state: What it has kept besides; None if that is not of this inventory.
+    """
+
+    files: pa.Table
+    state: State | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a table has at one snapshot.
+
+    Attributes:
+        table: What its metadata says of it.
+        data_schema: Its columns without those that partitions tell.
+        partition_schema: The others.
+        files: An inventory.
+        deletes: `DELETE_ENTRIES` of the delete files.
+        state: For the next refresh; None if there is no snapshot yet.
+        manifests_read: Manifests that were read, of all that there are.
+    """
+
+    table: TableState
+    data_schema: pa.Schema
+    partition_schema: pa.Schema
+    files: pa.Table
+    deletes: pa.Table
+    state: State | None
+    manifests_read: int
+
+
+def read_table(
+    places: Places,
+    options: Mapping[str, str],
+    version: str | None,
+    known: Known | None,
+    executor: Executor,
+    check: Check = lambda: None,
+) -> Found:
+    """Read what a table has at one snapshot.
+
+    Args:
+        places: Where it lies.
+        options: Of its definition; see `metadata_path`, and `ref`, a branch or tag.
+        version: Id of a snapshot, a branch or a tag; by default that of the options.
+        known: What an earlier refresh has found.
+        executor: Where metadata is parsed: in processes that may be lost.
+        check: Called from time to time; raises to stop.
+
+    Raises:
+        IcebergMetadataError: The metadata cannot be read, or asks for what is not supported.
+        IcebergVersionError: There is no such version.
+        DuplicateColumnError: Names of columns differ by case only.
+    """
+    reader = _Reader(places, executor, check)
+    table = reader.metadata(metadata_path(places, options), version or options.get("ref"))
+    if table.manifest_list is None:
+        schema = inventory_schema(table.columns, pa.schema([]))
+        return Found(
+            table=table,
+            data_schema=table.columns,
+            partition_schema=pa.schema([]),
+            files=schema.empty_table(),
+            deletes=DELETE_ENTRIES.empty_table(),
+            state=None,
+            manifests_read=0,
+        )
+    return _Assembly(reader, table, known).found(reader.manifest_list(table))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads files of metadata, and parses them in other processes."""
+
+    places: Places
+    executor: Executor
+    check: Check
+
+    def metadata(self, path: str, version: str | None) -> TableState:
+        table = self._parsed(path, MAX_METADATA_BYTES, read_metadata, path, version)
+        home = self.places.absolute(f"{table.location.rstrip('/')}/metadata", path)
+        if home != f"{self.places.location.rstrip('/')}/metadata":
+            raise IcebergMetadataError(
+                path,
+                f"says that the table lies at {table.location!r}, and not at "
+                f"{self.places.location!r}: correct the table's location",
+            )
+        ColumnNames(table.columns, path)
+        return table
+
+    def manifest_list(self, table: TableState) -> pa.Table:
+        assert table.manifest_list is not None
+        path = self.places.absolute(table.manifest_list, table.path)
+        manifests = self._parsed(path, _MAX_LIST_BYTES, read_manifest_list, path)
+        for spec_id in pc.unique(manifests["spec_id"]).to_pylist():
+            if spec_id not in table.specs:
+                raise IcebergMetadataError(path, f"is damaged: partition spec {spec_id} is missing")
+        return manifests
+
+    def manifests(
+        self, tasks: Sequence[ManifestTask], read: Callable[[bytes, ManifestTask], pa.Table]
+    ) -> Iterable[pa.Table]:
+        """Yield what each manifest holds, with the row's manifest, in order."""
+
+        def one(task: ManifestTask) -> pa.Table:
+            self.check()
+            path = self.places.absolute(task.path, "the list of manifests")
+            return self._parsed(path, _MAX_MANIFEST_BYTES, read, task)
+
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for entries in threads.map(one, tasks):
+                self.check()
+                yield entries
+
+    def _parsed(
+        self, path: str, max_bytes: int, parse: Callable[..., _Result], *arguments: object
+    ) -> _Result:
+        content = read_bounded(path, max_bytes)
+        try:
+            return self.executor.submit(parse, content, *arguments).result()
+        except LostProcessError as error:
+            raise IcebergMetadataError(
+                path, f"is damaged, or too large ({error.last_words}): restore it"
+            ) from error
+        except _DAMAGES as error:
+            raise IcebergMetadataError(
+                path, f"is damaged ({error or type(error).__name__}): restore it"
+            ) from error
+
+
+class _Assembly:
+    """Puts what was known and what is new together."""
+
+    def __init__(self, reader: _Reader, table: TableState, known: Known | None) -> None:
+        self._reader = reader
+        self._table = table
+        self._known = known
+
+    def found(self, manifests: pa.Table) -> Found:
+        table = self._table
+        used = manifests.filter(pc.invert(manifests["holds_deletes"]))["spec_id"]
+        specs = [table.specs[id_] for id_ in pc.unique(used).to_pylist()]
+        partition_names = identity_columns(specs, table.columns)
+        data_schema = pa.schema(
+            [field for field in table.columns if field.name not in partition_names]
+        )
+        partition_schema = pa.schema([table.columns.field(name) for name in partition_names])
+        shape = shape_of(self._reader.places.location, table.columns, partition_names)
+        known = self._known
+        old = known.state if known is not None else None
+        if old is not None and old.shape != shape:
+            old = None
+        at = _rows_in(manifests, old.manifests) if old is not None else None
+        is_new = np.ones(len(manifests), np.bool_) if at is None else at < 0
+        read = [
+            self._entries(manifests, rows, partition_names, parse)
+            for rows, parse in self._new(manifests, is_new)
+        ]
+        schema = inventory_schema(data_schema, partition_schema)
+        files = self._inventory(read[0], schema)
+        deletes = read[1] if read[1] is not None else DELETES.empty_table()
+        if old is not None and at is not None and known is not None:
+            files = pa.concat_tables([self._kept_files(known.files, old, at, files.schema), files])
+            deletes = pa.concat_tables([_kept(old.deletes, old, at), deletes])
+        files = self._sorted(files)
+        files = self._with_deletes(files, deletes)
+        state = State(
+            version=str(table.snapshot_id),
+            shape=shape,
+            manifests=manifests,
+            files=files.select(FILES.names).cast(FILES).combine_chunks(),
+            deletes=deletes.combine_chunks(),
+        )
+        return Found(
+            table=table,
+            data_schema=data_schema,
+            partition_schema=partition_schema,
+            files=files.select(schema.names).cast(schema).combine_chunks(),
+            deletes=deletes.select(DELETE_ENTRIES.names),
+            state=state,
+            manifests_read=int(is_new.sum()),
+        )
+
+    def _new(
+        self, manifests: pa.Table, is_new: npt.NDArray[np.bool_]
+    ) -> Iterable[tuple[npt.NDArray[np.int64], Callable[[bytes, ManifestTask], pa.Table]]]:
+        """Yield the new manifests of data files, and of delete files, and what reads them."""
+        holds_deletes = np.asarray(manifests["holds_deletes"])
+        yield np.flatnonzero(is_new & ~holds_deletes), read_data_manifest
+        yield np.flatnonzero(is_new & holds_deletes), read_delete_manifest
+
+    def _entries(
+        self,
+        manifests: pa.Table,
+        rows: npt.NDArray[np.int64],
+        partition_names: tuple[str, ...],
+        parse: Callable[[bytes, ManifestTask], pa.Table],
+    ) -> pa.Table | None:
+        """Return what new manifests hold, with paths as inventories have them; None for none."""
+        tasks = [
+            ManifestTask(
+                path=one["path"],
+                spec_id=one["spec_id"],
+                spec=self._table.specs[one["spec_id"]],
+                sequence_number=one["sequence_number"],
+                snapshot_id=one["snapshot_id"],
+                columns=self._table.columns,
+                partition_columns=partition_names,
+            )
+            for one in manifests.take(pa.array(rows)).to_pylist()
+        ]
+        places, found = self._reader.places, []
+        for row, task, entries in zip(
+            rows.tolist(), tasks, self._reader.manifests(tasks, parse), strict=True
+        ):
+            for name in ("path", "data_path"):
+                if name in entries.column_names:
+                    paths = places.relative(flat(entries[name]), task.path)
+                    entries = entries.set_column(
+                        entries.schema.get_field_index(name), entries.schema.field(name), paths
+                    )
+            number = pa.repeat(pa.scalar(row, pa.int32()), len(entries))
+            found.append(entries.append_column(DELETES.field("manifest"), number))
+        return pa.concat_tables(found) if found else None
+
+    def _inventory(self, entries: pa.Table | None, schema: pa.Schema) -> pa.Table:
+        """Return entries of data files as an inventory, with `FILES` beside it."""
+        full = pa.unify_schemas([schema, FILES])
+        if entries is None:
+            return full.empty_table()
+        count = len(entries)
+        lists = pa.array(np.zeros(count + 1, np.int32))
+        found = {
+            **dict(zip(entries.column_names, entries.columns, strict=True)),
+            "mtime_ns": self._added_ns(entries),
+            "bucket": pa.nulls(count, pa.int32()),
+            "hosts": pa.ListArray.from_arrays(lists, pa.array([], pa.string())),
+            "delete_count": pa.array(np.zeros(count, np.int32)),
+            "delete_bytes": pa.array(np.zeros(count, np.int64)),
+            "grouped_columns": pa.nulls(count, pa.list_(pa.string())),
+            "native_columns": pa.nulls(count, pa.list_(pa.string())),
+            "first_row_id": pa.nulls(count, pa.int64()),
+            "deletes": pa.nulls(count, pa.list_(DELETE)),
+        }
+        return pa.table([found[name] for name in full.names], schema=full)
+
+    def _added_ns(self, entries: pa.Table) -> pa.Array:
+        """Return when files were added: as their snapshots say, as was known, or never."""
+        times = self._table.times_ms
+        rows = pc.index_in(flat(entries["snapshot_id"]), pa.array(list(times), pa.int64()))
+        added = pc.multiply(pa.array(list(times.values()), pa.int64()).take(rows), _NS_PER_MS)
+        if self._known is not None and len(self._known.files):
+            before = self._known.files
+            known = pc.index_in(flat(entries["path"]), flat(before["path"]))
+            added = pc.coalesce(added, flat(before["mtime_ns"]).take(known))
+        return pc.fill_null(added, 0)
+
+    def _kept_files(
+        self, before: pa.Table, old: State, at: npt.NDArray[np.int64], schema: pa.Schema
+    ) -> pa.Table:
+        beside = _kept(old.files.append_column("row", pa.array(np.arange(len(before)))), old, at)
+        kept = before.take(beside["row"])
+        columns = {name: kept[name] for name in kept.column_names}
+        columns |= {name: beside[name] for name in FILES.names}
+        return pa.table([columns[name] for name in schema.names], schema=schema)
+
+    def _sorted(self, files: pa.Table) -> pa.Table:
+        files = files.combine_chunks()
+        files = files.take(pc.sort_indices(files["path"]))
+        paths = flat(files["path"])
+        if len(paths) > 1 and pc.any(twice := pc.equal(paths[1:], paths[:-1])).as_py():
+            path = paths[pc.index(twice, True).as_py()].as_py()
+            raise IcebergMetadataError(
+                self._table.path,
+                f"has file {path!r} twice, so that its rows would count twice: write them anew",
+            )
+        return files
+
+    def _with_deletes(self, files: pa.Table, deletes: pa.Table) -> pa.Table:
+        if not len(deletes):
+            return files
+        found, counts, size_bytes = deletes_by_file(files, deletes, self._table.path)
+        columns = {
+            "deletes": found,
+            "delete_count": pa.array(counts.astype(np.int32)),
+            "delete_bytes": pa.array(size_bytes),
+        }
+        for name, column in columns.items():
+            index = files.schema.get_field_index(name)
+            files = files.set_column(index, files.schema.field(index), column)
+        return files
+
+
+def _rows_in(manifests: pa.Table, known: pa.Table) -> npt.NDArray[np.int64]:
+    """Return for each manifest the row in which it was known; -1 if it was not."""
+    one, other = (
+        pc.binary_join_element_wise(
+            flat(table["path"]), flat(table["length"]).cast(pa.string()), "\n"
+        )
+        for table in (manifests, known)
+    )
+    return np.asarray(pc.fill_null(pc.index_in(one, other), -1), np.int64)
+
+
+def _kept(rows: pa.Table, old: State, at: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the rows whose manifests are still there, by the manifests' new numbers."""
+    numbers = np.full(len(old.manifests), -1, np.int64)
+    still = np.flatnonzero(at >= 0)
+    numbers[at[still]] = still
+    now = numbers[np.asarray(rows["manifest"], np.int64)]
+    index = rows.schema.get_field_index("manifest")
+    renumbered = rows.set_column(index, FILES.field("manifest"), pa.array(now, pa.int32()))
+    return renumbered.filter(pa.array(now >= 0))

@@ -1,0 +1,122 @@
+"""Iceberg's schemas as columns of the types that Spark reads them in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg import types
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import MappedField
+
+from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
+
+FIELD_ID = b"PARQUET:field_id"
+NAMES = b"windrow:names"
+DEFAULT = b"windrow:default"
+
+_MAX_DEPTH = 100
+_PRIMITIVES: Mapping[type[types.IcebergType], pa.DataType] = {
+    types.BooleanType: pa.bool_(),
+    types.IntegerType: pa.int32(),
+    types.LongType: pa.int64(),
+    types.FloatType: pa.float32(),
+    types.DoubleType: pa.float64(),
+    types.DateType: pa.date32(),
+    types.TimestampType: TIMESTAMP_NTZ,
+    types.TimestamptzType: TIMESTAMP,
+    types.StringType: pa.string(),
+    types.BinaryType: pa.binary(),
+    types.FixedType: pa.binary(),
+}
+
+
+class UnreadTypeError(ValueError):
+    """A column is of a type that is not read."""
+
+
+def arrow_schema(
+    schema: Schema, as_json: Mapping[str, Any], mapping: list[MappedField]
+) -> pa.Schema:
+    """Return the columns of a schema, whose fields say how files are read.
+
+    Args:
+        schema: The schema.
+        as_json: The same, as the metadata states it.
+        mapping: The names by which columns are found in files without field ids.
+
+    Raises:
+        UnreadTypeError: A column is of a type that is not read.
+    """
+    return pa.schema(list(_Fields(_defaults(as_json, 0)).of(schema.fields, mapping, "", 0)))
+
+
+def _defaults(as_json: Any, depth: int) -> dict[int, Any]:
+    """Return initial defaults by field id, as the metadata states them."""
+    found: dict[int, Any] = {}
+    if depth > _MAX_DEPTH or not isinstance(as_json, Mapping):
+        return found
+    for name in ("element", "key", "value"):
+        found |= _defaults(as_json.get(name), depth + 1)
+    for one in as_json.get("fields") or ():
+        if one.get("initial-default") is not None:
+            found[one["id"]] = one["initial-default"]
+        found |= _defaults(one.get("type"), depth + 1)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """Turns fields into Arrow's."""
+
+    defaults: Mapping[int, Any] = field(default_factory=dict)
+
+    def of(
+        self,
+        fields: tuple[types.NestedField, ...],
+        mapping: list[MappedField],
+        within: str,
+        depth: int,
+    ) -> list[pa.Field]:
+        if depth > _MAX_DEPTH:
+            raise UnreadTypeError(f"its schema is nested more than {_MAX_DEPTH} levels deep")
+        mapped = {one.field_id: one for one in mapping}
+        return [self._field(one, mapped.get(one.field_id), within, depth) for one in fields]
+
+    def _field(
+        self, one: types.NestedField, mapped: MappedField | None, within: str, depth: int
+    ) -> pa.Field:
+        name = f"{within}.{one.name}" if within else one.name
+        metadata = {FIELD_ID: str(one.field_id).encode()}
+        if mapped is not None:
+            metadata[NAMES] = json.dumps(mapped.names).encode()
+        if one.field_id in self.defaults:
+            metadata[DEFAULT] = json.dumps(self.defaults[one.field_id]).encode()
+        inner = mapped.fields if mapped is not None else []
+        return pa.field(
+            one.name, self._type(one.field_type, inner, name, depth + 1), metadata=metadata
+        )
+
+    def _type(
+        self, type_: types.IcebergType, mapping: list[MappedField], name: str, depth: int
+    ) -> pa.DataType:
+        if isinstance(type_, types.StructType):
+            return pa.struct(self.of(type_.fields, mapping, name, depth))
+        if isinstance(type_, types.ListType):
+            (element,) = self.of((type_.element_field,), mapping, name, depth)
+            return pa.list_(element)
+        if isinstance(type_, types.MapType):
+            key, value = self.of((type_.key_field, type_.value_field), mapping, name, depth)
+            return pa.map_(key.with_nullable(False), value)
+        if isinstance(type_, types.DecimalType) and type_.precision <= MAX_DECIMAL_PRECISION:
+            return pa.decimal128(type_.precision, type_.scale)
+        known = _PRIMITIVES.get(type(type_))
+        if known is None:
+            raise UnreadTypeError(
+                f"column {name!r} is of Iceberg's type {type_}, which is not read here: drop it, "
+                "or keep its values in a column of another type"
+            )
+        return known
