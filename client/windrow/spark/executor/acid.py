@@ -32,8 +32,9 @@ from windrow.files.acid.names import (
 )
 from windrow.files.acid.write_ids import WriteIds
 from windrow.files.beneath import absolute_path, home_for, home_of
+from windrow.files.file_fields import place_in
 from windrow.spark.executor.caching import Files
-from windrow.spark.executor.conversions import child_index, convert, widens
+from windrow.spark.executor.conversions import convert, widens
 from windrow.spark.executor.decoding import Rows
 from windrow.spark.executor.deleted_rows import DeletedRows, Memory, RowNames
 from windrow.spark.executor.errors import (
@@ -294,7 +295,7 @@ class _Layout:
         columns = schema.types[-1] if has_names else pa.struct(list(schema))
         found: list[str | None] = []
         for field in wanted:
-            at = child_index(columns, field.name)
+            at = place_in(columns, field)
             if at == -2:
                 names = [one.name for one in columns if one.name.lower() == field.name.lower()]
                 raise AmbiguousColumnError(path, field.name, tuple(names))

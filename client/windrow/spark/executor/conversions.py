@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files.file_fields import absent, is_mapped, place_in
+from windrow.files.schema import fields_in
+
 # Decimal digits that hold every value of an integer type.
 _DIGITS = {
     pa.int8(): 3,
@@ -21,18 +24,6 @@ _DIGITS = {
     pa.int64(): 19,
     pa.uint64(): 20,
 }
-
-
-def child_index(struct: pa.StructType, name: str) -> int:
-    """Find a field by its exact name, else by the only name that differs by case alone.
-
-    Returns:
-        The position of the field; -1 where there is none; -2 where several match.
-    """
-    names = [struct.field(i).name for i in range(struct.num_fields)]
-    exact = [i for i, other in enumerate(names) if other == name]
-    found = exact or [i for i, other in enumerate(names) if other.lower() == name.lower()]
-    return found[0] if len(found) == 1 else -2 if found else -1
 
 
 def stored_type(type_: pa.DataType) -> pa.DataType:
@@ -50,10 +41,15 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
     return pa.float32() if pt.is_float16(type_) else type_
 
 
+def is_same(source: pa.DataType, target: pa.DataType) -> bool:
+    """Tell whether values of one type are values of the other, field by field."""
+    return bool(source == target) and not any(map(is_mapped, fields_in(target)))
+
+
 def widens(source: pa.DataType, target: pa.DataType) -> bool:
     """Tell whether every value of `source` can be read as `target` without loss."""
     source = stored_type(source)
-    if source == target or pt.is_null(source):
+    if is_same(source, target) or pt.is_null(source):
         return True
     if pt.is_nested(source) or pt.is_nested(target):
         return _nested_widens(source, target)
@@ -78,7 +74,7 @@ def convert(values: pa.Array, target: pa.DataType) -> pa.Array:
         pyarrow.ArrowInvalid: Bytes that are read as strings are not valid UTF-8.
     """
     source = values.type
-    if source == target:
+    if is_same(source, target):
         return values
     if pt.is_null(source):
         return pa.nulls(len(values), target)
@@ -126,7 +122,7 @@ def _nested_widens(source: pa.DataType, target: pa.DataType) -> bool:
     if pt.is_struct(source) and pt.is_struct(target):
         for i in range(target.num_fields):
             wanted = target.field(i)
-            at = child_index(source, wanted.name)
+            at = place_in(source, wanted)
             if at == -2 or (at >= 0 and not widens(source.field(at).type, wanted.type)):
                 return False
         return True
@@ -153,9 +149,9 @@ def _convert_struct(values: pa.Array, target: pa.DataType) -> pa.Array:
     children = []
     for i in range(target.num_fields):
         field = target.field(i)
-        at = child_index(values.type, field.name)
+        at = place_in(values.type, field)
         children.append(
-            convert(values.field(at), field.type) if at >= 0 else pa.nulls(len(values), field.type)
+            convert(values.field(at), field.type) if at >= 0 else absent(field, len(values))
         )
     if not children:
         return values.cast(target)

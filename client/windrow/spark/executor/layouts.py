@@ -11,8 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.spark.executor.conversions import child_index, convert
-from windrow.spark.executor.errors import AmbiguousColumnError, OldTimeError
+from windrow.files.file_fields import FIELD_ID, absent, place_in
+from windrow.spark.executor.conversions import convert, is_same
+from windrow.spark.executor.errors import (
+    AmbiguousColumnError,
+    OldTimeError,
+    UnreadableFileError,
+)
 from windrow.spark.executor.rebasing import OldValueError, Rule, corrected
 
 
@@ -51,14 +56,14 @@ class Layout:
             pyarrow.ArrowInvalid: Values do not fit the wanted type.
         """
         if not self.selected:
-            columns = [pa.nulls(row_count, field.type) for field in self.wanted]
+            columns = [absent(field, row_count) for field in self.wanted]
             return pa.table(columns, schema=self.wanted)
         # One chunk a column: what comes after costs per chunk.
         joined = pa.concat_tables(tables).combine_chunks()
         columns = []
         for position, field in zip(self.positions, self.wanted, strict=True):
             if position < 0:
-                columns.append(pa.nulls(row_count, field.type))
+                columns.append(absent(field, row_count))
                 continue
             column = joined.column(position)
             if self.rules and any(self.rules[position]):
@@ -67,7 +72,7 @@ class Layout:
                 except OldValueError as error:
                     raise OldTimeError("", field.name, str(error)) from error
                 column = pa.chunked_array(chunks, None if chunks else column.type)
-            if column.type != field.type:
+            if not is_same(column.type, field.type):
                 chunks = [convert(chunk, field.type) for chunk in column.chunks]
                 column = pa.chunked_array(chunks, field.type)
             columns.append(column)
@@ -84,10 +89,17 @@ def places(path: str, held: pa.Schema, wanted: pa.Schema) -> list[int]:
 
     Raises:
         AmbiguousColumnError: Several columns of the file could be the one wanted.
+        UnreadableFileError: The wanted one has an id, and the file has none.
     """
     struct = pa.struct(list(held))
-    found = [child_index(struct, field.name) for field in wanted]
+    found = [place_in(struct, field) for field in wanted]
     for column, at in zip(wanted, found, strict=True):
+        if at == -2 and FIELD_ID in (column.metadata or {}):
+            reason = (
+                f"it has no ids to find column {column.name!r} by, and the table's log does not say "
+                "by which name"
+            )
+            raise UnreadableFileError(path, reason)
         if at == -2:
             candidates = [n for n in held.names if n.lower() == column.name.lower()]
             raise AmbiguousColumnError(path, column.name, tuple(candidates))

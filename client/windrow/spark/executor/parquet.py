@@ -14,6 +14,7 @@ import pyarrow.types as pt
 # costs. This is its `.reader`: the same class and calls since pyarrow 10.
 from pyarrow._parquet import ParquetReader
 
+from windrow.files.file_fields import is_mapped
 from windrow.files.footers import row_group_start, rows_in
 from windrow.files.schema import fields_in, leaf_count
 from windrow.spark.executor.conversions import stored_type, widens
@@ -35,7 +36,8 @@ class ParquetLayout(Layout):
     Attributes:
         leaf_paths: The leaf columns of the files, which tell one layout from another.
         parquet_schema: Compared as well where the leaf paths and Arrow types do not tell all:
-            an INT96 column looks like a timestamp without a zone. None where they do.
+            an INT96 column looks like a timestamp without a zone, and ids are not in the types.
+            None where they do.
         calendar: How the files' dates and times were written; None where it does not matter.
     """
 
@@ -152,7 +154,9 @@ def find_layout(
         wanted=wanted,
         leaf_paths=reader.column_paths,
         selected=[leaf for at in present for leaf in range(first_leaf[at], first_leaf[at + 1])],
-        parquet_schema=parquet_schema if any(map(_has_local_time, decoded.types)) else None,
+        parquet_schema=parquet_schema
+        if any(map(_has_local_time, decoded.types)) or any(map(is_mapped, wanted))
+        else None,
         decoded=decoded,
         calendar=calendar,
         rules=rules,

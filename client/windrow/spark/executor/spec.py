@@ -116,7 +116,7 @@ class ReadSpec:
         if not self.output:
             return BARE_ROWS
         fields = {field.name: field for field in (*self.partition, *self.data)}
-        return pa.schema([fields[name].with_nullable(True) for name in self.output])
+        return pa.schema([(name, fields[name].type) for name in self.output])
 
 
 class Split(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -18,8 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from windrow import files, host_cache
+from windrow.files.file_fields import (
+    DEFAULT,
+    FIELD_ID,
+    NAMES_IN_FILES,
+    named_children,
+    with_children,
+)
 from windrow.files.formats import READ_BY_SPARK
-from windrow.models import Plan, SortColumn
+from windrow.models import FileField, Plan, SortColumn
 from windrow.spark import executor
 from windrow.spark.arrow_types import arrow_schema, spark_schema
 from windrow.spark.errors import (
@@ -324,6 +331,7 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         UnsupportedTypeError: A column has a type that cannot be read.
     """
     asked, hidden, partition = map(arrow_schema, schemas)
+    asked, hidden = (_in_files(schema, plan.file_fields) for schema in (asked, hidden))
     data = pa.schema([field for field in asked if field.name not in partition.names])
     stored = {*partition.names, *data.names}
     hidden = pa.schema([field for field in hidden if field.name not in stored])
@@ -343,6 +351,28 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         valid_write_ids=plan.valid_write_ids,
         logged=plan.logged,
     )
+
+
+def _in_files(schema: pa.Schema, told: Mapping[str, FileField]) -> pa.Schema:
+    """Return columns with how files hold them."""
+    fields = [
+        _in_file(field, told[field.name]) if field.name in told else field for field in schema
+    ]
+    return pa.schema(fields)
+
+
+def _in_file(field: pa.Field, told: FileField) -> pa.Field:
+    children = [
+        _in_file(child, told.fields[name]) if name in told.fields else child
+        for name, child in named_children(field.type)
+    ]
+    metadata = {
+        FIELD_ID: None if told.id is None else str(told.id),
+        NAMES_IN_FILES: json.dumps(told.names) if told.names else None,
+        DEFAULT: told.default,
+    }
+    kept = {key: value for key, value in metadata.items() if value is not None}
+    return field.with_type(with_children(field.type, children)).with_metadata(kept)
 
 
 def _sort_keys(columns: Sequence[SortColumn], known: dict[str, pa.DataType]) -> tuple[SortKey, ...]:

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from windrow.files.schema import fields_in
+from windrow.files.file_fields import (
+    DEFAULT,
+    FIELD_ID,
+    NAMES_IN_FILES,
+    is_mapped,
+    named_children,
+)
 from windrow.files.types import spark_type
 from windrow.models import Column, FileField
 from windrow_service.inventory.spark_types import arrow_type
@@ -29,12 +35,6 @@ def schema_of(columns: Sequence[Column] | None) -> pa.Schema | None:
     return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
 
 
-# What the logs of tables say of a column, in the metadata of its field. The first is Arrow's own.
-FIELD_ID = b"PARQUET:field_id"
-NAMES_IN_FILES = b"windrow:names"
-DEFAULT = b"windrow:default"
-
-
 def file_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileField]:
     """Return how files hold those of the columns that are not found by their names alone."""
     wanted = set(columns)
@@ -44,9 +44,9 @@ def file_fields(schema: pa.Schema, columns: Sequence[str]) -> dict[str, FileFiel
 
 def _file_field(field: pa.Field) -> FileField | None:
     metadata = field.metadata or {}
-    within = ((child.name, _file_field(child)) for child in fields_in(field.type))
+    within = ((name, _file_field(child)) for name, child in named_children(field.type))
     fields = {name: told for name, told in within if told is not None}
-    if not fields and not metadata.keys() & {FIELD_ID, NAMES_IN_FILES, DEFAULT}:
+    if not is_mapped(field):
         return None
     id_, default = metadata.get(FIELD_ID), metadata.get(DEFAULT)
     return FileField(
