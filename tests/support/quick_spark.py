@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 _THIS_SPARK = Path(sys.prefix)
-# Few JVMs run long enough for the optimising compiler to pay, and none should use both cores.
-_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Few JVMs run long enough for the optimising compiler to pay, and none should use both cores. Without
+# it there is room for little compiled code: a session that generates classes for thousands of queries
+# would spend an eighth of its time on sweeping out code and compiling it again.
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 # Spark's classes are as its build made them, and those that it generates as its compiler did.
 _UNVERIFIED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
