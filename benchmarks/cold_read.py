@@ -25,9 +25,8 @@ from windrow.terminal.local_session import local_session
 def drop_from_memory(folder: Path) -> None:
     """Drop the contents of a folder's files from the page cache, as far as possible without root.
 
-    File names and attributes stay cached.
+    File names and attributes stay cached, and contents that are not on disk yet.
     """
-    os.sync()
     for where, _, names in os.walk(folder):
         for name in names:
             descriptor = os.open(os.path.join(where, name), os.O_RDONLY)
