@@ -59,15 +59,15 @@ chromium: # The one thing that no wheel brings; only tests/browser needs it.
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
-# Three processes, for two cores, as tests often wait for other processes, leases and timeouts. They
-# share the tests as tests/conftest.py says, in its order.
-PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# Four processes, for two cores, as tests wait half the time: for other processes, leases and timeouts.
+# They share the tests as tests/support/distribution.py says, in its order.
+PYTEST := $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests
 	$(PYTEST)
 
-test-fast: $(INSTALLED) ## Run the tests that take neither Spark nor long, in less than three minutes
-	$(PYTEST) -m "not spark and not slow"
+test-fast: $(INSTALLED) ## Run the tests that take neither Spark nor long, in less than two minutes
+	$(PYTEST) -m "not spark and not slow" tests/unit tests/property tests/contract
 
 test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks chromium ## Run all tests, their laws on many examples drawn anew
 	$(PYTEST) --hypothesis-profile=nightly --all-sparks

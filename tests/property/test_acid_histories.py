@@ -18,6 +18,7 @@ PARTITIONS = [f"ds={number}/" for number in range(5)]
 TABLES, AT_A_TIME = (6_000 if is_nightly() else 240), 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, TABLES, AT_A_TIME))
 def test_the_rows_read_are_those_that_the_histories_left(first: int) -> None:
     checked = refused = 0
