@@ -93,7 +93,7 @@ class Table:
     def evolved(
         self, data: st.DataObject, fields: tuple[Field, ...], depth: int = 0
     ) -> tuple[Field, ...]:
-        step = data.draw(st.sampled_from(["add", "drop", "rename", "reorder", "within"]))
+        step = data.draw(st.sampled_from(["add", "drop", "replace", "rename", "reorder", "within"]))
         names = [one.name for one in fields]
         at = data.draw(st.integers(0, len(fields) - 1))
         one = fields[at]
@@ -101,6 +101,11 @@ class Table:
             return (*fields, self.new(data, names, depth))
         if step == "drop" and len(fields) > 1:
             return (*fields[:at], *fields[at + 1 :])
+        if step == "replace":
+            # Nothing but its id tells it from the one before.
+            number, self.next_id = self.next_id, self.next_id + 1
+            other = replace(one, id=number, physical=f"p{number}")
+            return (*fields[:at], other, *fields[at + 1 :])
         if step == "rename" and len(fields) < len(NAMES):
             name = data.draw(st.sampled_from([name for name in NAMES if name not in names]))
             return (*fields[:at], replace(one, name=name), *fields[at + 1 :])

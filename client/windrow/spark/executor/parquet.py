@@ -36,13 +36,14 @@ class ParquetLayout(Layout):
     Attributes:
         leaf_paths: The leaf columns of the files, which tell one layout from another.
         parquet_schema: Compared as well where the leaf paths and Arrow types do not tell all:
-            an INT96 column looks like a timestamp without a zone, and ids are not in the types.
-            None where they do.
+            an INT96 column looks like a timestamp without a zone. None where they do.
+        held: The file's columns with their ids, where columns are found by ids; else None.
         calendar: How the files' dates and times were written; None where it does not matter.
     """
 
     leaf_paths: list[str]
     parquet_schema: Any
+    held: pa.Schema | None
     calendar: FileCalendar | None
 
 
@@ -84,6 +85,10 @@ class ParquetFormat(FileFormat):
         assert isinstance(layout, ParquetLayout)
         if reader.column_paths != layout.leaf_paths or self._calendar_of(reader) != layout.calendar:
             return False
+        if layout.held is not None:
+            held = reader.schema_arrow.remove_metadata()
+            if not held.equals(layout.held, check_metadata=True):
+                return False
         schema = layout.parquet_schema
         return schema is None or bool(reader.metadata.schema.equals(schema))
 
@@ -154,9 +159,8 @@ def find_layout(
         wanted=wanted,
         leaf_paths=reader.column_paths,
         selected=[leaf for at in present for leaf in range(first_leaf[at], first_leaf[at + 1])],
-        parquet_schema=parquet_schema
-        if any(map(_has_local_time, decoded.types)) or any(map(is_mapped, wanted))
-        else None,
+        parquet_schema=parquet_schema if any(map(_has_local_time, decoded.types)) else None,
+        held=schema.remove_metadata() if any(map(is_mapped, wanted)) else None,
         decoded=decoded,
         calendar=calendar,
         rules=rules,
