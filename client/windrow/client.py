@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windrow.calls.plans import SplitPlan
+    from windrow.spark.catalog.importing import ImportedTable
     from windrow.spark.relation.division import ReadExplanation
 
 
@@ -164,6 +165,43 @@ class Client(Coordinator):
         view = table.rpartition(".")[2] if name is None else name
         rows.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
         return rows
+
+    def import_tables(
+        self,
+        spark: SparkSession,
+        *tables: str,
+        refresh: Literal["changed", "all", "none"] = "changed",
+        take_over: bool = False,
+        delete_vanished: bool = False,
+    ) -> list[ImportedTable]:
+        """Register tables of Spark's catalog, such as Hive's metastore, or follow their changes.
+
+        Each becomes a table of the same name, with its format, columns, SerDe properties, buckets
+        and, wherever they lie, partitions. Plan options and Bloom columns that a table has here
+        stay. What cannot be read is listed with the reason; see `docs/metastore.md`.
+
+        Args:
+            spark: A classic session, built with `enableHiveSupport()` for Hive's metastore.
+            *tables: Their names, such as `sales.events` or `sales.*`.
+            refresh: Which of them get a new inventory: those that are new or changed in the
+                catalog, `all`, so that new files are found too, or `none`.
+            take_over: Whether to import over tables of the same name that were registered otherwise.
+            delete_vanished: Whether to delete the registration of imported tables that the catalog
+                no longer has; they are reported in any case.
+
+        Returns:
+            What was done with each table, by name.
+        """
+        from windrow.spark.catalog.importing import import_tables
+
+        return import_tables(
+            spark,
+            self,
+            tables,
+            refresh=refresh,
+            take_over=take_over,
+            delete_vanished=delete_vanished,
+        )
 
     def infer_columns(
         self,

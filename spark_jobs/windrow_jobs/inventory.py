@@ -181,7 +181,7 @@ def take_inventory(
         raise UnfitTableError(
             table.name, "is transactional, and refreshed by the coordinator: leave out --on-spark"
         )
-    if table.partition_count is not None:
+    if definition.listed_partitions or table.partition_count is not None:
         raise UnfitTableError(
             table.name,
             "has the partitions that a catalog lists, and is refreshed by the coordinator: leave out "

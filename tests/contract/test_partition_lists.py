@@ -327,3 +327,20 @@ def test_no_delta_puts_files_where_the_list_has_no_partition_of_that_name(
         query = {"mode": "delta", "write_id": write_id}
         answer = http.post(f"/tables/{table}/snapshots", json={"added": [file]}, params=query)
         assert "has no such partition" in problem_of(answer, 422, "partition-list")["detail"]
+
+
+def test_a_table_that_waits_for_its_list_is_not_read_by_folders(
+    client: windrow.Client, http: httpx.Client, name: str, location: Path
+) -> None:
+    put(location / "ds=a", location / "ds=dropped")
+    columns = [{"name": "ds", "type": "string"}]
+    definition = {"location": str(location), "listed_partitions": True}
+    refused = http.put(f"/tables/{name}", json=definition)
+    assert "name these" in problem_of(refused, 422, "invalid-table")["detail"]
+    http.put(f"/tables/{name}", json=definition | {"partition_columns": columns}).raise_for_status()
+    with pytest.raises(RefreshFailedError, match="no list yet: import it again"):
+        client.refresh(name)
+    client.set_partitions(name, listed(a=location / "ds=a"))
+    snapshot = client.refresh(name).snapshot
+    assert snapshot is not None
+    assert snapshot.file_count == 1

@@ -79,7 +79,7 @@ class TableCalls(Calls):
                 "plan_options": checked(PlanDefaults, plan_options or {}),
             },
         )
-        return self._put(name, definition)
+        return self.put_table(name, definition)
 
     def alter_table(self, name: str, *, plan_options: Mapping[str, Any]) -> TableInfo:
         """Change the plan options in a table's definition; its snapshot stays.
@@ -95,11 +95,12 @@ class TableCalls(Calls):
         before = read_answer(TableInfo, answer).definition
         changed = checked(PlanDefaults, before.plan_options.model_dump() | dict(plan_options))
         definition = before.model_copy(update={"plan_options": changed})
-        return self._put(name, definition, {"If-Match": answer.headers["ETag"]})
+        return self.put_table(name, definition, {"If-Match": answer.headers["ETag"]})
 
-    def _put(
+    def put_table(
         self, name: str, definition: TableDefinition, headers: Mapping[str, str] | None = None
     ) -> TableInfo:
+        """Register a table by its definition; see `register_table`."""
         answer = self._transport.call(
             "PUT", table_path(name), body=definition.model_dump_json(), headers=headers
         )

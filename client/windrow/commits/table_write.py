@@ -82,7 +82,9 @@ def begin(
         raise ValueError(f"conflict must be 'fail' or 'overwrite', not {conflict!r}")
     before = client.table(table)
     location = local_location(before)
-    if kind != "compaction" and before.partition_count is not None:
+    if kind != "compaction" and (
+        before.definition.listed_partitions or before.partition_count is not None
+    ):
         raise UnfitLocationError(
             table,
             location,

@@ -76,6 +76,11 @@ class TableDefinition(Request):
     )
     columns: Annotated[list[Column], Field(max_length=10_000)] | None = None
     partition_columns: Annotated[list[Column], Field(max_length=64)] | None = None
+    listed_partitions: bool = Field(
+        default=False,
+        description="Whether only a list that a catalog gives (`PUT /tables/{name}/partitions`) says "
+        "which partitions there are; until there is one, a refresh is refused.",
+    )
     bucket_spec: BucketSpec | None = None
     sort_columns: list[SortColumn] = Field(default=[], max_length=64)
     bloom_columns: list[ColumnName] = Field(
@@ -83,6 +88,11 @@ class TableDefinition(Request):
         max_length=16,
         description="Columns for which a refresh builds a Bloom filter of each file. With them, "
         "`=` and `IN` prune files that minimum and maximum values cannot rule out.",
+    )
+    imported_from: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
+        default=None,
+        description="The catalog and table that an import took the definition from, such as "
+        "`hive:sales.events`. Imports change no other tables.",
     )
     plan_options: PlanDefaults = Field(
         default=PlanDefaults(),

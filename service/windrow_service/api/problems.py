@@ -138,6 +138,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     inventory.AcidFolderError: ProblemType(
         CONFLICT, "acid-folder", "Folders of a transactional table are not usable"
     ),
+    snapshots.PartitionsNotListedError: ProblemType(
+        CONFLICT, "partitions-not-listed", "Table has no list of partitions yet"
+    ),
     snapshots.ColumnsNotDeclaredError: ProblemType(
         CONFLICT, "columns-not-declared", "Columns of this format must be declared"
     ),

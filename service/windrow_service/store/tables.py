@@ -180,7 +180,8 @@ def check_version(name: str, row: Any, if_match: str | None) -> None:
 def _reads_files_differently(before: TableDefinition, after: TableDefinition) -> bool:
     # A refresh builds missing Bloom filters; until then, plans do without them.
     same = {
-        name: getattr(after, name) for name in ("sort_columns", "bloom_columns", "plan_options")
+        name: getattr(after, name)
+        for name in ("sort_columns", "bloom_columns", "plan_options", "imported_from")
     }
     return before.model_copy(update=same) != after
 

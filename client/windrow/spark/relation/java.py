@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,6 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from windrow.spark.compiling import compiled
 from windrow.spark.errors import (
     FormatUnavailableError,
     HybridUnavailableError,
@@ -31,7 +30,6 @@ _FACTORY = "windrow.WindrowRelation$Factory"
 _ROWS = "windrow.PackedRows"
 _HYBRID_SOURCE = "WindrowHybrid.java"
 _HYBRID_FACTORY = "windrow.WindrowHybrid$Factory"
-_SEQ, _IMMUTABLE_SEQ = "scala.collection.Seq", "scala.collection.immutable.Seq"
 # What Spark itself reads a format with.
 _READERS = {
     "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
@@ -95,10 +93,8 @@ def hybrid(spark: SparkSession) -> Any:
         with _compiling:
             if gateway not in _hybrids:
                 relation = _factories[gateway].getClass().getClassLoader()
-                compiled = _compiled(gateway.jvm, _HYBRID_SOURCE, relation)
-                _hybrids[gateway] = (
-                    compiled.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
-                )
+                made = compiled(gateway.jvm, __package__, _HYBRID_SOURCE, relation)
+                _hybrids[gateway] = made.getClassLoader().loadClass(_HYBRID_FACTORY).newInstance()
             return _hybrids[gateway]
     except (Py4JError, TypeError) as error:
         raise HybridUnavailableError(spark.version, str(error).partition("\n")[0]) from error
@@ -192,8 +188,8 @@ def _travelling(
     known = _travellers.setdefault(gateway, {})
     if name not in known:
         above = parent or _factories[gateway].getClass().getClassLoader()
-        compiled = _compiled(gateway.jvm, source, above, words)
-        known[name] = compiled.getClassLoader(), compiled.getBytecodes()
+        made = compiled(gateway.jvm, __package__, source, above, words)
+        known[name] = made.getClassLoader(), made.getBytecodes()
     loader, classes = known[name]
     supplied = _supplied.setdefault(context, set())
     if name not in supplied:
@@ -213,20 +209,8 @@ def _factory(spark: SparkSession, answer: Answer) -> Any:
         if gateway not in _factories:
             accept_calls(gateway)
             parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-            compiled = _compiled(gateway.jvm, _SOURCE, parent)
-            factory = compiled.getClassLoader().loadClass(_FACTORY).newInstance()
+            made = compiled(gateway.jvm, __package__, _SOURCE, parent)
+            factory = made.getClassLoader().loadClass(_FACTORY).newInstance()
             factory.answerBy(Answering(answer))
             _factories[gateway] = factory
         return _factories[gateway]
-
-
-def _compiled(jvm: Any, source: str, parent: Any, words: Mapping[str, str] = _NO_WORDS) -> Any:
-    """Return the compiler that Spark ships, after it has compiled some of our classes."""
-    text = resources.files(__package__).joinpath(source).read_text(encoding="utf-8")
-    scala = str(jvm.scala.util.Properties.versionNumberString())
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(parent)
-    # What Scala calls a Seq, and therefore the JVM's name of it, depends on its version.
-    words = {"SEQ": _SEQ if scala.startswith("2.12") else _IMMUTABLE_SEQ, **words}
-    compiler.cook(re.sub(r"\b[A-Z]+\b", lambda word: words.get(word[0], word[0]), text))
-    return compiler

@@ -53,7 +53,7 @@ def _key_of(table: StoredTable, snapshot: Snapshot, request: PlanRequest) -> str
     settled = settle(request, table.info.definition)
     parts = [
         table.table_id,
-        table.info.definition.model_dump(mode="json", exclude={"plan_options"}),
+        table.info.definition.model_dump(mode="json", exclude={"plan_options", "imported_from"}),
         snapshot.info.snapshot_id,
         request.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN | _OPTIONS),
         settled.asked.model_dump(mode="json"),

@@ -8,6 +8,7 @@
     - RefreshNotRunningError
   + TableNotRefreshedError
   + ColumnsNotDeclaredError
+  + PartitionsNotListedError
   + TableContendedError
   + BloomColumnsChangedError
   + InventoryOutdatedError
@@ -74,6 +75,20 @@ class ColumnsNotDeclaredError(UseCaseError):
     format: str
     message = "table {table!r} is {format}, whose files do not tell their columns: {remedy}"
     remedy = "register it with `columns`, which `client.infer_columns` finds"
+
+
+@dataclass(eq=False)
+class PartitionsNotListedError(UseCaseError):
+    """A catalog says which partitions the table has, and has not done so yet."""
+
+    table: str
+    message = (
+        "table {table!r} has only the partitions that a catalog lists, and no list yet: {remedy}"
+    )
+    remedy = (
+        "import it again (`windrow table import --hive {table}`), PUT /tables/{table}/partitions, or "
+        "register it without listed_partitions"
+    )
 
 
 @dataclass(eq=False)

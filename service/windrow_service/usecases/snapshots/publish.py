@@ -157,7 +157,8 @@ class PublishInventory:
                 if table.info.definition.transactional is not None:
                     raise TransactionalTableError(name, "published inventories", _REFRESH_IT)
                 is_write = sent.write_id is not None and sent.mode == "delta"
-                if table.info.partition_count is not None and not is_write:
+                is_listed = table.info.definition.listed_partitions
+                if (is_listed or table.info.partition_count is not None) and not is_write:
                     raise ListedPartitionsError(name, "published inventories", _REFRESH_IT)
                 if (format_ := table.info.definition.format) in LOGGED:
                     raise LoggedTableError(name, format_, "published inventories", _REFRESH_IT)

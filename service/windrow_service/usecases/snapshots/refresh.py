@@ -24,6 +24,7 @@ from windrow.models import (
     RefreshRequest,
     SnapshotInfo,
     TableDefinition,
+    TableInfo,
 )
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.manifests.encoding import Manifest
@@ -33,6 +34,7 @@ from windrow_service.usecases.snapshots.errors import (
     ColumnsNotDeclaredError,
     NotLoggedError,
     NotTransactionalError,
+    PartitionsNotListedError,
     SnapshotNotFoundError,
     TableNotRefreshedError,
     WriteIdsNeededError,
@@ -113,6 +115,7 @@ class RefreshTable:
 
         Raises:
             TableNotFoundError: No table has this name.
+            PartitionsNotListedError: A catalog is to list its partitions, and has not yet.
             ColumnsNotDeclaredError: Its files do not tell their columns, and neither does it.
             NotLoggedError: A version was asked for, and the table has none.
             NotTransactionalError: Write ids were given, and the table has none.
@@ -170,7 +173,7 @@ class RefreshTable:
             on_progress(progress)
 
         table = await _patiently(cancelled, self.tables.get, name)
-        _refuse_unrefreshable(name, table.info.definition, asked)
+        _refuse_unrefreshable(table.info, asked)
         # Publishing would be refused, so there is no point in listing.
         await _patiently(cancelled, self.writes.refuse_while_committing, name)
         try:
@@ -283,9 +286,12 @@ def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
     return [(manifest.manifest_id, manifest.removed.tobytes()) for manifest in manifests]
 
 
-def _refuse_unrefreshable(name: str, definition: TableDefinition, asked: RefreshRequest) -> None:
+def _refuse_unrefreshable(table: TableInfo, asked: RefreshRequest) -> None:
+    name, definition = table.name, table.definition
     if asked.version is not None and definition.format not in LOGGED:
         raise NotLoggedError(name, definition.format)
+    if definition.listed_partitions and table.partition_count is None:
+        raise PartitionsNotListedError(name)
     is_told = definition.columns is not None
     if not is_told and must_be_told(definition.format, definition.format_options):
         raise ColumnsNotDeclaredError(name, definition.format)

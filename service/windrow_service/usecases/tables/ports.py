@@ -44,7 +44,7 @@ class TableStore(Protocol):
         """Register a table or change its definition; tell whether it is new.
 
         The same definition again changes nothing. A change of anything but the sort columns,
-        the Bloom columns and the plan options drops the table's snapshots, which depend on the old
+        the Bloom columns, the plan options and where it was imported from drops the table's snapshots, which depend on the old
         definition.
 
         Raises:

@@ -58,6 +58,10 @@ def check_definition(definition: TableDefinition) -> None:
             f"Bloom filters are not built of {definition.format}: leave bloom_columns out"
         )
     _check_logged(definition)
+    if definition.listed_partitions and not definition.partition_columns:
+        raise InvalidTableError(
+            "listed_partitions go with partition_columns, whose values they have: name these"
+        )
     _check_transactional(definition)
     _check_serde(definition)
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:

@@ -1,0 +1,166 @@
+"""The tables that Spark's catalog has, and their partitions, read many at a time."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+from windrow.errors import InvalidArgumentError
+from windrow.spark.compiling import compiled
+from windrow.spark.placement import require_classic
+
+# Of the database, and of the table.
+Pattern: TypeAlias = tuple[str, str]
+
+_SOURCE, _READER = "CatalogReader.java", "windrow.CatalogReader"
+_TABLES_PER_CALL = 500
+_compiling = threading.Lock()
+_readers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogEntry:
+    """A table or view as the catalog has it.
+
+    Attributes:
+        database: Its database.
+        name: Its name in there.
+        error: Why the catalog cannot give more; else empty.
+        kind: `MANAGED`, `EXTERNAL` or `VIEW`.
+        provider: Spark's name of the format, or `hive`; None of tables that Hive made.
+        schema: Spark's schema of all columns, as JSON.
+        partition_columns: Their names.
+        lists_partitions: Whether the catalog, and not the folders, says which partitions there are.
+        location: Its folder, as Hadoop writes paths.
+        serde: Class of its SerDe.
+        input_format: Class of its input format.
+        options: Of the format, or of the SerDe.
+        properties: Of the table.
+        bucket_count: Number of buckets; 0 if it is not bucketed.
+        bucket_columns: What it is bucketed by.
+        sort_columns: What each bucket is sorted by.
+    """
+
+    database: str
+    name: str
+    error: str = ""
+    kind: str = ""
+    provider: str | None = None
+    schema: str = ""
+    partition_columns: Sequence[str] = ()
+    lists_partitions: bool = False
+    location: str | None = None
+    serde: str | None = None
+    input_format: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+    bucket_count: int = 0
+    bucket_columns: Sequence[str] = ()
+    sort_columns: Sequence[str] = ()
+
+    @property
+    def full_name(self) -> str:
+        """The database and the name."""
+        return f"{self.database}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPartition:
+    """A partition as the catalog has it.
+
+    Attributes:
+        values: A text for each partition column.
+        location: Its folder, as Hadoop writes paths.
+        serde: Class of its SerDe.
+        input_format: Class of its input format.
+        options: Of its SerDe.
+    """
+
+    values: list[str]
+    location: str | None
+    serde: str | None
+    input_format: str | None
+    options: dict[str, str]
+
+
+class SparkCatalog:
+    """What the catalog of a Spark session has.
+
+    Args:
+        spark: A classic session; with Hive's metastore if it was built `enableHiveSupport()`.
+
+    Raises:
+        SparkConnectError: The session is one of Spark Connect.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        require_classic(spark)
+        self._catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
+        self._reader = _reader_of(spark)
+
+    def entries(self, patterns: Sequence[Pattern]) -> Iterator[CatalogEntry]:
+        """Yield the tables and views whose names match one of the patterns, in the order of names.
+
+        Args:
+            patterns: Of databases and of tables in them; see `pattern_of`.
+        """
+        for database in _texts(self._catalog.listDatabases()):
+            tables = [
+                table
+                for table in _texts(self._catalog.listTables(database))
+                if matching(patterns, database, table)
+            ]
+            for start in range(0, len(tables), _TABLES_PER_CALL):
+                names = "\n".join(tables[start : start + _TABLES_PER_CALL])
+                for one in json.loads(self._reader.tables(self._catalog, database, names)):
+                    yield CatalogEntry(**one)
+
+    def partitions(self, entry: CatalogEntry) -> list[CatalogPartition]:
+        """Return the partitions of a table."""
+        columns = "\n".join(entry.partition_columns)
+        text = self._reader.partitions(self._catalog, entry.database, entry.name, columns)
+        return [CatalogPartition(*one) for one in json.loads(text)]
+
+
+def matching(patterns: Sequence[Pattern], database: str, table: str) -> bool:
+    """Tell whether a table's name is one of those that patterns mean."""
+    return any(
+        fnmatch.fnmatchcase(database.lower(), one) and fnmatch.fnmatchcase(table.lower(), other)
+        for one, other in patterns
+    )
+
+
+def pattern_of(text: str) -> Pattern:
+    """Return a pattern such as `sales.*` or `*.events_2*`; case does not matter.
+
+    Raises:
+        InvalidArgumentError: It is not of the form `database.table`.
+    """
+    database, dot, table = text.lower().partition(".")
+    if not (database and dot and table):
+        raise InvalidArgumentError(
+            "tables", f"{text!r} does not say which database: write 'sales.events' or 'sales.*'"
+        )
+    return database, table
+
+
+def _texts(names: Any) -> list[str]:
+    joined = str(names.mkString("\n"))
+    return sorted(joined.split("\n")) if joined else []
+
+
+def _reader_of(spark: SparkSession) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    with _compiling:
+        if gateway not in _readers:
+            parent = gateway.jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+            made = compiled(gateway.jvm, __package__ or "", _SOURCE, parent)
+            _readers[gateway] = made.getClassLoader().loadClass(_READER).newInstance()
+        return _readers[gateway]

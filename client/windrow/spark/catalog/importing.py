@@ -1,0 +1,214 @@
+"""Register the tables of Spark's catalog, and follow what changes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from windrow.calls.arguments import checked
+from windrow.calls.coordinator import Coordinator
+from windrow.errors import (
+    CoordinatorUnreachableError,
+    InvalidArgumentError,
+    ProblemError,
+    WindrowError,
+)
+from windrow.models import PartitionListChange, TableDefinition, TableInfo
+from windrow.spark.catalog.entries import CatalogEntry, SparkCatalog, matching, pattern_of
+from windrow.spark.catalog.mapping import (
+    UnreadableTableError,
+    definition_of,
+    partitions_of,
+)
+
+Outcome: TypeAlias = Literal["created", "updated", "unchanged", "skipped", "failed", "vanished"]
+# Gives a table its inventory, whichever way.
+Refresh: TypeAlias = Callable[[str], object]
+
+_ORIGIN = "hive:"
+# The coordinator limits what it does at once; more callers would wait there.
+_AT_ONCE = 4
+# What an import leaves as users have set it.
+_OF_USERS = ("plan_options", "bloom_columns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTable:
+    """What an import did with one table.
+
+    Attributes:
+        name: Its name, in the catalog and at the coordinator.
+        outcome: `created`, `updated` or `unchanged`; `skipped`, as it cannot be read, or belongs to
+            someone else; `failed`, as its files cannot be read, or the coordinator refused;
+            `vanished`, as the catalog no longer has it.
+        changes: What is new of an updated table.
+        reason: Why it was skipped or failed.
+        notes: What of it is left out.
+    """
+
+    name: str
+    outcome: Outcome
+    changes: tuple[str, ...] = ()
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def import_tables(
+    spark: SparkSession,
+    coordinator: Coordinator,
+    patterns: Sequence[str],
+    *,
+    refresh: Literal["changed", "all", "none"] = "changed",
+    refresh_with: Refresh | None = None,
+    take_over: bool = False,
+    delete_vanished: bool = False,
+    on_table: Callable[[ImportedTable], None] = lambda _: None,
+) -> list[ImportedTable]:
+    """Register tables of a session's catalog; see `windrow.Client.import_tables`.
+
+    Raises:
+        InvalidArgumentError: A pattern is not of the form `database.table`.
+        SparkConnectError: The session is one of Spark Connect.
+        CoordinatorUnreachableError: The coordinator does not answer.
+    """
+    if not patterns:
+        raise InvalidArgumentError("tables", "say which tables: 'sales.events' or 'sales.*'")
+    wanted = [pattern_of(text) for text in patterns]
+    known = {info.name: info for info in coordinator.tables()}
+    catalog = SparkCatalog(spark)
+    work = _Import(coordinator, catalog, known, refresh, refresh_with, take_over)
+    done: list[ImportedTable] = []
+    seen: set[str] = set()
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="windrow-import") as threads:
+        running: list[Future[ImportedTable]] = []
+        for entry in catalog.entries(wanted):
+            seen.add(entry.full_name)
+            running.append(threads.submit(work.take, entry))
+        for future in running:
+            done.append(future.result())
+            on_table(done[-1])
+    for one in _vanished(coordinator, known, wanted, seen, delete_vanished):
+        done.append(one)
+        on_table(one)
+    return sorted(done, key=lambda one: one.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    coordinator: Coordinator
+    catalog: SparkCatalog
+    known: Mapping[str, TableInfo]
+    refresh: Literal["changed", "all", "none"]
+    refresh_with: Refresh | None
+    take_over: bool
+
+    def take(self, entry: CatalogEntry) -> ImportedTable:
+        name = entry.full_name
+        before = self.known.get(name)
+        kept = {} if before is None else {one: getattr(before.definition, one) for one in _OF_USERS}
+        try:
+            mapped = definition_of(entry)
+            fields = {**mapped.fields, **kept, "imported_from": _ORIGIN + name}
+            wanted = checked(TableDefinition, fields)
+            listed = None
+            if wanted.listed_partitions:
+                listed = partitions_of(entry, self.catalog.partitions(entry))
+        except (UnreadableTableError, InvalidArgumentError) as error:
+            return ImportedTable(name=name, outcome="skipped", reason=str(error))
+        if (
+            before is not None
+            and before.definition.imported_from != wanted.imported_from
+            and not self.take_over
+        ):
+            reason = (
+                "a table of this name was registered otherwise: delete it, or import with take_over "
+                "(--take-over)"
+            )
+            return ImportedTable(name=name, outcome="skipped", reason=reason)
+        try:
+            changes = self._register(name, wanted, listed, before)
+            outcome: Outcome = (
+                "created" if before is None else "updated" if changes else "unchanged"
+            )
+            if self.refresh == "all" or (
+                self.refresh == "changed" and self._is_due(before, changes)
+            ):
+                changes = (*changes, *self._refresh(name))
+                if outcome == "unchanged" and changes:
+                    outcome = "updated"
+        except CoordinatorUnreachableError:
+            raise
+        except WindrowError as error:
+            return ImportedTable(name=name, outcome="failed", reason=str(error), notes=mapped.notes)
+        changes = () if outcome == "created" else changes
+        return ImportedTable(name=name, outcome=outcome, changes=changes, notes=mapped.notes)
+
+    def _is_due(self, before: TableInfo | None, changes: Sequence[str]) -> bool:
+        # One that could not be refreshed the last time is tried again.
+        return before is None or before.current_snapshot is None or bool(changes)
+
+    def _register(
+        self,
+        name: str,
+        wanted: TableDefinition,
+        listed: pa.Table | None,
+        before: TableInfo | None,
+    ) -> tuple[str, ...]:
+        """Register a table and its partitions; return what of it has changed."""
+        changes: list[str] = []
+        if before is None or wanted != before.definition:
+            after = self.coordinator.put_table(name, wanted).definition
+            if before is not None:
+                changes = [
+                    field
+                    for field in TableDefinition.model_fields
+                    if getattr(after, field) != getattr(before.definition, field)
+                ]
+        if listed is not None:
+            changes += _told(self.coordinator.set_partitions(name, listed))
+        elif before is not None and before.partition_count is not None:
+            changes += _told(self.coordinator.remove_partitions(name))
+        return tuple(changes)
+
+    def _refresh(self, name: str) -> tuple[str, ...]:
+        if self.refresh_with is not None:
+            self.refresh_with(name)
+            return ()
+        status = self.coordinator.refresh(name)
+        if not status.changed:
+            return ()
+        return (f"{status.files_added:,} files added", f"{status.files_removed:,} files removed")
+
+
+def _told(change: PartitionListChange) -> list[str]:
+    found = {"added": change.added, "removed": change.removed, "moved": change.moved}
+    return [f"{count:,} partitions {what}" for what, count in found.items() if count]
+
+
+def _vanished(
+    coordinator: Coordinator,
+    known: Mapping[str, TableInfo],
+    wanted: Sequence[tuple[str, str]],
+    seen: set[str],
+    delete: bool,
+) -> Iterator[ImportedTable]:
+    """Yield the tables that were imported and that the catalog no longer has."""
+    for name, info in known.items():
+        if name in seen or info.definition.imported_from != _ORIGIN + name:
+            continue
+        if not matching(wanted, *name.split(".", 1)):
+            continue
+        reason = "the catalog no longer has it; it stays registered"
+        if delete:
+            try:
+                coordinator.delete_table(name)
+                reason = "the catalog no longer has it; its registration is deleted"
+            except ProblemError as error:
+                yield ImportedTable(name=name, outcome="failed", reason=str(error))
+                continue
+        yield ImportedTable(name=name, outcome="vanished", reason=reason)
