@@ -171,6 +171,7 @@ class Client(Coordinator):
         spark: SparkSession,
         *tables: str,
         refresh: Literal["changed", "all", "none"] = "changed",
+        trust_partitions: bool = False,
         take_over: bool = False,
         delete_vanished: bool = False,
     ) -> list[ImportedTable]:
@@ -185,6 +186,9 @@ class Client(Coordinator):
             *tables: Their names, such as `sales.events` or `sales.*`.
             refresh: Which of them get a new inventory: those that are new or changed in the
                 catalog, `all`, so that new files are found too, or `none`.
+            trust_partitions: Whether to take known partitions to be where they were, so that the
+                catalog is asked for their names alone. This takes less time, and misses a partition
+                that got another location.
             take_over: Whether to import over tables of the same name that were registered otherwise.
             delete_vanished: Whether to delete the registration of imported tables that the catalog
                 no longer has; they are reported in any case.
@@ -199,6 +203,7 @@ class Client(Coordinator):
             self,
             tables,
             refresh=refresh,
+            trust_partitions=trust_partitions,
             take_over=take_over,
             delete_vanished=delete_vanished,
         )

@@ -256,3 +256,10 @@ def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick
     # Forty deltas, ten delete deltas.
     assert opened["peer_value"] == 400
     assert opened["windrow"] == 10 * int(opened["case"].split(" in ")[1].split()[0])
+
+
+def test_metastore_imports_tables_again_without_a_change(quick: Quick) -> None:
+    content = quick("metastore")
+
+    assert {row["case"] for row in content["results"]} == {"3 tables with 12 partitions"}
+    assert [row["metric"] for row in content["results"]] == ["again", "again by names"]

@@ -20,7 +20,9 @@ import windrow
 from tests.support import quick_spark
 from tests.support.laws import is_nightly
 from tests.support.on_hive import outcome
+from tests.support.servers import running
 from windrow.errors import InvalidArgumentError, ProblemError
+from windrow_service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
@@ -104,9 +106,9 @@ def client(folder: Path) -> Iterator[windrow.Client]:
         yield client
 
 
-def test_any_text_of_hive_has_the_rows_of_sparks_hive_tables(
-    spark: SparkSession, client: windrow.Client, folder: Path
-) -> None:
+@pytest.fixture(scope="module")
+def drawn_tables(folder: Path) -> list[dict[str, Any]]:
+    """Tables of text, whose files are written."""
     random = Random() if is_nightly() else Random(7)
     tables = [drawn(random, number) for number in range(COUNT)]
     for table in tables:
@@ -116,22 +118,39 @@ def test_any_text_of_hive_has_the_rows_of_sparks_hive_tables(
             if number == 2:
                 file, content = file.with_suffix(".gz"), gzip.compress(content)
             file.write_bytes(content)
-    (folder / "tables.json").write_text(json.dumps(tables))
+    return tables
+
+
+@pytest.fixture(scope="module")
+def on_hive(folder: Path, drawn_tables: list[dict[str, Any]]) -> tuple[list[Any], dict[str, Any]]:
+    """What Spark's Hive tables of the same files hold, and what came of importing others."""
+    (folder / "tables.json").write_text(json.dumps(drawn_tables))
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     quick_spark.set_up(environment, Path(sys.executable).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.on_hive", str(folder)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    settings = Settings(state_dir=folder / "others", allowed_locations=(str(folder),))
+    with running(settings) as url:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.support.on_hive", str(folder), url],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
     assert done.returncode == 0, done.stderr[-5_000:]
-    expected = json.loads(done.stdout.splitlines()[-1])
+    rows, imported = json.loads(done.stdout.splitlines()[-1])
+    return rows, imported
 
+
+def test_any_text_of_hive_has_the_rows_of_sparks_hive_tables(
+    spark: SparkSession,
+    client: windrow.Client,
+    folder: Path,
+    drawn_tables: list[dict[str, Any]],
+    on_hive: tuple[list[Any], dict[str, Any]],
+) -> None:
     refused = 0
-    for number, (table, rows) in enumerate(zip(tables, expected, strict=True)):
+    for number, (table, rows) in enumerate(zip(drawn_tables, on_hive[0], strict=True)):
         client.register_table(
             table["name"],
             str(folder / table["name"]),
@@ -142,7 +161,39 @@ def test_any_text_of_hive_has_the_rows_of_sparks_hive_tables(
         client.refresh(table["name"])
         assert outcome(client.read(spark, table["name"]), number) == rows, table
         refused += rows == "refused"
-    assert refused < len(tables) / 2
+    assert refused < len(drawn_tables) / 2
+
+
+def test_tables_of_a_metastore_have_the_rows_of_sparks_or_are_refused_by_name(
+    on_hive: tuple[list[Any], dict[str, Any]],
+) -> None:
+    _, found = on_hive
+    for table, reason in {
+        "mixed_": "its partition p=30 is read by org.apache.hadoop.hive.serde2.lazy",
+        "sequence_": "SequenceFileInputFormat is not read",
+        "view_": "it is a view",
+        "widened_": "its partition p=40 has other columns than the table",
+        "bad_": "part-0.parquet",
+        "hashed_": "2 buckets are left out",
+    }.items():
+        assert reason in found["first"].pop(f"sales.{table}"), table
+    # The others were created without a remark.
+    assert set(found["first"].values()) == {""}
+    assert len(found["unlike"]) == len(found["first"]) + 1
+    assert {table: rows for table, rows in found["unlike"].items() if rows} == {}
+    assert found["again"] == ["failed", "skipped", "unchanged"]
+    assert "1 partitions added; 1 partitions removed" in found["changed"]["sales.orc_"]
+    assert found["then"] == []
+
+
+def test_a_remote_metastore_is_followed_by_the_job(
+    on_hive: tuple[list[Any], dict[str, Any]],
+) -> None:
+    fine, said = on_hive[1]["remote"]
+    # A table that failed makes the job fail, and the others are imported all the same.
+    assert not fine
+    assert "1 unchanged, 1 failed" in said or "1 failed, 1 unchanged" in said
+    assert "part-0.parquet" in said
 
 
 @pytest.mark.parametrize(

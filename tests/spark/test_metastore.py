@@ -14,6 +14,7 @@ from windrow.errors import InvalidArgumentError, RefreshFailedError
 
 pytestmark = pytest.mark.spark
 
+OUT = "(day='2026-02-01', Kind='out', amount=1.5)"
 ODD = ("plain", "a b", "a/b=c", "100%", "%41", "ä'\"", "{x}:*?")
 
 
@@ -58,10 +59,7 @@ def test_partitions_are_those_of_the_catalog_wherever_they_lie(
         "Kind",
         "CAST(id / 4 AS DECIMAL(6,2))",
     ).write.insertInto("shop.sales")
-    spark.sql(
-        "ALTER TABLE shop.sales ADD PARTITION (day='2026-02-01', Kind='out', amount=1.5) "
-        f"LOCATION '{folder}/elsewhere/a b'"
-    )
+    spark.sql(f"ALTER TABLE shop.sales ADD PARTITION {OUT} LOCATION '{folder}/elsewhere/a b'")
     spark.sql("INSERT INTO shop.sales VALUES (100, 'out', DATE'2026-02-01', 'out', 1.50)")
     assert imported(client, spark, "shop.sales") == {"shop.sales": "created"}
 
@@ -82,7 +80,18 @@ def test_partitions_are_those_of_the_catalog_wherever_they_lie(
     )
     said = imported(client, spark, "shop.sales")["shop.sales"]
     assert "1 partitions removed, 1 partitions moved" in said
+    (same,) = client.import_tables(spark, "shop.sales", trust_partitions=True)
+    assert same.outcome == "unchanged"
     assert list(dropped.glob("*.parquet"))
+    assert differences(spark, client, "shop.sales") == []
+
+    # What has no other values is only found where all is asked for.
+    spark.sql(f"ALTER TABLE shop.sales PARTITION {OUT} SET LOCATION '{folder}/empty'")
+    (same,) = client.import_tables(spark, "shop.sales", trust_partitions=True)
+    assert same.outcome == "unchanged"
+    spark.sql("ALTER TABLE shop.sales ADD PARTITION (day='2026-03-01', Kind='a%b', amount=2)")
+    (more,) = client.import_tables(spark, "shop.sales", trust_partitions=True)
+    assert more.changes[:2] == ("1 partitions added", "1 partitions moved")
     assert differences(spark, client, "shop.sales") == []
 
     spark.sql("ALTER TABLE shop.sales ADD COLUMNS (extra INT)")

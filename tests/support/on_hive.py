@@ -1,8 +1,9 @@
 """What Spark's own Hive tables hold: run as a program, as they need a session with a metastore.
 
-    python -m tests.support.on_hive FOLDER
+    python -m tests.support.on_hive FOLDER URL
 
-`FOLDER/tables.json` says what to create; the last line printed is a list with the rows of each table.
+`FOLDER/tables.json` says what to create; the last line printed is a list with the rows of each table,
+and what `on_metastore` found with a coordinator.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.on_metastore import DATABASE, found_on_metastore
+
 
 def outcome(table: DataFrame, number: int) -> list[str] | str:
     """Return rows in no order, of every other table without its first columns; or that there are none."""
@@ -24,7 +27,7 @@ def outcome(table: DataFrame, number: int) -> list[str] | str:
         return "refused"
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, url: str) -> None:
     """Create all tables, and print what they hold."""
     spark = (
         SparkSession.builder.master("local[2]")
@@ -35,17 +38,16 @@ def main(folder: Path) -> None:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder}")
-        .config(
-            "spark.hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:memory:metastore;create=true"
-        )
+        .config("spark.hadoop.javax.jdo.option.ConnectionURL", DATABASE)
+        .config("spark.hadoop.hive.exec.dynamic.partition.mode", "nonstrict")
         .enableHiveSupport()
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
     tables = json.loads((folder / "tables.json").read_text())
     found = [outcome(_created(spark, folder, one), at) for at, one in enumerate(tables)]
-    sys.stdout.write(json.dumps(found) + "\n")
-    spark.stop()
+    imported = found_on_metastore(spark, url, folder)
+    sys.stdout.write("\n" + json.dumps([found, imported]) + "\n")
 
 
 def _created(spark: SparkSession, folder: Path, table: dict[str, Any]) -> DataFrame:
@@ -69,4 +71,4 @@ def _quoted(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,19 +13,53 @@ import typer
 
 from windrow.connecting import connect
 from windrow.errors import WindrowError
+from windrow.installed import MissingPackageError
 from windrow.terminal.consoles import show, show_json
-from windrow.terminal.options import DEFAULT_URL, AsJson, TableName, Url
+from windrow.terminal.local_session import require_java
+from windrow.terminal.options import (
+    DEFAULT_URL,
+    AsJson,
+    DeleteVanished,
+    Metastore,
+    RefreshedTables,
+    RefreshOnSpark,
+    SparkSettings,
+    TableName,
+    TakeOver,
+    TrustPartitions,
+    Url,
+    named_texts,
+    table_name,
+)
 from windrow.terminal.render import message, publish_outcome, snapshot_list
 
 
 def import_inventory(
-    name: TableName,
+    name: Annotated[str | None, typer.Argument(help="Name of the table.", metavar="TABLE")] = None,
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help="Inventory: a .parquet, .arrow, .arrows, .csv or .jsonl file.", metavar="FILE"
         ),
-    ],
+    ] = None,
+    hive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead of an inventory: tables of Hive's metastore to register, with their "
+            "partitions, such as 'sales.*'; repeatable.",
+            metavar="TABLES",
+        ),
+    ] = None,
+    refresh: RefreshedTables = "changed",
+    on_spark: RefreshOnSpark = False,
+    trust_partitions: TrustPartitions = False,
+    take_over: TakeOver = False,
+    delete_vanished: DeleteVanished = False,
+    metastore: Metastore = None,
+    conf: SparkSettings = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master to use with --hive.", metavar="MASTER")
+    ] = None,
     delta: Annotated[
         bool,
         typer.Option(
@@ -45,7 +79,29 @@ def import_inventory(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Publish an inventory from a file."""
+    """Publish an inventory from a file; or register tables of Hive's metastore (--hive)."""
+    if hive:
+        if name is not None or delta or if_match is not None:
+            raise typer.BadParameter(
+                "--hive names the tables: leave out TABLE, FILE and their options"
+            )
+        import_from_metastore(
+            hive,
+            url,
+            refresh,
+            on_spark,
+            trust_partitions,
+            take_over,
+            delete_vanished,
+            metastore,
+            conf,
+            master,
+            as_json,
+        )
+        return
+    if name is None or file is None:
+        raise typer.BadParameter("give TABLE and FILE of an inventory, or --hive 'sales.*'")
+    table_name(name)
     files = read_inventory(file)
     if not delta and "change" in files.column_names:
         raise typer.BadParameter(f"{file} has a column `change`: give --delta to apply it")
@@ -59,6 +115,79 @@ def import_inventory(
         show_json(published)
     else:
         show(publish_outcome(name, published))
+
+
+def sync(
+    tables: Annotated[
+        list[str],
+        typer.Argument(help="Tables of Hive's metastore, such as 'sales.*'.", metavar="TABLES…"),
+    ],
+    refresh: RefreshedTables = "all",
+    on_spark: RefreshOnSpark = False,
+    trust_partitions: TrustPartitions = False,
+    take_over: TakeOver = False,
+    delete_vanished: DeleteVanished = False,
+    metastore: Metastore = None,
+    conf: SparkSettings = None,
+    master: Annotated[str | None, typer.Option(help="Spark master.", metavar="MASTER")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Import tables of Hive's metastore and refresh them; for a scheduler.
+
+    Exits with 1 if a table failed. Tables that cannot be read are listed with the reason.
+    """
+    import_from_metastore(
+        tables,
+        url,
+        refresh,
+        on_spark,
+        trust_partitions,
+        take_over,
+        delete_vanished,
+        metastore,
+        conf,
+        master,
+        as_json,
+    )
+
+
+def import_from_metastore(
+    tables: list[str],
+    url: str,
+    refresh: Literal["changed", "all", "none"],
+    on_spark: bool,
+    trust_partitions: bool,
+    take_over: bool,
+    delete_vanished: bool,
+    metastore: str | None,
+    conf: list[str] | None,
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Run the job that imports tables; see `windrow_jobs.sync`."""
+    settings = named_texts(conf or [])
+    try:
+        from windrow_jobs.sync import run
+    except ImportError as error:
+        raise MissingPackageError("pyspark", "spark") from error
+    require_java()
+    with connect(url) as client:
+        fine = run(
+            tables,
+            client,
+            refresh=refresh,
+            on_spark=on_spark,
+            trust_partitions=trust_partitions,
+            take_over=take_over,
+            delete_vanished=delete_vanished,
+            metastore=metastore,
+            settings=settings,
+            master=master,
+            as_json=as_json,
+        )
+    if not fine:
+        raise typer.Exit(1)
 
 
 def list_snapshots(

@@ -308,5 +308,6 @@ def delete(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> 
 
 
 app.command("import")(snapshots.import_inventory)
+app.command("sync")(snapshots.sync)
 app.command("snapshots")(snapshots.list_snapshots)
 app.command("expire")(snapshots.expire)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -238,4 +238,54 @@ TargetSize = Annotated[
 ]
 TableName = Annotated[
     str, typer.Argument(parser=table_name, metavar="NAME", help="Name of the table.")
+]
+
+# Of imports from a metastore.
+Metastore = Annotated[
+    str | None,
+    typer.Option(
+        help="URI of a remote metastore, such as thrift://metastore:9083; Spark's configuration "
+        "names it by default.",
+        metavar="URI",
+    ),
+]
+SparkSettings = Annotated[
+    list[str] | None,
+    typer.Option("--conf", help="Setting of Spark; repeatable.", metavar="NAME=VALUE"),
+]
+RefreshedTables = Annotated[
+    Literal["changed", "all", "none"],
+    typer.Option(
+        help="Which tables get a new inventory: those that are new or changed in the metastore, all "
+        "or none."
+    ),
+]
+RefreshOnSpark = Annotated[
+    bool,
+    typer.Option(
+        "--on-spark",
+        help="Let Spark's executors take the inventories, where they can; the coordinator takes the "
+        "others.",
+    ),
+]
+TrustPartitions = Annotated[
+    bool,
+    typer.Option(
+        "--trust-partitions",
+        help="Ask the metastore for the names of partitions alone, and take known ones to be where "
+        "they were.",
+    ),
+]
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over", help="Import over tables of the same name that were registered otherwise."
+    ),
+]
+DeleteVanished = Annotated[
+    bool,
+    typer.Option(
+        "--delete-vanished",
+        help="Delete the registration of imported tables that the metastore no longer has.",
+    ),
 ]

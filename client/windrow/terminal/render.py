@@ -186,6 +186,10 @@ def table_details(info: TableInfo) -> RenderableType:
     if definition.format_options:
         given = (f"{name}={value!r}" for name, value in definition.format_options.items())
         table.add_row("format options", Text(", ".join(given)))
+    if definition.imported_from is not None:
+        table.add_row("imported from", Text(definition.imported_from))
+    if info.partition_count is not None:
+        table.add_row("partitions", f"{info.partition_count:,}, as a catalog lists them")
     if definition.bucket_spec is not None:
         spec = definition.bucket_spec
         table.add_row("buckets", Text(f"{spec.count:,} by {', '.join(spec.columns)}"))

@@ -346,3 +346,23 @@ def test_help_is_a_success(windrow: Command, arguments: list[str]) -> None:
 
 def test_the_version_is_shown(windrow: Command) -> None:
     assert windrow("--version").out.startswith("windrow ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "give TABLE and FILE of an inventory, or --hive"),
+        (["sales.events"], "give TABLE and FILE of an inventory, or --hive"),
+        (["sales.events", "--hive", "sales.*"], "--hive names the tables"),
+        (["--hive", "sales.*", "--delta"], "--hive names the tables"),
+        (["--hive", "sales.*", "--refresh", "some"], "'changed', 'all', 'none'"),
+        (["--hive", "sales.*", "--conf", "x"], "'x' is not NAME=VALUE"),
+    ],
+)
+def test_import_takes_an_inventory_or_tables_of_a_metastore(
+    windrow: Command, arguments: list[str], says: str
+) -> None:
+    said = windrow("table", "import", *arguments)
+
+    assert said.code == 2
+    assert says in " ".join(said.err.replace("│", " ").split())

@@ -1,6 +1,7 @@
 package windrow;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.lang.reflect.Method;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -64,6 +65,67 @@ public final class CatalogReader {
       found.add(one);
     }
     return mapper.writeValueAsString(found);
+  }
+
+  /**
+   * Returns the values of a partition for which Hive notes other columns than for its table, one
+   * per line; null if there is none. Hive's classes may be those of another class loader.
+   */
+  public String withOtherColumns(Object hiveCatalog, String database, String table)
+      throws Exception {
+    Object hive = call(call(hiveCatalog, "client", new Object[0]), "client", new Object[0]);
+    Object store = call(hive, "getMSC", new Object[0]);
+    String wanted = columns(call(store, "getTable", new Object[] {database, table}));
+    Object[] all = new Object[] {database, table, Short.valueOf((short) -1)};
+    Iterator partitions = ((List) call(store, "listPartitions", all)).iterator();
+    while (partitions.hasNext()) {
+      Object partition = partitions.next();
+      if (!columns(partition).equals(wanted)) {
+        List values = (List) call(partition, "getValues", new Object[0]);
+        return String.join("\n", (String[]) values.toArray(new String[0]));
+      }
+    }
+    return null;
+  }
+
+  private static String columns(Object owner) throws Exception {
+    Object storage = call(owner, "getSd", new Object[0]);
+    Iterator columns = ((List) call(storage, "getCols", new Object[0])).iterator();
+    StringBuilder found = new StringBuilder();
+    while (columns.hasNext()) {
+      Object column = columns.next();
+      found.append(call(column, "getName", new Object[0])).append(' ');
+      found.append(call(column, "getType", new Object[0])).append('\n');
+    }
+    return found.toString();
+  }
+
+  /** Calls a method by its name and arguments, wherever it is declared. */
+  private static Object call(Object target, String name, Object[] arguments) throws Exception {
+    for (Class of = target.getClass(); of != null; of = of.getSuperclass()) {
+      Method[] methods = of.getDeclaredMethods();
+      for (int at = 0; at < methods.length; at++) {
+        if (methods[at].getName().equals(name) && takes(methods[at], arguments)) {
+          methods[at].setAccessible(true);
+          return methods[at].invoke(target, arguments);
+        }
+      }
+    }
+    throw new NoSuchMethodException(target.getClass().getName() + "." + name);
+  }
+
+  private static boolean takes(Method method, Object[] arguments) {
+    Class[] types = method.getParameterTypes();
+    if (types.length != arguments.length) {
+      return false;
+    }
+    for (int at = 0; at < types.length; at++) {
+      boolean isShort = types[at] == Short.TYPE && arguments[at] instanceof Short;
+      if (!isShort && !types[at].isInstance(arguments[at])) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private Map described(CatalogTable table) {

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import SparkSession
 
 from windrow.errors import InvalidArgumentError
+from windrow.files.entries import unescape
 from windrow.spark.compiling import compiled
 from windrow.spark.placement import require_classic
 
@@ -104,6 +105,8 @@ class SparkCatalog:
         require_classic(spark)
         self._catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
         self._reader = _reader_of(spark)
+        jvm: Any = spark.sparkContext._jvm
+        self._nothing = jvm.scala.Option.apply(None)
 
     def entries(self, patterns: Sequence[Pattern]) -> Iterator[CatalogEntry]:
         """Yield the tables and views whose names match one of the patterns, in the order of names.
@@ -127,6 +130,21 @@ class SparkCatalog:
         columns = "\n".join(entry.partition_columns)
         text = self._reader.partitions(self._catalog, entry.database, entry.name, columns)
         return [CatalogPartition(*one) for one in json.loads(text)]
+
+    def partition_values(self, entry: CatalogEntry) -> set[tuple[str, ...]]:
+        """Return the values of all partitions of a table, which takes less than all about them."""
+        names = self._catalog.listPartitionNames(entry.database, entry.name, self._nothing)
+        found: set[tuple[str, ...]] = set()
+        for name in _texts(names):
+            pairs = (folder.partition("=") for folder in name.split("/"))
+            found.add(tuple(unescape(text) for _, _, text in pairs))
+        return found
+
+    def partition_with_other_columns(self, entry: CatalogEntry) -> list[str] | None:
+        """Return the values of a partition with other columns than its table, both of Hive."""
+        hive = self._catalog.unwrapped()
+        found = self._reader.withOtherColumns(hive, entry.database, entry.name)
+        return None if found is None else str(found).split("\n")
 
 
 def matching(patterns: Sequence[Pattern], database: str, table: str) -> bool:

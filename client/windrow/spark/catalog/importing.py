@@ -24,6 +24,8 @@ from windrow.spark.catalog.mapping import (
     UnreadableTableError,
     definition_of,
     partitions_of,
+    reads_columns_of_partitions,
+    refuse_other_columns,
 )
 
 Outcome: TypeAlias = Literal["created", "updated", "unchanged", "skipped", "failed", "vanished"]
@@ -65,6 +67,7 @@ def import_tables(
     *,
     refresh: Literal["changed", "all", "none"] = "changed",
     refresh_with: Refresh | None = None,
+    trust_partitions: bool = False,
     take_over: bool = False,
     delete_vanished: bool = False,
     on_table: Callable[[ImportedTable], None] = lambda _: None,
@@ -81,7 +84,7 @@ def import_tables(
     wanted = [pattern_of(text) for text in patterns]
     known = {info.name: info for info in coordinator.tables()}
     catalog = SparkCatalog(spark)
-    work = _Import(coordinator, catalog, known, refresh, refresh_with, take_over)
+    work = _Import(coordinator, catalog, known, refresh, refresh_with, trust_partitions, take_over)
     done: list[ImportedTable] = []
     seen: set[str] = set()
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="windrow-import") as threads:
@@ -105,6 +108,7 @@ class _Import:
     known: Mapping[str, TableInfo]
     refresh: Literal["changed", "all", "none"]
     refresh_with: Refresh | None
+    trust_partitions: bool
     take_over: bool
 
     def take(self, entry: CatalogEntry) -> ImportedTable:
@@ -116,8 +120,12 @@ class _Import:
             fields = {**mapped.fields, **kept, "imported_from": _ORIGIN + name}
             wanted = checked(TableDefinition, fields)
             listed = None
-            if wanted.listed_partitions:
+            if wanted.listed_partitions and not self._is_trusted(entry, wanted, before):
                 listed = partitions_of(entry, self.catalog.partitions(entry))
+                if reads_columns_of_partitions(entry):
+                    odd = self.catalog.partition_with_other_columns(entry)
+                    if odd is not None:
+                        refuse_other_columns(entry, odd)
         except (UnreadableTableError, InvalidArgumentError) as error:
             return ImportedTable(name=name, outcome="skipped", reason=str(error))
         if (
@@ -148,6 +156,17 @@ class _Import:
         changes = () if outcome == "created" else changes
         return ImportedTable(name=name, outcome=outcome, changes=changes, notes=mapped.notes)
 
+    def _is_trusted(
+        self, entry: CatalogEntry, wanted: TableDefinition, before: TableInfo | None
+    ) -> bool:
+        """Tell whether a table has the partitions that it had, by their values alone."""
+        if not self.trust_partitions or before is None or before.partition_count is None:
+            return False
+        if wanted != before.definition:
+            return False
+        known = {tuple(one.values) for one in self.coordinator.partitions(entry.full_name)}
+        return known == self.catalog.partition_values(entry)
+
     def _is_due(self, before: TableInfo | None, changes: Sequence[str]) -> bool:
         # One that could not be refreshed the last time is tried again.
         return before is None or before.current_snapshot is None or bool(changes)
@@ -171,7 +190,7 @@ class _Import:
                 ]
         if listed is not None:
             changes += _told(self.coordinator.set_partitions(name, listed))
-        elif before is not None and before.partition_count is not None:
+        elif not wanted.listed_partitions and before and before.partition_count is not None:
             changes += _told(self.coordinator.remove_partitions(name))
         return tuple(changes)
 

@@ -82,24 +82,26 @@ def definition_of(entry: CatalogEntry) -> Mapped:
         )
     if entry.location is None:
         raise UnreadableTableError("the catalog knows no location of it")
+    location = _as_registered(entry.location)
     logged = _logged(entry)
     if logged is not None:
         if logged not in get_args(TableFormat):
             raise UnreadableTableError(
                 f"it is a table of {logged}, whose log says which files it has: it is not read yet"
             )
-        return Mapped(fields={"location": entry.location, "format": logged})
+        return Mapped(fields={"location": location, "format": logged})
     format_, options = _format_of(entry)
-    fields: dict[str, Any] = {"location": entry.location, "format": format_}
+    fields: dict[str, Any] = {"location": location, "format": format_}
     if options:
         fields["format_options"] = options
     fields |= _columns(entry)
+    notes = []
     transactional = _transactional(entry, format_)
     if transactional:
         fields["transactional"] = transactional
+        notes.append("all writes on disk are seen, unless a refresh is given valid_write_ids")
     if format_ == "avro" and entry.serde == _AVRO_SERDE:
         _require_alike_in_avro(entry)
-    notes = []
     if entry.bucket_count:
         if _is_sparks(entry):
             columns = list(entry.bucket_columns)
@@ -121,10 +123,7 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
     """
     options = _read_options(entry.options)
     for one in partitions:
-        named = ", ".join(
-            f"{name}={value}"
-            for name, value in zip(entry.partition_columns, one.values, strict=True)
-        )
+        named = _named(entry, one.values)
         if one.location is None:
             raise UnreadableTableError(f"the catalog knows no location of its partition {named}")
         if _is_sparks(entry):
@@ -134,7 +133,7 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
                 f"its partition {named} is read by {one.serde or one.input_format}, and the table by "
                 f"{entry.serde or entry.input_format}: rewrite the partition"
             )
-        if entry.serde in _TEXT_SERDES and _read_options(one.options) != options:
+        if reads_columns_of_partitions(entry) and _read_options(one.options) != options:
             raise UnreadableTableError(
                 f"its partition {named} has other properties of the SerDe than the table: set the "
                 "same for both"
@@ -145,6 +144,33 @@ def partitions_of(entry: CatalogEntry, partitions: Sequence[CatalogPartition]) -
             "location": pa.array([one.location for one in partitions], pa.string()),
         }
     )
+
+
+def reads_columns_of_partitions(entry: CatalogEntry) -> bool:
+    """Tell whether each partition is read by columns of its own, as Spark reads texts of Hive."""
+    return entry.serde in _TEXT_SERDES and not _is_sparks(entry)
+
+
+def refuse_other_columns(entry: CatalogEntry, values: Sequence[str]) -> None:
+    """Refuse a table, since a partition with these values has other columns.
+
+    Raises:
+        UnreadableTableError: Always.
+    """
+    raise UnreadableTableError(
+        f"its partition {_named(entry, values)} has other columns than the table, by which its lines "
+        "are divided: `ALTER TABLE … CASCADE` gives both the same"
+    )
+
+
+def _named(entry: CatalogEntry, values: Sequence[str]) -> str:
+    pairs = zip(entry.partition_columns, values, strict=True)
+    return ", ".join(f"{name}={value}" for name, value in pairs)
+
+
+def _as_registered(location: str) -> str:
+    """Return a location as the coordinator has it, so that the same one is seen to be the same."""
+    return re.sub("^s3a:", "s3:", re.sub("^file:(//)?(?=/)", "", location))
 
 
 def _is_sparks(entry: CatalogEntry) -> bool:

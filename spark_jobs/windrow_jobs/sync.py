@@ -1,0 +1,159 @@
+"""Spark job: import the tables of a metastore, and keep them up to date.
+
+spark-submit spark_jobs/windrow_jobs/sync.py 'sales.*' 'shop.*' --coordinator URL
+python -m windrow_jobs.sync 'sales.*' --metastore thrift://metastore:9083 --coordinator URL
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, Literal
+
+import typer
+from pyspark.sql import SparkSession
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from windrow.calls.coordinator import Coordinator
+from windrow.spark.catalog.importing import ImportedTable, import_tables
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import (
+    AsJson,
+    DeleteVanished,
+    Metastore,
+    RefreshedTables,
+    RefreshOnSpark,
+    SparkSettings,
+    TakeOver,
+    TrustPartitions,
+    named_texts,
+)
+from windrow.terminal.render import message
+from windrow_jobs.errors import UnfitTableError
+from windrow_jobs.inventory import publish_inventory
+from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command, telling
+
+_NO_SETTINGS: Mapping[str, str] = {}
+
+
+def run(
+    patterns: Sequence[str],
+    client: Coordinator,
+    *,
+    refresh: Literal["changed", "all", "none"] = "all",
+    on_spark: bool = False,
+    trust_partitions: bool = False,
+    take_over: bool = False,
+    delete_vanished: bool = False,
+    metastore: str | None = None,
+    settings: Mapping[str, str] = _NO_SETTINGS,
+    master: str | None = None,
+    as_json: bool = False,
+) -> bool:
+    """Start Spark with its metastore, import tables, and print what was done with each.
+
+    Args:
+        patterns: Names of tables, such as `sales.*`.
+        client: Client of the coordinator.
+        refresh: Which tables get a new inventory; see `windrow.Client.import_tables`.
+        on_spark: Whether Spark's executors take the inventories that the inventory job can take.
+        trust_partitions: Whether known partitions are taken to be where they were.
+        take_over: Whether to import over tables that were registered otherwise.
+        delete_vanished: Whether to delete the registration of tables that the metastore lost.
+        metastore: URI of a remote metastore; taken from Spark's configuration by default.
+        settings: Further settings of Spark.
+        master: Spark master; taken from Spark's configuration by default.
+        as_json: Print only JSON on stdout.
+
+    Returns:
+        Whether no table failed. One that cannot be read has not failed.
+
+    Raises:
+        WindrowError: See `windrow.Client.import_tables`.
+    """
+    tell = telling("import", quiet=as_json)
+    conf = {"spark.sql.catalogImplementation": "hive", **settings}
+    if metastore is not None:
+        conf["spark.hadoop.hive.metastore.uris"] = metastore
+    with SparkWhenNeeded(f"windrow sync {' '.join(patterns)}", master, conf) as start_spark:
+        spark = start_spark()
+        done = import_tables(
+            spark,
+            client,
+            patterns,
+            refresh=refresh,
+            refresh_with=partial(_refreshed, spark, client) if on_spark else None,
+            trust_partitions=trust_partitions,
+            take_over=take_over,
+            delete_vanished=delete_vanished,
+            on_table=lambda one: tell(f"{one.name}: {one.outcome}"),
+        )
+    if as_json:
+        show_json({"tables": [asdict(one) for one in done]})
+    else:
+        show(_outcome(done, patterns))
+    return all(one.outcome != "failed" for one in done)
+
+
+def _refreshed(spark: SparkSession, client: Coordinator, name: str) -> None:
+    try:
+        publish_inventory(spark, client, name)
+    except UnfitTableError:
+        client.refresh(name)
+
+
+def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> RenderableType:
+    if not done:
+        return message(f"the catalog has no table like {' or '.join(patterns)}")
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("table", overflow="fold")
+    shown.add_column("outcome", no_wrap=True)
+    shown.add_column("what", overflow="fold")
+    for one in done:
+        # A table that stays as it is need not be looked at.
+        if one.outcome != "unchanged" or one.notes:
+            what = "; ".join(filter(None, [one.reason, ", ".join(one.changes), *one.notes]))
+            shown.add_row(Text(one.name), one.outcome, Text(what))
+    counts = Counter(one.outcome for one in done)
+    shown.caption = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
+    shown.caption_justify = "left"
+    return shown
+
+
+def _main(
+    tables: Annotated[list[str], typer.Argument(help="Tables, such as 'sales.*'.")],
+    coordinator: CoordinatorUrl,
+    refresh: RefreshedTables = "all",
+    on_spark: RefreshOnSpark = False,
+    trust_partitions: TrustPartitions = False,
+    take_over: TakeOver = False,
+    delete_vanished: DeleteVanished = False,
+    metastore: Metastore = None,
+    conf: SparkSettings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import the tables of a metastore and refresh them; exit with 1 if one of them failed."""
+    with client_of_command(coordinator) as client:
+        fine = run(
+            tables,
+            client,
+            refresh=refresh,
+            on_spark=on_spark,
+            trust_partitions=trust_partitions,
+            take_over=take_over,
+            delete_vanished=delete_vanished,
+            metastore=metastore,
+            settings=named_texts(conf or []),
+            as_json=as_json,
+        )
+    if not fine:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(_main)
