@@ -261,3 +261,26 @@ def test_rows_of_files_without_a_column_have_its_default(
     for schema in (pa.schema([*held, *wanted]), wanted):
         found = [row["d"] for row in read(tmp_path, ["f"], schema)]
         assert [str(one) for one in found] == [str(value)] * 2
+
+
+def within(id_: int, kind: str) -> pa.Schema:
+    field = pa.field("a", pa.int64(), metadata={FIELD_ID: str(id_)})
+    struct = pa.struct([field])
+    type_ = {"struct": struct, "list": pa.list_(struct), "map": pa.map_(pa.int64(), struct)}[kind]
+    return pa.schema([pa.field("s", type_, metadata={FIELD_ID: "1"})])
+
+
+@pytest.mark.parametrize(
+    ("kind", "held", "wanted"),
+    [
+        ("struct", {"a": 5}, {"a": None}),
+        ("list", [{"a": 5}], [{"a": None}]),
+        ("map", [(1, {"a": 5})], [(1, {"a": None})]),
+    ],
+)
+def test_a_field_that_took_the_place_of_another_of_its_name_and_type_has_no_values_of_it(
+    tmp_path: Path, kind: str, held: Any, wanted: Any
+) -> None:
+    pq.write_table(pa.Table.from_pylist([{"s": held}], within(2, kind)), tmp_path / "f")
+
+    assert read(tmp_path, ["f"], within(3, kind)) == [{"s": wanted}]
