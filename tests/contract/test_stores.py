@@ -25,7 +25,11 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
 from windrow_service.usecases.ports import Once
-from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
+from windrow_service.usecases.snapshots.errors import (
+    SnapshotNotFoundError,
+    TableNotRefreshedError,
+    VersionNotKnownError,
+)
 from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory
 from windrow_service.usecases.snapshots.ports import NextSnapshot
 from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
@@ -201,6 +205,33 @@ def test_one_of_two_publishers_that_saw_the_same_version_wins(run: Run) -> None:
 
         assert [one.file_count for one in await stores.snapshots.page("t", 100, 9)] == [1]
         assert await stores.count(schema.manifests) == 1
+
+    run(body)
+
+
+def test_a_snapshot_beside_the_current_one_is_found_by_its_version(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        seen = await stores.register()
+        table = await stores.snapshots.publish(seen, replace(taken(1), table_version="9"), None)
+        old = replace(taken(2, 2), table_version="7")
+
+        beside = await stores.snapshots.publish_beside(table, old, "nightly")
+
+        assert (beside.snapshot_id, beside.table_version, beside.file_count) == (2, "7", 2)
+        now, current = await stores.snapshots.get("t", None)
+        assert (current.info.snapshot_id, current.info.table_version) == (1, "9")
+        for version, wanted in (("7", 2), ("nightly", 2), ("9", 1)):
+            found = (await stores.snapshots.get("t", None, version))[1].info
+            assert found.snapshot_id == wanted
+        # A branch has moved on: its name finds the newest.
+        await stores.snapshots.publish_beside(now, replace(old, table_version="8"), "nightly")
+        assert (await stores.snapshots.get("t", None, "nightly"))[1].info.table_version == "8"
+        assert (await stores.snapshots.get("t", None, "7"))[1].info.snapshot_id == 2
+        with pytest.raises(VersionNotKnownError, match="windrow table refresh t --version 3"):
+            await stores.snapshots.get("t", None, "3")
+        with pytest.raises(TableChangedError):
+            await stores.snapshots.publish_beside(seen, old, "7")
+        assert await stores.expire(None, keep_last=1) == [2]
 
     run(body)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from windrow.models.base import Answer, ColumnName, Request, Scalar, TableName, Whole
 from windrow.models.filters import Filter, FilterTree
@@ -55,6 +55,12 @@ class PlanRequest(Request):
         description="Number of groups in the first page; 1,000 unless the coordinator is "
         "configured otherwise. With 0, the answer holds no groups; fetch them page by page.",
     )
+
+    @model_validator(mode="after")
+    def _one_snapshot(self) -> PlanRequest:
+        if self.snapshot_id is not None and self.version is not None:
+            raise ValueError("snapshot_id and version both name a snapshot: give one of them")
+        return self
 
 
 class Delete(Answer):

@@ -162,6 +162,7 @@ class TableSource:
         options = opened.options | {
             "columns": schema.names,
             "snapshot_id": self._snapshot_id,
+            "version": None,
             "max_staleness": None,
         }
         with opened.client as client:
