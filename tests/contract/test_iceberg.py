@@ -159,3 +159,20 @@ def test_advice_and_write_plans_are_given_by_its_partitions(
 
     assert (advice.files, advice.small_files) == (2, 2)
     assert [column.name for column in plan.partition_columns] == ["region"]
+
+
+def test_a_newer_metadata_file_of_a_table_keeps_its_snapshots(
+    client: windrow.Client, name: str, table: Table
+) -> None:
+    _register(client, name, table, metadata=table.metadata_location)
+    before = client.refresh(name).snapshot
+    table.append(ROWS)
+
+    _register(client, name, table, metadata=table.metadata_location)
+
+    assert client.table(name).current_snapshot == before
+    assert client.refresh(name).files_added == 2
+    assert _planned(client, name) == _of_pyiceberg(table)
+    # By a tag it is another table.
+    _register(client, name, table, metadata=table.metadata_location, ref="nightly")
+    assert client.table(name).current_snapshot is None

@@ -183,6 +183,12 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
         name: getattr(after, name)
         for name in ("sort_columns", "bloom_columns", "plan_options", "imported_from")
     }
+    if before.format == after.format == "iceberg":
+        # Where the log of the same table goes on: what older snapshots say of it stays true.
+        options = after.format_options
+        kept = {name: text for name, text in before.format_options.items() if name != "metadata"}
+        newer = {name: text for name, text in options.items() if name == "metadata"}
+        same["format_options"] = {**kept, **newer}
     return before.model_copy(update=same) != after
 
 

@@ -155,8 +155,11 @@ def test_transactional_tables_are_registered_as_such(
 def test_tables_that_keep_a_log_are_registered_by_location_alone(
     changes: dict[str, Any], format_: str
 ) -> None:
-    fields = definition_of(replace(HIVE, **changes)).fields
-    assert fields == {"location": "/data/t", "format": format_}
+    entry = replace(HIVE, **changes)
+    assert definition_of(entry).fields == {"location": "/data/t", "format": format_}
+    kept = {**entry.properties, "metadata_location": "file:/data/t/metadata/7.json"}
+    options = {"metadata": "/data/t/metadata/7.json"} if format_ == "iceberg" else None
+    assert definition_of(replace(entry, properties=kept)).fields.get("format_options") == options
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,14 @@ def definition_of(entry: CatalogEntry) -> Mapped:
             raise UnreadableTableError(
                 f"it is a table of {logged}, whose log says which files it has: it is not read yet"
             )
-        return Mapped(fields={"location": location, "format": logged})
+        fields: dict[str, Any] = {"location": location, "format": logged}
+        if logged == "iceberg" and "metadata_location" in entry.properties:
+            # Only the metastore knows which of the files in the folder is current.
+            newest = _as_registered(entry.properties["metadata_location"])
+            fields["format_options"] = {"metadata": newest}
+        return Mapped(fields=fields)
     format_, options = _format_of(entry)
-    fields: dict[str, Any] = {"location": location, "format": format_}
+    fields = {"location": location, "format": format_}
     if options:
         fields["format_options"] = options
     fields |= _columns(entry)
