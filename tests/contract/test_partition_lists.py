@@ -344,3 +344,20 @@ def test_a_table_that_waits_for_its_list_is_not_read_by_folders(
     snapshot = client.refresh(name).snapshot
     assert snapshot is not None
     assert snapshot.file_count == 1
+
+
+def test_a_list_may_be_empty_and_come_to_hold_something(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    put(location / "ds=a")
+    columns = {"id": "bigint", "name": "string"}
+    client.register_table(name, str(location), columns=columns, partition_columns={"ds": "string"})
+    client.set_partitions(name, listed())
+    for _ in range(2):
+        snapshot = client.refresh(name).snapshot
+        assert snapshot is not None
+        assert (snapshot.file_count, client.table(name).partition_count) == (0, 0)
+    client.set_partitions(name, listed(a=location / "ds=a"))
+    assert client.refresh(name).files_added == 1
+    client.set_partitions(name, listed())
+    assert client.refresh(name).files_removed == 1

@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.lang.reflect.Method;
 import java.net.URI;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,6 +18,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalog;
 import scala.Option;
 import scala.Tuple2;
+import scala.collection.JavaConverters;
 
 /** What Spark's catalog says of tables and their partitions, many in one answer, as JSON. */
 public final class CatalogReader {
@@ -27,10 +30,12 @@ public final class CatalogReader {
   public String tables(ExternalCatalog catalog, String database, String names) throws Exception {
     List found = new ArrayList();
     String[] lines = names.split("\n");
+    Map together = together(catalog, database, lines);
     for (int at = 0; at < lines.length; at++) {
       Map table;
       try {
-        table = described(catalog.getTable(database, lines[at]));
+        CatalogTable one = (CatalogTable) together.get(lines[at]);
+        table = described(one != null ? one : catalog.getTable(database, lines[at]));
       } catch (Throwable error) {
         table = new LinkedHashMap();
         table.put("error", String.valueOf(error.getMessage()));
@@ -40,6 +45,23 @@ public final class CatalogReader {
       found.add(table);
     }
     return mapper.writeValueAsString(found);
+  }
+
+  /** Returns tables by name, asked for at once; none if the catalog cannot give one of them. */
+  private static Map together(ExternalCatalog catalog, String database, String[] names) {
+    Map found = new HashMap();
+    try {
+      Object wanted = JavaConverters.asScalaBufferConverter(Arrays.asList(names)).asScala();
+      SEQ list = (SEQ) ((scala.collection.mutable.Buffer) wanted).toSeq();
+      scala.collection.Iterator tables = catalog.getTablesByName(database, list).iterator();
+      while (tables.hasNext()) {
+        CatalogTable table = (CatalogTable) tables.next();
+        found.put(table.identifier().table(), table);
+      }
+    } catch (Throwable error) {
+      found.clear();
+    }
+    return found;
   }
 
   /** Returns values, location, SerDe, input format and SerDe's properties of all partitions. */

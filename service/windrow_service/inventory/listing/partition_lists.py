@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -222,7 +223,7 @@ def _columns(sent: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
             f"it has {len(lists[row])} values, and the table has {count} partition columns",
         )
     texts = lists.flatten()
-    every = [texts.take(pa.array(range(at, len(texts), count))) for at in range(count)]
+    every = [texts.take(pa.array(np.arange(at, len(texts), count))) for at in range(count)]
     return every, locations
 
 
