@@ -1,0 +1,188 @@
+"""Laws of following the logs of Delta tables, over random histories of commits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.delta_tables import (
+    Action,
+    DeltaLog,
+    add,
+    column,
+    inline_vector,
+    metadata,
+    protocol,
+    remove,
+)
+from tests.support.laws import examples
+from windrow_service.delta.reading import Read, Source, read_since, read_version
+
+_PARTITIONS = ["a", "b c", "ü/%", None]
+# What happens to a table, and how many files it concerns.
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "append",
+                "append",
+                "remove",
+                "rewrite",
+                "vector",
+                "no vector",
+                "same",
+                "column",
+                "nothing",
+                "checkpoint",
+            ]
+        ),
+        st.integers(1, 4),
+        st.randoms(use_true_random=False),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@dataclass
+class _Table:
+    """A table whose files are kept beside its log: path, and what the log last said of the file."""
+
+    log: DeltaLog
+    live: dict[str, Action] = field(default_factory=dict)
+    columns: list[dict[str, Any]] = field(
+        default_factory=lambda: [column("id", "long"), column("p", "string")]
+    )
+    history: list[dict[str, tuple[int, str | None, int]]] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def begin(self) -> None:
+        self.commit(protocol(3, "deletionVectors"), metadata(self.columns, ["p"]))
+
+    def commit(self, *actions: Action) -> None:
+        self.log.commit(*actions)
+        self.history.append(
+            {
+                unquote(path): (
+                    json.loads(said["add"]["stats"])["numRecords"],
+                    said["add"]["partitionValues"]["p"],
+                    said["add"].get("deletionVector", {}).get("cardinality", 0),
+                )
+                for path, said in self.live.items()
+            }
+        )
+
+    def new(self, random: Any) -> Action:
+        number, value = next(self.numbers), random.choice(_PARTITIONS)
+        folder = "p=__HIVE_DEFAULT_PARTITION__" if value is None else f"p={quote(value, safe='')}"
+        path = quote(f"{folder}/part {number}%.parquet", safe="/=")
+        said = add(path, rows=100 + number, partitionValues={"p": value}, size=number)
+        self.live[path] = said
+        return said
+
+    def some(self, count: int, random: Any) -> list[str]:
+        return random.sample(sorted(self.live), min(count, len(self.live)))
+
+    def gone(self, path: str) -> Action:
+        vector = self.live.pop(path)["add"].get("deletionVector")
+        return remove(path, **({"deletionVector": vector} if vector else {}))
+
+    def step(self, kind: str, count: int, random: Any) -> None:
+        actions: list[Action] = []
+        if kind in ("remove", "rewrite"):
+            actions += [self.gone(path) for path in self.some(count, random)]
+        if kind in ("append", "rewrite"):
+            actions += [self.new(random) for _ in range(count)]
+        if kind in ("vector", "no vector", "same"):
+            for path in self.some(count, random):
+                said = self.live[path]["add"]
+                if kind == "same":
+                    # As when statistics are computed anew.
+                    actions.append({"add": {**said, "dataChange": False}})
+                    continue
+                more = {name: value for name, value in said.items() if name != "deletionVector"}
+                if kind == "vector":
+                    more["deletionVector"] = inline_vector(random.sample(range(100), 1 + count))
+                # A commit may not remove a file that it adds.
+                if more.get("deletionVector") != said.get("deletionVector"):
+                    actions.append(self.gone(path))
+                    self.live[path] = {"add": more}
+                    actions.append(self.live[path])
+        if kind == "column":
+            self.columns.append(column(f"c{len(self.columns)}", "string"))
+            actions.append(metadata(self.columns, ["p"]))
+        random.shuffle(actions)
+        self.commit(*actions)
+        if kind == "checkpoint":
+            DeltaTable(self.log.folder).create_checkpoint()
+
+
+@contextmanager
+def _table() -> Iterator[_Table]:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        yield _Table(DeltaLog(folder))
+    finally:
+        shutil.rmtree(folder)
+
+
+def _seen(files: pa.Table) -> dict[str, tuple[int, str | None, int]]:
+    return {
+        row["path"]: (
+            row["row_count"],
+            row["partition"]["p"],
+            sum(one["row_count"] for one in row["deletes"] or []),
+        )
+        for row in files.to_pylist()
+    }
+
+
+def _after(before: Read, change: Read) -> pa.Table:
+    gone = pa.concat_arrays([change.removed, *change.files["path"].chunks])
+    kept = before.files.filter(pc.invert(pc.is_in(before.files["path"], gone)))
+    files = pa.concat_tables([kept, change.files])
+    return files.take(pc.sort_indices(files["path"]))
+
+
+@examples(15)
+@given(_STEPS)
+def test_every_version_of_every_history_has_its_files_and_following_leads_to_the_newest(
+    steps: list[tuple[str, int, Any]],
+) -> None:
+    with _table() as table:
+        table.begin()
+        for kind, count, random in steps:
+            table.step(kind, count, random)
+        source = Source(location=str(table.log.folder))
+        newest = read_version(source, None)
+        assert newest.state.version == table.log.version
+        for version, expected in enumerate(table.history):
+            read = read_version(source, version)
+            assert _seen(read.files) == expected
+            change = read_since(source, read.state)
+            if change is not None:
+                assert _after(read, change).equals(newest.files)
+            assert change is not None or any(
+                kind in ("column", "checkpoint") for kind, _, _ in steps
+            )
+        theirs = pa.table(DeltaTable(table.log.folder).get_add_actions())
+        paths = map(unquote, theirs["path"].to_pylist())
+        assert dict(zip(paths, theirs["num_records"].to_pylist(), strict=True)) == {
+            path: rows for path, (rows, _, _) in _seen(newest.files).items()
+        }
+        columns = {one["name"] for one in table.columns}
+        assert {*newest.shape.data.names, *newest.shape.partition.names} == columns

@@ -1,0 +1,236 @@
+"""Delta tables read through Windrow, beside what deltalake reads of them."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import windrow
+from tests.support.delta_tables import (
+    PUBLISHED,
+    DeltaLog,
+    column,
+    inline_vector,
+    metadata,
+    protocol,
+    remove,
+    write_vectors,
+)
+from tests.support.delta_writer import COMMITS, write
+from windrow.errors import ProblemError, RefreshFailedError
+
+_VERSIONS = 20
+_MAPPED = {"all-types-mapped", "mapped-by-id", "mapped-by-name"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("delta")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    allowed = (str(folder), str(PUBLISHED))
+    with windrow.embedded(folder / "state", allowed_locations=allowed) as client:
+        yield client
+
+
+_numbers = itertools.count()
+
+
+def _registered(client: windrow.Client, location: Path, **options: str) -> str:
+    name = f"delta.t{next(_numbers)}"
+    client.register_table(name, location=str(location), format="delta", format_options=options)
+    return name
+
+
+def _rows(table: pa.Table) -> list[str]:
+    """Return rows that compare equal if their values do, whatever the order of columns and rows."""
+    return sorted(repr(sorted(row.items())) for row in table.to_pylist())
+
+
+def _theirs(location: Path, version: int | None = None) -> list[str]:
+    table = QueryBuilder().register("t", DeltaTable(location, version=version))
+    rows: list[str] = _rows(pa.table(table.execute("SELECT * FROM t").read_all()))
+    return rows
+
+
+def test_a_live_table_is_read_at_the_version_of_each_refresh_and_nothing_else(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    live = folder / "live"
+    command = [sys.executable, "-m", "tests.support.delta_writer", str(live)]
+    frames: dict[int, DataFrame] = {}
+    read_at_once: dict[int, list[str]] = {}
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as writer:
+        while not (live / "_delta_log" / f"{0:020}.json").exists():
+            assert writer.poll() is None
+        name = _registered(client, live)
+        while writer.poll() is None:
+            version = _refreshed(client, name)
+            if len(frames) < _VERSIONS and version >= len(frames) * COMMITS // _VERSIONS:
+                frames[version] = client.read(spark, name, version=str(version))
+            if len(read_at_once) < 3 and version >= 60 * len(read_at_once):
+                read_at_once[version] = _rows(
+                    frames[version].toArrow()
+                    if version in frames
+                    else client.read(spark, name, version=str(version)).toArrow()
+                )
+        assert writer.returncode == 0
+    assert _refreshed(client, name) == DeltaTable(live).version()
+    # Those that the writer was too quick for, and none of which was current.
+    for version in range(3, COMMITS, COMMITS // _VERSIONS):
+        if len(frames) < _VERSIONS and version not in frames:
+            client.refresh(name, version=str(version))
+            frames[version] = client.read(spark, name, version=str(version))
+
+    together = reduce(
+        DataFrame.unionByName,
+        [frame.withColumn("version", F.lit(version)) for version, frame in frames.items()],
+    ).toArrow()
+
+    assert len(frames) == _VERSIONS
+    for version in frames:
+        mine = together.filter(pa.compute.equal(together["version"], version)).drop(["version"])
+        assert _rows(mine) == _theirs(live, version)
+    for version, rows in read_at_once.items():
+        assert rows == _theirs(live, version)
+
+
+def _refreshed(client: windrow.Client, name: str) -> int:
+    snapshot = client.refresh(name).snapshot
+    assert snapshot is not None
+    assert snapshot.table_version is not None
+    return int(snapshot.table_version)
+
+
+def test_published_tables_have_the_rows_that_deltalake_reads(
+    spark: SparkSession, client: windrow.Client
+) -> None:
+    # The log of the first has lost its files; deltalake does not read the second, and reads the
+    # year 9999 of the third as 1816.
+    alone = {"cleaned-up", "type-widening", "edge-timestamps"}
+    tables = [
+        path for path in PUBLISHED.iterdir() if path.is_dir() and path.name not in alone | _MAPPED
+    ]
+    for location in sorted(tables):
+        name = _registered(client, location)
+        client.refresh(name)
+        assert _rows(client.read(spark, name).toArrow()) == _theirs(location), location.name
+    name = _registered(client, PUBLISHED / "edge-timestamps")
+    client.refresh(name)
+    dates = client.read(spark, name, columns=["BIG_DATE"]).toArrow()["BIG_DATE"].to_pylist()
+    assert sorted(dates) == [datetime(9999, 12, day, tzinfo=timezone.utc) for day in (30, 31)]
+
+
+def test_deletion_vectors_in_files_and_in_the_log_are_applied(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    log = DeltaLog(folder / "vectors")
+    log.commit(
+        protocol(3, "deletionVectors"),
+        metadata([column("id", "long"), column("p", "integer")], ["p"]),
+    )
+    files = [
+        log.write_file(
+            f"p={at % 3}/{at}.parquet",
+            pa.table({"id": range(at * 100, at * 100 + 100)}),
+            partitionValues={"p": str(at % 3)},
+        )
+        for at in range(9)
+    ]
+    log.commit(*files)
+    gone: dict[int, list[int]] = {
+        0: [0],
+        1: [99],
+        2: list(range(100)),
+        4: list(range(0, 100, 3)),
+        5: [],
+    }
+    described = write_vectors(log.folder, [gone[0], gone[1]]) + write_vectors(
+        log.folder, [gone[2]], prefix="ab"
+    )
+    vectors = dict(zip((0, 1, 2), described, strict=True)) | {4: inline_vector(gone[4])}
+    for at, vector in vectors.items():
+        path = files[at]["add"]["path"]
+        log.commit(remove(path), {"add": {**files[at]["add"], "deletionVector": vector}})
+    name = _registered(client, log.folder)
+    client.refresh(name, version="1")
+    client.refresh(name)
+
+    for version in (1, log.version):
+        read = client.read(spark, name, version=str(version))
+        assert _rows(read.toArrow()) == _theirs(log.folder, version)
+    assert client.read(spark, name).count() == 900 - sum(map(len, gone.values()))
+    info = client.table(name).current_snapshot
+    assert info is not None
+    assert info.log is not None
+    assert (info.log.delete_files, info.log.deleted_rows) == (4, 136)
+    # More of a file is deleted, and that of another is undone.
+    again = inline_vector([0, 1, 2])
+    log.commit(
+        remove(files[0]["add"]["path"], deletionVector=vectors[0]),
+        {"add": {**files[0]["add"], "deletionVector": again}},
+    )
+    log.commit(remove(files[4]["add"]["path"], deletionVector=vectors[4]), files[4])
+    client.refresh(name)
+    assert _rows(client.read(spark, name).toArrow()) == _theirs(log.folder)
+
+
+def test_after_what_delta_does_to_its_files_a_refresh_finds_the_rows(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "kept"
+    write(location, 12)
+    name = _registered(client, location)
+    client.refresh(name)
+    old = client.plan(name)
+    table = DeltaTable(location)
+    table.optimize.compact()
+    table.optimize.z_order(["id"])
+    client.refresh(name)
+    before = _rows(client.read(spark, name).toArrow())
+    assert before == _theirs(location)
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    client.refresh(name)
+    assert _rows(client.read(spark, name).toArrow()) == before
+    with pytest.raises(Exception, match="refresh"):
+        client.read_plan(spark, old).collect()
+
+
+def test_what_delta_does_itself_is_refused_with_its_name(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "refusing"
+    write(location, 3)
+    name = _registered(client, location)
+    client.refresh(name)
+    frame = client.read(spark, name)
+
+    refused: list[tuple[Any, str]] = [
+        (lambda: client.write(frame, name), "OPTIMIZE"),
+        (lambda: client.publish_delta(name, removed=["a"]), "a refresh finds its files"),
+        (lambda: list(client.plan_compaction(name)), "OPTIMIZE"),
+    ]
+    for call, instead in refused:
+        with pytest.raises(windrow.WindrowError, match=instead):
+            call()
+    with pytest.raises(ProblemError, match="--version 1"):
+        client.plan(name, version="1")
+    with pytest.raises(RefreshFailedError, match="newest version is 2"):
+        client.refresh(name, version="77")
+    assert client.advise(name)
