@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from windrow.models import LogFigures
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 from windrow_service.delta.reading import Read, Source, State, read_since, read_version
-from windrow_service.delta.schemas import refuse_unresolved
 from windrow_service.inventory.build import Inventory, PreviousInventory, unchanged
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 from windrow_service.inventory.progress import ProgressMeter
@@ -50,7 +49,6 @@ def take_version(
     """
     number = _number(source.location, version) if version is not None else None
     read = _isolated(executor, source, meter, read_version, source, number)
-    refuse_unresolved(source.location, read.shape)
     meter.add(files_found=len(read.files))
     same = _same_count(read.files, previous)
     return Inventory(

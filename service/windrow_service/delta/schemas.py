@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow.files.file_fields import FIELD_ID, NAMES_IN_FILES
 from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError
 
@@ -54,10 +55,6 @@ MAPPING_MODE = "delta.columnMapping.mode"
 _MAPPING_ID = "delta.columnMapping.id"
 _MAPPING_NAME = "delta.columnMapping.physicalName"
 _TYPE_CHANGES = "delta.typeChanges"
-
-# How columns are found in files: see `windrow.files.resolving`.
-FIELD_ID = b"PARQUET:field_id"
-FILE_NAME = b"windrow:name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,13 +161,6 @@ def shape_of(location: str, protocol: Mapping[str, Any], metadata: Mapping[str, 
     )
 
 
-def refuse_unresolved(location: str, shape: Shape) -> None:
-    """Refuse columns that files have under other names, which readers do not find yet."""
-    mapped = [field.name for field in shape.data if field.metadata]
-    if mapped:
-        raise DeltaFeatureError(location, f"column mapping (of column {mapped[0]!r})")
-
-
 class _SchemaReader:
     def __init__(self, location: str, mode: str) -> None:
         self._location = location
@@ -212,9 +202,8 @@ class _SchemaReader:
         number, mapped = metadata.get(_MAPPING_ID), metadata.get(_MAPPING_NAME)
         if not isinstance(mapped, str) or not mapped or type(number) is not int:
             raise _damaged(self._location, f"no name or id in its files for column {name[:60]!r}")
-        if self._mode == "id":
-            return {FIELD_ID: str(number).encode()}
-        return {FILE_NAME: mapped.encode()}
+        names = {NAMES_IN_FILES: json.dumps([mapped]).encode()}
+        return names if self._mode == "name" else {**names, FIELD_ID: str(number).encode()}
 
     def _type(self, type_: Any, column: str, depth: int) -> pa.DataType:
         if isinstance(type_, str):
