@@ -1,0 +1,296 @@
+"""Iceberg tables on Spark: the rows that PyIceberg gives of the same snapshot."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import StaticTable, Table
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
+from pyiceberg.types import DoubleType, LongType, StringType
+from pyspark.sql import SparkSession
+
+import windrow
+from tests.support.iceberg import catalog_in, new_table, newest_metadata, published_table
+from tests.support.iceberg_deletes import delete_by_vector, delete_equal, delete_positions
+from tests.support.laws import is_nightly
+from windrow.commits.errors import UnfitLocationError
+from windrow.errors import RefreshFailedError
+
+pytestmark = pytest.mark.spark
+
+# PyIceberg copies all metadata with each commit.
+COMMITS = 200 if is_nightly() else 60
+READ_VERSIONS = 20
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("region", pa.string()),
+        ("x", pa.float32()),
+        ("at", pa.timestamp("us")),
+        ("note", pa.string()),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("iceberg")
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[windrow.Client]:
+    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+        yield client
+
+
+def _register(client: windrow.Client, name: str, location: str | Path) -> None:
+    client.register_table(name, str(location), "iceberg")
+    client.refresh(name)
+
+
+def _cells(rows: pa.Table) -> list[str]:
+    """Return rows so that equal ones are equal, in any order, and columns in any order."""
+    names = sorted(rows.column_names)
+    return sorted(repr([row[name] for name in names]) for row in rows.to_pylist())
+
+
+def _same_rows(ours: pa.Table, theirs: pa.Table) -> None:
+    assert sorted(ours.column_names) == sorted(theirs.column_names)
+    assert _cells(ours) == _cells(theirs)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "iceberg_alltypes_part",
+        "iceberg_legacy_partition_schema_evolution",
+        "iceberg_migrated_alter_test",
+        "iceberg_spark_compaction_with_dangling_delete",
+        "iceberg_timestamptz_part",
+        "iceberg_v2_partitioned_position_deletes",
+        "iceberg_v2_positional_not_all_data_files_have_delete_files",
+        "iceberg_v3_default_value",
+        "iceberg_v3_row_lineage",
+        "test_complex_default",
+        "test_default_part",
+    ],
+)
+def test_published_tables_have_the_rows_that_pyiceberg_reads(
+    name: str, client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    table = published_table(name, folder)
+    _register(client, name, table)
+
+    _same_rows(
+        client.read(spark, name).toArrow(),
+        StaticTable.from_metadata(str(newest_metadata(table))).scan().to_arrow(),
+    )
+
+
+def test_rows_that_vectors_of_a_published_table_delete_are_gone(
+    client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    # PyIceberg passes over the vectors of this one.
+    name = "iceberg_v3_deletion_vectors"
+    _register(client, name, published_table(name, folder))
+
+    assert sorted(client.read(spark, name).toPandas()["i"]) == [1, 3, 5]
+
+
+def _rows(number: int, table: Table) -> pa.Table:
+    """Return two rows with whatever columns the table has by now."""
+    ids = [2 * number, 2 * number + 1]
+    made: dict[str, Sequence[Any]] = {
+        "id": ids,
+        "region": [f"region {number % 3}", None],
+        "x": [number / 4, None],
+        "at": [datetime.fromisoformat(f"2024-01-{1 + number % 28:02}T01:02:03")] * 2,
+    }
+    schema = table.schema().as_arrow()
+    columns = []
+    for field in schema:
+        text = [f"{field.name} {one}" for one in ids]
+        columns.append(pa.array(made.get(field.name, text), field.type))
+    return pa.table(columns, schema=schema)
+
+
+def _evolve(number: int, table: Table) -> None:
+    with table.update_schema() as schema:
+        if number == 9:
+            schema.rename_column("note", "remark")
+        elif number in (12, 30):
+            schema.add_column("note", StringType())
+        elif number == 18:
+            schema.update_column("id", LongType())
+            schema.update_column("x", DoubleType())
+            schema.move_first("x")
+        elif number == 27:
+            schema.delete_column("note")
+    with table.update_spec() as spec:
+        if number == 15:
+            spec.add_field("region", IdentityTransform(), "by_region")
+        elif number == 36:
+            spec.add_field("at", DayTransform(), "by_day")
+            spec.add_field("id", BucketTransform(4), "by_id")
+        elif number == 45:
+            spec.remove_field("by_region")
+
+
+def _commit(number: int, table: Table) -> None:
+    if number in (9, 12, 15, 18, 27, 30, 36, 45):
+        _evolve(number, table)
+    if number % 20 == 7:
+        table.delete(f"id = {number}")
+    elif number % 25 == 12:
+        table.overwrite(_rows(number, table), overwrite_filter=f"id < {number // 2}")
+    else:
+        table.append(_rows(number, table))
+    if number == 21:
+        current = table.current_snapshot()
+        assert current is not None
+        with table.manage_snapshots() as refs:
+            refs.create_tag(current.snapshot_id, "nightly")
+            refs.create_branch(current.snapshot_id, "audit")
+        table.append(_rows(1_000, table), branch="audit")
+
+
+def _live(catalog: Catalog, reading: threading.Event, failures: list[BaseException]) -> None:
+    """Commit, and see to it that a read begins now and then."""
+    try:
+        table = catalog.load_table("ns.live")
+        for number in range(COMMITS):
+            if number % (COMMITS // 6) == 1:
+                reading.wait()
+                reading.clear()
+            _commit(number, table)
+    except BaseException as error:
+        failures.append(error)
+
+
+def test_a_live_table_is_read_as_of_one_snapshot_while_and_after_it_changes(
+    client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    table, location = new_table(folder, SCHEMA, "live")
+    client.register_table("live", location, "iceberg")
+    failures: list[BaseException] = []
+    reading = threading.Event()
+    writer = threading.Thread(target=_live, args=(catalog_in(folder), reading, failures))
+    writer.start()
+    during: list[tuple[str, pa.Table]] = []
+    while writer.is_alive():
+        reading.set()
+        client.refresh("live")
+        snapshot = client.table("live").current_snapshot
+        assert snapshot is not None
+        if snapshot.table_version is not None:
+            frame = client.read(spark, "live", snapshot_id=snapshot.snapshot_id)
+            during.append((snapshot.table_version, frame.toArrow()))
+    writer.join()
+    assert not failures
+    assert len({version for version, _ in during}) > 2
+    table.refresh()
+    for version, rows in during:
+        # Of other columns the names may have changed before a row was written.
+        expected = _expected(table, version).select(["id", "region", "at"])
+        _same_rows(rows.select(expected.column_names), expected)
+
+    ids = [str(one.snapshot_id) for one in table.snapshots()]
+    chosen = [*ids[:: len(ids) // (READ_VERSIONS - 3)][: READ_VERSIONS - 3], ids[-1]]
+    for version in (*chosen, "nightly", "audit"):
+        client.refresh("live", version=version)
+        rows = client.read(spark, "live", version=version).toArrow()
+        if version == "audit":
+            # A branch has the columns that the table has now, of which this is another one.
+            assert rows["note"].null_count == len(rows)
+            _same_rows(rows.drop_columns("note"), _expected(table, version).drop_columns("note"))
+        else:
+            _same_rows(rows, _expected(table, version))
+
+
+def _expected(table: Table, version: str) -> pa.Table:
+    scan = table.scan()
+    chosen = (
+        scan.use_ref(version) if version in table.refs() else table.scan(snapshot_id=int(version))
+    )
+    return chosen.to_arrow()
+
+
+def test_rows_that_files_of_positions_delete_are_gone(
+    client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    table, location = new_table(folder, pa.schema([("id", pa.int64())]), "positions")
+    for start in (0, 4, 8):
+        table.append(pa.table({"id": range(start, start + 4)}))
+    first, second, _ = sorted(task.file.file_path for task in table.scan().plan_files())
+    delete_positions(table, {first: [0, 2], second: [1]})
+    delete_positions(table, {second: [3, 1]})
+    # What is written after a file of positions is not touched by it.
+    table.append(pa.table({"id": range(12, 16)}))
+    _register(client, "positions", location)
+    info = client.table("positions").current_snapshot
+    assert info is not None
+    assert info.log is not None
+
+    assert info.log.delete_files == 2
+    _same_rows(client.read(spark, "positions").toArrow(), table.scan().to_arrow())
+    assert client.read(spark, "positions", filter="id >= 0").count() == 16 - 4
+
+
+def test_rows_that_deletion_vectors_delete_are_gone(
+    client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    table, location = new_table(folder, pa.schema([("id", pa.int64())]), "vectors")
+    for start in (0, 4, 8):
+        table.append(pa.table({"id": range(start, start + 4)}))
+    first, second, _ = sorted(task.file.file_path for task in table.scan().plan_files())
+    delete_positions(table, {first: [0]})
+    delete_by_vector(table, {first: [0, 3], second: [1, 2]})
+    _register(client, "vectors", location)
+
+    _same_rows(client.read(spark, "vectors").toArrow(), table.scan().to_arrow())
+    assert client.read(spark, "vectors").count() == 12 - 4
+
+
+def test_rows_that_are_deleted_by_equality_are_refused_until_they_are_applied(
+    client: windrow.Client, folder: Path
+) -> None:
+    table, location = new_table(folder, pa.schema([("id", pa.int64())]), "equality")
+    table.append(pa.table({"id": range(4)}))
+    delete_equal(table, "id", pa.array([1, 2], pa.int64()))
+
+    with pytest.raises(RefreshFailedError, match=r"deleted by equality.*rewrite_data_files"):
+        _register(client, "equality", location)
+
+
+def test_what_an_iceberg_table_leaves_to_its_own_engine_is_refused(
+    client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    table, location = new_table(folder, pa.schema([("id", pa.int64())]), "written")
+    table.append(pa.table({"id": range(4)}))
+    _register(client, "written", location)
+
+    with pytest.raises(UnfitLocationError, match="rewrite_data_files"):
+        client.write(spark.range(3), "written")
+
+
+def test_views_of_sql_read_iceberg_tables(
+    client: windrow.Client, spark: SparkSession, folder: Path
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("region", pa.string())])
+    table, location = new_table(folder, schema, "viewed")
+    with table.update_spec() as spec:
+        spec.add_field("region", IdentityTransform())
+    table.append(pa.table({"id": range(6), "region": ["a", "b", "c"] * 2}, schema=schema))
+    _register(client, "viewed", location)
+    client.read(spark, "viewed").createOrReplaceTempView("viewed")
+
+    found = spark.sql("SELECT region, sum(id) FROM viewed WHERE region > 'a' GROUP BY region")
+
+    assert sorted(map(tuple, found.collect())) == [("b", 5), ("c", 7)]
