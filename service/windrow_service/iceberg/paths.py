@@ -17,6 +17,7 @@ from windrow_service.inventory.listing.locations import canonical_location, lies
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _NAME = r"[^/]*$"
+_LOCAL, _S3 = re.compile("^file:/+"), re.compile("^s3[an]:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,17 @@ class Places:
             raise self._leads_elsewhere(paths[pc.index(wrong, True).as_py()].as_py(), said_by)
         prefixes = pa.array(folders, pa.string()).take(heads.indices)
         return flat(pc.binary_join_element_wise(prefixes, names, ""))
+
+    def alias_in(self, paths: pa.Array) -> str | None:
+        """Return a folder that paths of known places spell otherwise than Windrow; None for none.
+
+        Files of positions name data files as their writer spells them.
+        """
+        for head in pc.unique(pc.replace_substring_regex(paths, _NAME, "")).to_pylist():
+            home = absolute_path(self.location, self._folders[head].rstrip("/"))
+            if _S3.sub("s3:", _LOCAL.sub("/", head)).rstrip("/") != home:
+                return str(head)
+        return None
 
     def absolute(self, path: str, said_by: str) -> str:
         """Return one path as an absolute path or URI, once it is certain that it may be read."""

@@ -197,6 +197,7 @@ class _Assembly:
         self._reader = reader
         self._table = table
         self._known = known
+        self._alias: str | None = None
 
     def found(self, manifests: pa.Table) -> Found:
         table = self._table
@@ -272,12 +273,15 @@ class _Assembly:
             for one in manifests.take(pa.array(rows)).to_pylist()
         ]
         places, found = self._reader.places, []
+        at_home = pa.array([f"{self._table.location.rstrip('/')}/metadata/"])
+        self._alias = self._alias or places.alias_in(at_home)
         for row, task, entries in zip(
             rows.tolist(), tasks, self._reader.manifests(tasks, parse), strict=True
         ):
             for name in ("path", "data_path"):
                 if name in entries.column_names:
                     paths = places.relative(flat(entries[name]), task.path)
+                    self._alias = self._alias or places.alias_in(flat(entries[name].drop_null()))
                     entries = entries.set_column(
                         entries.schema.get_field_index(name), entries.schema.field(name), paths
                     )
@@ -341,6 +345,12 @@ class _Assembly:
     def _with_deletes(self, files: pa.Table, deletes: pa.Table) -> pa.Table:
         if not len(deletes):
             return files
+        if self._alias is not None and pc.any(pc.equal(deletes["kind"], "positions")).as_py():
+            raise IcebergMetadataError(
+                self._table.path,
+                f"has files of positions, which name data files in {self._alias!r}, and that leads "
+                "elsewhere: apply them with rewrite_data_files, or write the table by its real path",
+            )
         found, counts, size_bytes = deletes_by_file(files, deletes, self._table.path)
         columns = {
             "deletes": found,

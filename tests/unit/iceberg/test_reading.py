@@ -20,6 +20,7 @@ from pyiceberg.transforms import (
 from pyiceberg.types import DoubleType, LongType
 
 from tests.support.iceberg import Here, new_table
+from tests.support.iceberg_deletes import delete_positions
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
 from windrow_service.iceberg.paths import Places
 from windrow_service.iceberg.reading import Found, Known, read_table
@@ -299,3 +300,38 @@ def test_a_file_outside_the_location_needs_an_allowed_folder(tmp_path: Path) -> 
     places = Places(location, (str(tmp_path / "other"),))
     paths = read_table(places, options, None, None, Here()).files["path"].to_pylist()
     assert path.removeprefix("file://") in paths
+
+
+def test_positions_that_name_files_by_a_link_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    table, location = new_table(tmp_path / "link", SCHEMA)
+    table.append(_rows([1, 2, 3]))
+    real = str(Path(location).resolve())
+    assert len(_read(real).files) == 1
+
+    (path,) = (task.file.file_path for task in table.scan().plan_files())
+    delete_positions(table, {path: [0]})
+
+    with pytest.raises(IcebergMetadataError, match="leads elsewhere"):
+        _read(real)
+
+
+def test_delete_files_apply_to_files_that_were_there_before_them(tmp_path: Path) -> None:
+    table, location = new_table(tmp_path, SCHEMA)
+    table.append(_rows([1, 2, 3]))
+    table.append(_rows([4, 5, 6]))
+    first, second = sorted(task.file.file_path for task in table.scan().plan_files())
+    known = _known(_read(location))
+    delete_positions(table, {first: [0], second: [1]})
+    delete_positions(table, {second: [0]})
+    table.append(_rows([7]))
+
+    found = _read(location, known=known)
+
+    assert found.files.equals(_read(location).files)
+    columns = (found.files[name].to_pylist() for name in ("path", "delete_count"))
+    counts = dict(zip(*columns, strict=True))
+    prefix = table.location() + "/"
+    assert counts.pop(first.removeprefix(prefix)) == 1
+    assert counts.pop(second.removeprefix(prefix)) == 2
+    assert list(counts.values()) == [0]

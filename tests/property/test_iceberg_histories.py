@@ -1,0 +1,129 @@
+"""Laws of following the metadata of Iceberg tables, over random histories of commits."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import StringType
+
+from tests.support.iceberg import Here, new_table
+from tests.support.iceberg_deletes import delete_positions
+from tests.support.laws import examples
+from windrow_service.iceberg.paths import Places
+from windrow_service.iceberg.reading import Found, Known, read_table
+from windrow_service.iceberg.state import State
+
+_SCHEMA = pa.schema([("id", pa.int64()), ("region", pa.string())])
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["append", "append", "delete", "overwrite", "positions", "column", "specs", "rollback"]
+        ),
+        st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+def _rows(table: Table, first: int) -> pa.Table:
+    schema = table.schema().as_arrow()
+    made = {"id": [first, first + 1, first + 2], "region": ["north", "south", None]}
+    return pa.table([made.get(name, ["more"] * 3) for name in schema.names], schema=schema)
+
+
+def _step(table: Table, kind: str, number: int, at: int) -> None:
+    first = 10 * at
+    if kind == "append":
+        table.append(_rows(table, first))
+    elif kind == "delete":
+        table.delete(f"id = {10 * number + 1}")
+    elif kind == "overwrite":
+        table.overwrite(_rows(table, first), overwrite_filter=f"id < {10 * number}")
+    elif kind == "positions":
+        files = sorted(task.file.file_path for task in table.scan().plan_files())
+        # The helper knows no partitions.
+        if files and table.spec().is_unpartitioned() and len(table.specs()) == 1:
+            delete_positions(table, {path: [number % 3] for path in files[: number + 1]})
+    elif kind == "column":
+        with table.update_schema() as schema:
+            schema.add_column(f"c{at}", StringType())
+    elif kind == "specs" and not table.spec().fields:
+        with table.update_spec() as spec:
+            spec.add_field("region", IdentityTransform(), f"region_{at}")
+            spec.add_field("id", BucketTransform(3), f"bucket_{at}")
+    elif kind == "specs":
+        with table.update_spec() as spec:
+            for field in table.spec().fields:
+                spec.remove_field(field.name)
+    elif kind == "rollback" and table.snapshots():
+        chosen = table.snapshots()[number % len(table.snapshots())]
+        with table.manage_snapshots() as snapshots:
+            snapshots.set_current_snapshot(snapshot_id=chosen.snapshot_id)
+
+
+@contextmanager
+def _table() -> Iterator[tuple[Table, str]]:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        yield new_table(folder, _SCHEMA)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _read(table: Table, location: str, version: int | None, known: Known | None) -> Found:
+    options = {"metadata": table.metadata_location}
+    wanted = str(version) if version is not None else None
+    return read_table(Places(location, ()), options, wanted, known, Here())
+
+
+def _seen(found: Found) -> Mapping[str, tuple[int, list[str]]]:
+    return {
+        row["path"]: (row["row_count"], sorted(one["path"] for one in row["deletes"] or ()))
+        for row in found.files.to_pylist()
+    }
+
+
+def _planned(table: Table, version: int | None) -> Mapping[str, tuple[int, list[str]]]:
+    def path(file: Any) -> str:
+        found: str = file.file_path
+        return found.removeprefix(f"{table.location()}/")
+
+    return {
+        path(task.file): (task.file.record_count, sorted(map(path, task.delete_files)))
+        for task in table.scan(snapshot_id=version).plan_files()
+    }
+
+
+@pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+@examples(12, deadline=None)
+@given(_STEPS, st.randoms(use_true_random=False))
+def test_every_snapshot_of_every_history_has_its_files_from_wherever_it_is_reached(
+    steps: list[tuple[str, int]], random: Any
+) -> None:
+    with _table() as (table, location):
+        known: list[Known | None] = [None]
+        for at, (kind, number) in enumerate(steps):
+            _step(table, kind, number, at)
+            table.refresh()
+            found = _read(table, location, None, random.choice(known))
+            assert _seen(found) == _planned(table, None)
+            assert found.files.equals(_read(table, location, None, None).files)
+            if found.state is not None:
+                known.append(Known(files=found.files, state=State.of(found.state.encoded())))
+        for snapshot in table.snapshots():
+            version = snapshot.snapshot_id
+            found = _read(table, location, version, random.choice(known))
+            assert _seen(found) == _planned(table, version)
+            assert found.files.equals(_read(table, location, version, None).files)
