@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from windrow.calls.plans import SplitPlan
 from windrow.connecting import connect
@@ -27,6 +29,14 @@ def plan(
     name: TableName,
     filter_: FilterText = None,
     columns: ColumnNames = None,
+    version: Annotated[
+        str | None,
+        typer.Option(
+            help="A version of a Delta table, or a snapshot id, branch or tag of an Iceberg table, "
+            "that `windrow table refresh --version` has made a snapshot of.",
+            metavar="VERSION",
+        ),
+    ] = None,
     limit: Limit = None,
     parallelism: Parallelism = None,
     strategy: Strategy = None,
@@ -48,6 +58,7 @@ def plan(
             name,
             filter=filter_,
             columns=names(columns),
+            version=version,
             limit=limit,
             **{option: value for option, value in given.items() if value is not None},
         )

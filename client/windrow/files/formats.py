@@ -14,6 +14,9 @@ LISTED = frozenset({"csv", "json", "text"})
 # compacts them.
 LOGGED = {"delta": "Delta's OPTIMIZE", "iceberg": "Iceberg's rewrite_data_files"}
 
+# In the figures of their logs.
+SMALL_FILE_BYTES = 32 * 2**20
+
 # Only Spark's own reader gives their rows.
 READ_BY_SPARK = frozenset({*LISTED, "avro"})
 

@@ -25,9 +25,9 @@ def _of_format(name: str, reader: str) -> Kind:
     )
 
 
-_DELTA = _of_format("a Delta table", "Spark's Delta reader")
+_DELTA = Kind("a Delta table", "register its topmost folder with `format` delta")
 _HUDI = _of_format("a Hudi table", "Spark's Hudi reader")
-_ICEBERG = _of_format("an Iceberg table", "Spark's Iceberg reader")
+_ICEBERG = Kind("an Iceberg table", "register its topmost folder with `format` iceberg")
 _PAIMON = _of_format("a Paimon table", "Spark's Paimon reader")
 _ACID = Kind(
     "a Hive ACID table",

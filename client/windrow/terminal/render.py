@@ -11,12 +11,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from windrow.files.formats import SMALL_FILE_BYTES
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from windrow.calls.plans import SplitPlan
     from windrow.models import (
         Column,
+        LogFigures,
         Plan,
         PlanDefaults,
         PlanSummary,
@@ -202,11 +205,37 @@ def table_details(info: TableInfo) -> RenderableType:
         table.add_row("snapshot", Text(f"none yet: `windrow table refresh {info.name}` makes one"))
         return table
     table.add_row("snapshot", _snapshot_text(snapshot))
+    if snapshot.table_version is not None:
+        table.add_row("version", Text(_version_text(snapshot.table_version, snapshot.log)))
+    if snapshot.log is not None:
+        table.add_row("small files", Text(_small_text(snapshot, snapshot.log)))
+        table.add_row("deleted rows", Text(_deletes_text(snapshot.log)))
     if snapshot.valid_write_ids is not None:
         table.add_row("write ids", Text(snapshot.valid_write_ids))
     table.add_row("partitioned", _columns_text(snapshot.partition_columns) or Text("no"))
     table.add_row("columns", _columns_text(snapshot.columns))
     return table
+
+
+def _version_text(version: str, log: LogFigures | None) -> str:
+    said = version
+    if log is not None and log.committed_at is not None:
+        said += f", committed at {log.committed_at:%Y-%m-%d %H:%M:%S %Z}"
+    if log is not None and log.versions is not None:
+        said += f"; the log has {log.versions:,} versions"
+    return said
+
+
+def _small_text(snapshot: SnapshotInfo, log: LogFigures) -> str:
+    share = f"{log.small_files:,} of {snapshot.file_count:,} files, {size_text(log.small_bytes)}"
+    return f"{share}, are under {size_text(SMALL_FILE_BYTES)}"
+
+
+def _deletes_text(log: LogFigures) -> str:
+    if not log.delete_files:
+        return "none"
+    kinds = f"by {log.delete_files:,} deletion vectors or delete files"
+    return kinds if log.deleted_rows is None else f"{log.deleted_rows:,}, {kinds}"
 
 
 def rows_text(count: int | None) -> str:
@@ -231,8 +260,11 @@ def refresh_outcome(status: RefreshStatus) -> RenderableType:
             f"{status.table}: {status.files_added:,} files added, {status.files_removed:,} removed "
             f"in {seconds_text(status.seconds)}"
         )
-    folders = status.progress.folders_listed + status.progress.folders_unchanged
-    said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
+    if status.snapshot.table_version is not None:
+        said += ", by the log of the table"
+    else:
+        folders = status.progress.folders_listed + status.progress.folders_unchanged
+        said += f"; {status.progress.folders_listed:,} of {folders:,} folders listed"
     if status.progress.files_empty:
         said += f"; {status.progress.files_empty:,} files of 0 bytes skipped"
     if status.progress.files_uncommitted:
@@ -256,12 +288,16 @@ def snapshot_list(name: str, snapshots: Sequence[SnapshotInfo]) -> RenderableTyp
         return message(f"{name} has no snapshot yet", f"`windrow table refresh {name}` makes one")
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     shown.add_column("snapshot", justify="right", no_wrap=True)
+    is_logged = any(one.table_version is not None for one in snapshots)
+    if is_logged:
+        shown.add_column("version", justify="right", no_wrap=True)
     shown.add_column("made at", no_wrap=True)
     for title in ("files", "rows", "size", "manifests"):
         shown.add_column(title, justify="right", no_wrap=True)
     for one in snapshots:
         shown.add_row(
             str(one.snapshot_id),
+            *([Text(one.table_version or "")] if is_logged else []),
             f"{one.created_at:%Y-%m-%d %H:%M:%S %Z}",
             f"{one.file_count:,}",
             rows_text(one.row_count),

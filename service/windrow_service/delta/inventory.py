@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.formats import SMALL_FILE_BYTES
 from windrow.models import LogFigures
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 from windrow_service.delta.reading import Read, Source, State, read_since, read_version
@@ -23,7 +24,6 @@ FIGURED = ("size_bytes", "deletes")
 
 _Result = TypeVar("_Result")
 _CHECK_EVERY_S = 0.2
-_SMALL_BYTES = 32 * 2**20
 
 
 def take_version(
@@ -95,7 +95,7 @@ def figures_of(files: pa.Table, read: Read) -> LogFigures:
         files: `FIGURED` of all files of the version.
         read: What was read of its log.
     """
-    small = files["size_bytes"].filter(pc.less(files["size_bytes"], _SMALL_BYTES))
+    small = files["size_bytes"].filter(pc.less(files["size_bytes"], SMALL_FILE_BYTES))
     deletes = pc.list_flatten(files["deletes"])
     counts = pc.struct_field(deletes, "row_count")
     moment = read.committed_ms

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.formats import SMALL_FILE_BYTES
 from windrow.models import LogFigures
 from windrow_service.iceberg.errors import IcebergNotInstalledError
 from windrow_service.iceberg.paths import Places
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from windrow_service.iceberg.reading import Found
 
 # As advice counts them.
-_SMALL_BYTES = 32 * 2**20
 
 
 def take_iceberg(
@@ -123,7 +123,7 @@ def _changed(files: pa.Table, before: pa.Table | None) -> tuple[int, int]:
 def _figures(found: Found) -> LogFigures:
     committed_ms = found.table.committed_ms
     sizes = np.asarray(found.files["size_bytes"], np.int64)
-    small = sizes < _SMALL_BYTES
+    small = sizes < SMALL_FILE_BYTES
     return LogFigures(
         committed_at=datetime.fromtimestamp(committed_ms / 1_000, timezone.utc)
         if committed_ms is not None

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tests.support.laws import examples
-from windrow.models import RefreshProgress, RefreshStatus, SnapshotInfo
+from windrow.models import (
+    LogFigures,
+    RefreshProgress,
+    RefreshStatus,
+    SnapshotInfo,
+    TableDefinition,
+    TableInfo,
+)
 from windrow.terminal.histogram import SizeBin, file_sizes, size_bins
 from windrow.terminal.render import (
     bar_text,
@@ -21,6 +28,8 @@ from windrow.terminal.render import (
     refresh_outcome,
     seconds_text,
     size_text,
+    snapshot_list,
+    table_details,
 )
 
 KIB, MIB = 2**10, 2**20
@@ -161,3 +170,41 @@ def test_a_refresh_says_how_many_files_it_skipped() -> None:
 
     assert "1,234 files of 0 bytes skipped" in said.get()
     assert "5 uncommitted files skipped" in said.get()
+
+
+def test_a_table_with_a_log_is_shown_with_what_the_log_says() -> None:
+    now = datetime(2026, 11, 1, tzinfo=timezone.utc)
+    figures = LogFigures(
+        committed_at=now,
+        versions=13,
+        small_files=11,
+        small_bytes=5 * MIB,
+        delete_files=2,
+        deleted_rows=1_234,
+    )
+    snapshot = SnapshotInfo(
+        snapshot_id=4,
+        created_at=now,
+        file_count=12,
+        row_count=1,
+        size_bytes=1,
+        columns=[],
+        partition_columns=[],
+        manifest_count=1,
+        table_version="87",
+        log=figures,
+    )
+    table = TableInfo(
+        name="sales.events",
+        definition=TableDefinition(location="/lake/events", format="delta"),
+        created_at=now,
+        updated_at=now,
+        current_snapshot=snapshot,
+    )
+
+    shown = _text(table_details(table))
+
+    assert "87, committed at 2026-11-01 00:00:00 UTC; the log has 13 versions" in shown
+    assert "11 of 12 files, 5 MB, are under 32 MB" in shown
+    assert "1,234, by 2 deletion vectors or delete files" in shown
+    assert "87" in _text(snapshot_list("sales.events", [snapshot]))

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 import numpy as np
 import pyarrow as pa
 
+from windrow.files.formats import LOGGED
 from windrow.models import Advice, TableAdvice, WriteOrigin, WriteRecord
 from windrow_service.planner.columns import most_rows
 from windrow_service.planner.folders import FolderBuckets
@@ -60,15 +61,25 @@ class AdviseTable:
             name,
             snapshot,
             lambda: None,
-            lambda _, files: _Table(name, snapshot, files, target_bytes).advice(reports),
+            lambda _, files: _Table(
+                name, snapshot, files, target_bytes, LOGGED.get(table.info.definition.format)
+            ).advice(reports),
         )
 
 
 class _Table:
     """The files of a table, and the writes that made them."""
 
-    def __init__(self, name: str, snapshot: Snapshot, files: pa.Table, target_bytes: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        snapshot: Snapshot,
+        files: pa.Table,
+        target_bytes: int,
+        engine: str | None,
+    ) -> None:
         self._name = name
+        self._engine = engine
         self._snapshot = snapshot
         self._files = files
         self._target_bytes = target_bytes
@@ -142,6 +153,7 @@ class _Table:
         tasks = int(writes.tasks[worst])
         return Case(
             table=self._name,
+            engine=self._engine,
             partition=self._partition,
             target_bytes=self._target_bytes,
             writes=len(of),

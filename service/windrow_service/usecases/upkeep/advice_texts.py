@@ -16,6 +16,7 @@ class Case:
 
     Attributes:
         table: Its name.
+        engine: What writes and compacts the table instead of Windrow; None if nothing does.
         partition: Names of its partition columns.
         target_bytes: Of a file.
         writes: How many.
@@ -32,6 +33,7 @@ class Case:
     """
 
     table: str
+    engine: str | None
     partition: Sequence[str]
     target_bytes: int
     writes: int
@@ -45,6 +47,16 @@ class Case:
     worst_largest: int
     worst_tasks: int | None
     worst_ideal: int
+
+    @property
+    def writer(self) -> str:
+        """What plans files well, for people."""
+        return "a write as `windrow write-plan` plans it" if self.engine else "`client.write`"
+
+    @property
+    def compactor(self) -> str:
+        """What compacts the table, for people."""
+        return self.engine or f"`windrow compact {self.table}`"
 
     @property
     def mean(self) -> str:
@@ -103,7 +115,7 @@ def _explosion(case: Case) -> tuple[str, str]:
         f"{case.worst_tasks:,} tasks x {case.worst_partitions:,} partitions made "
         f"{case.worst_files:,} files of {case.mean}: each task wrote into every partition that "
         f"it had rows of{case.among}",
-        f"`client.write` would have made {_files(case.worst_ideal)}{by_columns}",
+        f"{case.writer} would have made {_files(case.worst_ideal)}{by_columns}",
     )
 
 
@@ -119,7 +131,7 @@ def _many_tasks(case: Case) -> tuple[str, str]:
     return (
         f"{by}{case.worst_files:,} files of {case.mean} in {_partitions(case.worst_partitions)}, "
         f"{size(case.worst_bytes)} in all{case.among}",
-        f"`client.write` would have made {_files(case.worst_ideal)}{by_hand}",
+        f"{case.writer} would have made {_files(case.worst_ideal)}{by_hand}",
     )
 
 
@@ -127,7 +139,7 @@ def _one_file_per_key(case: Case) -> tuple[str, str]:
     return (
         f"each of {case.worst_partitions:,} partitions has one file, whatever its size: the largest "
         f"has {size(case.worst_largest)}, where {size(case.target_bytes)} is wanted{case.among}",
-        f"`client.write` divides large keys by a hash of stable columns, into "
+        f"{case.writer} divides large keys by a hash of stable columns, into "
         f"{_files(case.worst_ideal)} in all; `spark.sql.files.maxRecordsPerFile` would cut the "
         "files, but still one task would write all of a key",
     )
@@ -137,7 +149,7 @@ def _large_files(case: Case) -> tuple[str, str]:
     return (
         f"the largest of {case.worst_files:,} files has {size(case.worst_largest)}, where "
         f"{size(case.target_bytes)} is wanted{case.among}",
-        f"`client.write` would have made {_files(case.worst_ideal)}; or "
+        f"{case.writer} would have made {_files(case.worst_ideal)}; or "
         f"`df.repartition({case.worst_ideal})`, if all goes to one partition",
     )
 
@@ -147,7 +159,7 @@ def _small_appends(case: Case) -> tuple[str, str]:
         f"{case.writes:,} writes added {case.files:,} files of "
         f"{size(case.size_bytes / case.files)} to {_partitions(case.partitions)}, "
         f"{case.files / case.partitions:,.0f} into each",
-        f"write less often, as with a longer trigger of a stream; `windrow compact {case.table}` "
+        f"write less often, as with a longer trigger of a stream; {case.compactor} "
         f"now and then makes {_files(case.would_be)} of them",
     )
 
