@@ -107,7 +107,6 @@ class DirectoryInventories:
     ) -> NextSnapshot:
         """See `Inventories.take`."""
         location, topmost = self._located(definition)
-        refuse_part_of_table(location, topmost)
         if definition.format == "delta":
             source = Source(
                 location=location,
@@ -117,6 +116,7 @@ class DirectoryInventories:
             meter = ProgressMeter(on_progress, cancelled)
             state = None if full or version is not None else listing
             return _next_of_delta(source, previous, previous_bodies, state, version, meter)
+        refuse_part_of_table(location, topmost)
         tables = [decode_manifest(body) for body in previous_bodies]
         if definition.format == "iceberg":
             known = previous_inventory(previous, tables) if previous is not None else None

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.support import hive
+from tests.support.delta_tables import DeltaLog, add, column, metadata, protocol, remove
 from tests.support.problems import problem_of
 from tests.support.s3 import S3, s3_server
 from tests.support.servers import PLAIN, free_port, running
@@ -103,6 +104,40 @@ def test_changes_are_found(
     assert (status["files_added"], status["files_removed"]) == (2, 2)
     assert status["snapshot"]["row_count"] == 60 - 10 - 10 + 7 + 7
     assert "ds=2026-11-04/new.parquet" in planned_paths(http, name)
+
+
+def test_a_delta_table_is_followed_by_a_few_requests_that_list_nothing(
+    http: httpx.Client, s3: S3, name: str, tmp_path: Path
+) -> None:
+    log = DeltaLog(tmp_path / "table")
+    log.commit(
+        protocol(), metadata([column("id", "long")]), *(add(f"{at}.parquet") for at in range(9))
+    )
+    for at in range(9, 12):
+        log.commit(add(f"{at}.parquet"))
+    location = s3.upload(log.folder, "tab", f"{name}/table")
+    http.put(f"/tables/{name}", json={"location": location, "format": "delta"}).raise_for_status()
+    assert refresh(http, name)["files_added"] == 12
+    log.commit(*(add(f"new {at}.parquet") for at in range(10)), remove("3.parquet"))
+    key = f"{name}/table/_delta_log/{log.version:020}.json"
+    s3.client.upload_file(str(log.commit_path(log.version)), "tab", key)
+    s3.requests.clear()
+
+    status = refresh(http, name)
+
+    assert (status["files_added"], status["files_removed"]) == (10, 1)
+    assert status["snapshot"]["table_version"] == "4"
+    # The commit and the one after it, the last checkpoint, and whether the first commit is left.
+    assert Counter(path.rpartition("/")[2] for _, path in s3.requests) == {
+        f"{4:020}.json": 2,
+        f"{5:020}.json": 1,
+        "_last_checkpoint": 1,
+        f"{0:020}.json": 2,
+    }
+    s3.requests.clear()
+    assert refresh(http, name)["changed"] is False
+    assert len(s3.requests) <= 8
+    assert all("/_delta_log/" in path for _, path in s3.requests)
 
 
 @pytest.mark.slow
