@@ -258,6 +258,18 @@ def test_acid_reads_delete_deltas_once_per_group_and_once_per_split(quick: Quick
     assert opened["windrow"] == 10 * int(opened["case"].split(" in ")[1].split()[0])
 
 
+def test_log_tables_are_read_beside_their_own_packages_and_followed(quick: Quick) -> None:
+    content = quick("log_tables")
+
+    read = [row for row in content["results"] if row["metric"] == "warm read"]
+    assert {("20 files of delta, 16 KB", "deltalake"), ("20 files of delta, 16 KB", "duckdb")} <= {
+        (row["case"], row["peer"]) for row in read
+    }
+    assert [row["case"] for row in content["results"] if row["metric"] == "refresh"] == [
+        "100 files of delta, ten more"
+    ]
+
+
 def test_metastore_imports_tables_again_without_a_change(quick: Quick) -> None:
     content = quick("metastore")
 

@@ -1,0 +1,265 @@
+"""Tables that keep a log: read through Windrow, by their own packages, and by DuckDB.
+
+    python benchmarks/log_tables.py [--quick] [--json FILE] [--cases NAME,…]
+
+One untimed round, then timed rounds in turns, in one session. What their packages read becomes a
+DataFrame, as a job does that has no other reader. DuckDB's extensions are not packages of Python, so
+it is given the files that the log names. A last case follows a log by one commit of ten files.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from common import Result, arguments, console, write_json
+from deltalake import DeltaTable, Field, Schema, convert_to_deltalake
+from deltalake.schema import PrimitiveType
+from peers import Rows, normal
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, rows_of
+
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.coordinator import running_coordinator
+from windrow.demo.measuring import timed
+from windrow.demo.once import write_once
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "log_tables"
+_ASKED = ["amount", "score"]
+_ROW_BYTES = 22
+_FILES_PER_FOLDER = 100
+_FILES_PER_COMMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How tables of one format are written, and read without Windrow.
+
+    Attributes:
+        name: As Windrow calls it.
+        package: Its package in Python.
+        write: Writes a log beside the files of a folder.
+        to_arrow: Reads columns of a table, opening it first.
+        files: Returns the paths of a table's files.
+    """
+
+    name: str
+    package: str
+    write: Callable[[Path], None]
+    to_arrow: Callable[[Path, list[str]], pa.Table]
+    files: Callable[[Path], list[str]]
+
+
+def _write_delta(folder: Path) -> None:
+    convert_to_deltalake(
+        folder,
+        partition_by=Schema([Field("day", PrimitiveType("integer"))]),
+        partition_strategy="hive",
+    )
+
+
+FORMATS = (
+    Format(
+        name="delta",
+        package="deltalake",
+        write=_write_delta,
+        to_arrow=lambda folder, columns: DeltaTable(folder).to_pyarrow_table(columns=columns),
+        files=lambda folder: DeltaTable(folder).file_uris(),
+    ),
+)
+
+
+class DisagreementError(Exception):
+    """Two sides gave different answers, so their figures are meaningless."""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Read tables that keep a log with Windrow, and with their own packages.")
+    parser.add_argument("--cases", help="names of the formats to run, separated by ','")
+    given = parser.parse_args()
+    require_java()
+    formats = [one for one in FORMATS if not given.cases or one.name in given.cases.split(",")]
+    files, followed = (20, 100) if given.quick else (10_000, 100_000)
+    data = given.data.resolve()
+    work = data / "work"
+    shutil.rmtree(work / "state", ignore_errors=True)
+    results: list[Result] = []
+    with (
+        running_coordinator(work / "state", [data], work / "coordinator.log") as url,
+        connect(url) as client,
+        local_session("windrow benchmark", work / "spark.log") as spark,
+    ):
+        spark.range(10).count()
+        for one in formats:
+            results += _read(spark, client, one, files, data, 1 if given.quick else given.runs)
+        if not given.cases or "delta" in given.cases.split(","):
+            results.append(_followed(client, followed, data, 1 if given.quick else given.runs))
+    show(_table(results))
+    if given.json is not None:
+        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
+
+
+def _read(
+    spark: SparkSession, client: Client, one: Format, files: int, data: Path, runs: int
+) -> list[Result]:
+    folder, table = _written(one, files, data), f"bench.{one.name}"
+    title = f"{files:,} files of {one.name}, 16 KB"
+    console.print(title, style="dim")
+    client.register_table(table, str(folder), one.name)
+    client.refresh(table)
+    sides: dict[str, Callable[[], Rows]] = {
+        "windrow": lambda: _asked(client.read(spark, table)),
+        one.package: lambda: _asked(spark.createDataFrame(one.to_arrow(folder, _ASKED))),
+        "duckdb": lambda: _asked_of_duckdb(one.files(folder)),
+    }
+    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    for turn in range(runs + 1):
+        answers = {}
+        for side, ask in sides.items():
+            answers[side], took_s = timed(ask)
+            if turn:
+                seconds[side].append(took_s)
+        if len(set(map(repr, answers.values()))) != 1:
+            raise DisagreementError(f"{title}: the sides do not agree: {answers}")
+    median = {side: statistics.median(each) for side, each in seconds.items()}
+    return [
+        _result(title, "warm read", median["windrow"], peer, median[peer])
+        for peer in (one.package, "duckdb")
+    ]
+
+
+def _asked(frame: DataFrame) -> Rows:
+    from pyspark.sql import functions as F
+
+    rows = frame.agg(F.count(F.lit(1)), F.sum("amount"), F.max("score")).collect()
+    return normal([tuple(row) for row in rows])
+
+
+def _asked_of_duckdb(files: Sequence[str]) -> Rows:
+    with duckdb.connect() as connection:
+        sql = "SELECT count(*), sum(amount), max(score) FROM read_parquet(?)"
+        return normal(connection.execute(sql, [list(files)]).fetchall())
+
+
+def _written(one: Format, files: int, data: Path) -> Path:
+    folder, rows = data / f"{one.name}-{files}x{16 * KIB}", 16 * KIB // _ROW_BYTES
+
+    def write(to: Path) -> None:
+        for number in range(files):
+            where = to / f"day={number // _FILES_PER_FOLDER}"
+            where.mkdir(parents=True, exist_ok=True)
+            pq.write_table(
+                rows_of(number, number * rows, rows), where / f"part-{number:06d}.parquet"
+            )
+        one.write(to)
+
+    write_once(folder, {"layout": 1, "rows": rows * files}, write, file_count=0)
+    return folder
+
+
+def _followed(client: Client, files: int, data: Path, runs: int) -> Result:
+    """Follow a log by commits of ten files, beside opening the table with `deltalake`."""
+    folder = data / f"followed-{files}"
+    shutil.rmtree(folder, ignore_errors=True)
+    log = folder / "_delta_log"
+    log.mkdir(parents=True)
+    versions, numbers = count(), count()
+    schema = {
+        "type": "struct",
+        "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
+    }
+    head = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": "0",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps(schema),
+                "partitionColumns": [],
+                "configuration": {},
+                "createdTime": 0,
+            }
+        },
+    ]
+
+    def commit(added: int, first: Sequence[object] = ()) -> None:
+        lines = [*first, *(_added(next(numbers)) for _ in range(added))]
+        path = log / f"{next(versions):020}.json"
+        path.write_text("\n".join(json.dumps(line) for line in lines))
+
+    commit(0, head)
+    for _ in range(-(-files // _FILES_PER_COMMIT)):
+        commit(min(files, _FILES_PER_COMMIT))
+    DeltaTable(folder).create_checkpoint()
+    client.register_table("bench.followed", str(folder), "delta")
+    client.refresh("bench.followed")
+    ours, theirs = [], []
+    for _ in range(runs + 1):
+        commit(10)
+        ours.append(timed(partial(client.refresh, "bench.followed"))[1])
+        theirs.append(timed(lambda: len(DeltaTable(folder).file_uris()))[1])
+    # The first ones start processes.
+    medians = (statistics.median(seconds[1:]) for seconds in (ours, theirs))
+    mine, other = medians
+    return _result(f"{files:,} files of delta, ten more", "refresh", mine, "deltalake", other)
+
+
+def _added(number: int) -> object:
+    stats = {
+        "numRecords": 10,
+        "minValues": {"id": number},
+        "maxValues": {"id": number + 9},
+        "nullCount": {"id": 0},
+    }
+    return {
+        "add": {
+            "path": f"part-{number * 7919 % 1_000_003:07}.parquet",
+            "partitionValues": {},
+            "size": 16 * KIB,
+            "modificationTime": 1_700_000_000_000,
+            "dataChange": True,
+            "stats": json.dumps(stats),
+        }
+    }
+
+
+def _result(case: str, metric: str, ours: float, peer: str, peer_value: float) -> Result:
+    return Result(
+        case=case, metric=metric, unit="s", windrow=ours, peer=peer, peer_value=peer_value
+    )
+
+
+def _table(results: list[Result]) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("case", overflow="fold")
+    table.add_column("metric", no_wrap=True)
+    table.add_column("windrow", justify="right")
+    table.add_column("peer", no_wrap=True)
+    table.add_column("peer's", justify="right")
+    for one in results:
+        peers = f"{seconds_text(one.peer_value)} ({one.ratio:.2f}x)"
+        table.add_row(one.case, one.metric, seconds_text(one.windrow), one.peer, peers)
+    return table
+
+
+if __name__ == "__main__":
+    main()
