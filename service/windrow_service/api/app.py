@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypedDict
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
+from starlette.routing import BaseRoute
 
 from windrow.models import InventoryChange, PartitionList, WritePlanRequest
 from windrow.version import __version__
@@ -44,6 +45,30 @@ class _State(TypedDict):
     services: Services
 
 
+def _routes() -> list[BaseRoute]:
+    router = APIRouter()
+    refusals = problems.problem_responses(401, 403, 503)
+    router.include_router(tables.router, responses=refusals)
+    router.include_router(partitions.router, responses=refusals)
+    router.include_router(refreshes.router, responses=refusals)
+    router.include_router(snapshots.router, responses=refusals)
+    router.include_router(writes.router, responses=refusals)
+    router.include_router(cache_rules.router, responses=refusals)
+    router.include_router(compaction.router, responses=refusals)
+    router.include_router(advice.router, responses=refusals)
+    router.include_router(plans.router, responses=refusals, dependencies=[READ])
+    router.include_router(write_plans.router, responses=refusals)
+    router.include_router(workers.router, responses=refusals)
+    router.include_router(operations.health)
+    router.include_router(operations.router, responses=refusals)
+    return router.routes
+
+
+# FastAPI prepares routes when the first request looks for one: once, not for each application of a
+# process, such as embedded ones.
+_ROUTES = _routes()
+
+
 def create_app(
     open_services: Callable[[], AbstractAsyncContextManager[Services]], *, body_limits: BodyLimits
 ) -> FastAPI:
@@ -63,6 +88,7 @@ def create_app(
         # One schema per model: requests and responses use the same fields.
         separate_input_output_schemas=False,
         lifespan=lifespan,
+        routes=_ROUTES,
     )
     app.add_middleware(BoundedBodies, limits=body_limits)
     app.add_middleware(Authentication)
@@ -70,20 +96,6 @@ def create_app(
     problems.install(app)
     once.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    refusals = problems.problem_responses(401, 403, 503)
-    app.include_router(tables.router, responses=refusals)
-    app.include_router(partitions.router, responses=refusals)
-    app.include_router(refreshes.router, responses=refusals)
-    app.include_router(snapshots.router, responses=refusals)
-    app.include_router(writes.router, responses=refusals)
-    app.include_router(cache_rules.router, responses=refusals)
-    app.include_router(compaction.router, responses=refusals)
-    app.include_router(advice.router, responses=refusals)
-    app.include_router(plans.router, responses=refusals, dependencies=[READ])
-    app.include_router(write_plans.router, responses=refusals)
-    app.include_router(workers.router, responses=refusals)
-    app.include_router(operations.health)
-    app.include_router(operations.router, responses=refusals)
     pages.add_pages(app)
     return app
 
