@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import windrow
+from tests.support import embedded
 from tests.support.avro_files import avro_file
 from tests.support.laws import examples
 from windrow.errors import RefreshFailedError
@@ -45,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
     allowed = [str(folder), str(PUBLISHED)]
-    with windrow.embedded(folder / "state", allowed_locations=allowed) as client:
+    with embedded.client(folder / "state", allowed_locations=allowed) as client:
         yield client
 
 

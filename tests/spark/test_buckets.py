@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support import embedded
 from windrow.spark.errors import BucketColumnsError, BucketsDifferError, NotBucketedError
 
 pytestmark = pytest.mark.spark
@@ -44,7 +45,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def client(tables: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(tables / "state", allowed_locations=[str(tables)]) as client:
+    with embedded.client(tables / "state", allowed_locations=[str(tables)]) as client:
         for name in ("left", "right"):
             client.register_table(name, str(tables / f"bucket_{name}"), bucket_spec=SPEC)
             client.refresh(name)

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support import embedded
 from windrow.spark.executor.rebasing import Calendars, corrected, rule_of
 from windrow.spark.reading.session_calendars import calendars_of
 
@@ -152,7 +153,7 @@ def opened(client: windrow.Client, table: Path) -> str:
 @pytest.fixture
 def client(tmp_path: Path, certain: Path, uncertain: Path) -> Iterator[windrow.Client]:
     allowed = [str(certain), str(uncertain), str(tmp_path)]
-    with windrow.embedded(tmp_path / "state", allowed_locations=allowed) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=allowed) as client:
         yield client
 
 

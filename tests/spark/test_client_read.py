@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import hive
+from tests.support import embedded, hive
 from windrow.errors import InvalidArgumentError
 from windrow.spark import session_options
 from windrow.spark.errors import (
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
         yield client
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import input_file_name
 
 import windrow
+from tests.support import embedded
 from tests.unit.inventory.files import take_inline, write
 from windrow.errors import ProblemError
 from windrow_jobs.errors import UnfitFilesError
@@ -69,7 +70,7 @@ def test_files_are_those_that_spark_reads_or_refused(spark: SparkSession, tmp_pa
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
         yield client
 
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import hive, hybrids
+from tests.support import embedded, hive, hybrids
 from windrow.spark.errors import TaskFailedError
 from windrow.spark.failures import plain_errors
 from windrow.spark.relation.recent import Figures, recent_scans
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder.parent)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client
 
 

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support import embedded
 from tests.support.orc_files import file_of, footer_of, write
 from tests.support.published import Verdict, cells, read_in_full
 from windrow.errors import RefreshFailedError
@@ -56,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder.parent)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client
 
 

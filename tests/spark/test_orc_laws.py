@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support import embedded
 from tests.support.laws import examples
 from tests.support.orc_files import write
 from tests.support.published import cells
@@ -127,7 +128,7 @@ def tables(draw: st.DrawFn) -> list[tuple[pa.Table, str, int]]:
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow.Client]:
     state = tmp_path_factory.mktemp("laws") / "state"
-    with windrow.embedded(state, allowed_locations=[tempfile.gettempdir()]) as client:
+    with embedded.client(state, allowed_locations=[tempfile.gettempdir()]) as client:
         yield client
 
 

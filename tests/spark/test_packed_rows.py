@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support import embedded
 from tests.support.quick_spark import COMPILED, INTERPRETED
 
 pytestmark = pytest.mark.spark
@@ -25,7 +26,7 @@ ROWS = 70_001
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow.Client]:
     folder = tmp_path_factory.mktemp("packed")
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder.parent)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from tests.support import embedded
 from windrow.spark.writing.errors import UnfitRowsError
 
 pytestmark = pytest.mark.spark
@@ -111,7 +112,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(root: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(root / "state", allowed_locations=[str(root)]) as client:
+    with embedded.client(root / "state", allowed_locations=[str(root)]) as client:
         yield client
 
 

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+from tests.support import embedded
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "apache-impala"
 
@@ -59,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
         yield client
 
 

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import hive
+from tests.support import embedded, hive
 from windrow.errors import NotFoundError
 from windrow.spark.errors import ClientClosedError, TaskFailedError
 from windrow.spark.failures import plain_errors
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder.parent)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder.parent)]) as client:
         yield client
 
 
@@ -233,7 +233,7 @@ def test_a_query_that_cannot_be_planned_fails_with_the_reason(
 
 
 def test_queries_after_the_client_is_closed_say_so(spark: SparkSession, tmp_path: Path) -> None:
-    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
         client.register_table("t", str(hive.write_events(tmp_path / "events")))
         client.refresh("t")
         rows = client.create_view(spark, "t")

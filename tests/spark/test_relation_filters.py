@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support import embedded
 from tests.support.laws import is_nightly
 from windrow.calls.plans import SplitPlan
 from windrow.spark.executor.filters import matching
@@ -118,7 +119,7 @@ def views(
     location: Path = folder / "rows"
     rows = spark.sql(ROWS).repartition(14, "file").drop("file")
     rows.write.partitionBy("p").parquet(str(location))
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
         client.register_table("rows", str(location), partition_columns={"p": "int"})
         client.refresh("rows")
         # Spark's own reader loses rows to filters on text that is not UTF-8.

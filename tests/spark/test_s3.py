@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support import hive
+from tests.support import embedded, hive
 from tests.support.s3 import S3, s3_server
 
 pytestmark = pytest.mark.spark
@@ -35,7 +35,7 @@ def s3(spark: SparkSession) -> Iterator[S3]:
 
 @pytest.fixture
 def client(s3: S3, tmp_path: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(tmp_path / "state", allowed_locations=("s3://spark-tables",)) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=("s3://spark-tables",)) as client:
         yield client
 
 

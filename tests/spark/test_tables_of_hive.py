@@ -16,6 +16,7 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support import embedded
 from tests.support.hive_acid import History, rows_of, table_of_hive, valid
 from windrow.errors import RefreshFailedError
 from windrow.files.acid.choosing import AcidFolderError, choose
@@ -98,7 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
         yield client
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from tests.support import embedded
 from tests.support.laws import examples
 
 # By suffix; what does not begin as its suffix says cannot be read by anybody.
@@ -244,7 +245,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
         yield client
 
 

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
-from tests.support import text_formats
+from tests.support import embedded, text_formats
 from windrow.errors import InvalidArgumentError
 from windrow.spark import recent_scans
 from windrow.spark.errors import OnlySparkReadsError
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
         yield client
 
 

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
+from tests.support import embedded
 from tests.support.acid_tables import AcidTable, orc_bytes, random_history, written
 from windrow.spark.relation.recent import recent_scans
 
@@ -27,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(folder / "state", allowed_locations=[str(folder)]) as client:
+    with embedded.client(folder / "state", allowed_locations=[str(folder)]) as client:
         yield client
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import windrow
+from tests.support import embedded
 from tests.support.published import read_in_full
 from tests.unit.inventory.files import take_inline
 from windrow.files.meanings import told_by_spark
@@ -83,7 +83,7 @@ def test_rows_whose_files_a_refresh_would_refuse_are_refused_before_they_are_sta
         "x" * 1025: ("1", "has 1,025 characters"),
         "calendar": ("make_interval(1)", "interval"),
     }
-    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
         client.register_table("t", str(tmp_path / "t"), partition_columns={"collated": "string"})
         columns = [f"{sql} AS `{name}`" for name, (sql, _) in odd.items()]
 
@@ -105,7 +105,7 @@ def test_char_columns_are_written_with_their_padding(spark: SparkSession, tmp_pa
     try:
         spark.sql("INSERT INTO chars VALUES ('ab', 'cd', named_struct('c', 'q'), 'z')")
         rows = spark.table("chars")
-        with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+        with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
             client.register_table("t", str(tmp_path / "t"), partition_columns={"p": "string"})
 
             client.write(rows, "t")

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from tests.support import embedded
 from windrow.spark.writing.lineage import lineage_of
 
 pytestmark = pytest.mark.spark
@@ -19,7 +20,7 @@ _GROUP = "spark.jobGroup.id"
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
         client.register_table("t", str(tmp_path / "t"), partition_columns={"key": "int"})
         yield client
 

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import windrow
+from tests.support import embedded
 from windrow.errors import ProblemError
 from windrow.models import WriteMode
 from windrow.spark import plain_errors
@@ -37,7 +38,7 @@ _DAYS = {"ds": "date"}
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[windrow.Client]:
-    with windrow.embedded(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
+    with embedded.client(tmp_path / "state", allowed_locations=[str(tmp_path)]) as client:
         yield client
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
 
+import windrow
 from windrow_service.store.database import database_path, embedded_url, upgrade_database
 
 
@@ -18,6 +20,12 @@ def upgraded(state_dir: Path) -> sa.URL:
     if is_new:
         database_path(state_dir).write_bytes(_newest())
     return url
+
+
+def client(state_dir: Path, allowed_locations: Sequence[str]) -> windrow.Client:
+    """Do what `windrow.embedded` does, from a copied database."""
+    upgraded(state_dir)
+    return windrow.embedded(state_dir, allowed_locations=allowed_locations)
 
 
 @cache
