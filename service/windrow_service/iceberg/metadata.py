@@ -17,6 +17,7 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
 from windrow_service.iceberg.errors import IcebergMetadataError, IcebergVersionError
+from windrow_service.iceberg.names import unchanged_columns
 from windrow_service.iceberg.schemas import UnreadTypeError, arrow_schema
 
 MAX_METADATA_BYTES = 64 * 2**20
@@ -51,6 +52,7 @@ class TableState:
         path: The metadata file.
         location: Where the table lies, as the metadata says it.
         columns: With field metadata; see `windrow_service.iceberg.schemas`.
+        unchanged: Those of them that all files hold under their names.
         snapshot_id: None if the table has no snapshot yet.
         manifest_list: Path of its list of manifests; None if there is none.
         committed_ms: When it was committed, since 1970.
@@ -62,6 +64,7 @@ class TableState:
     path: str
     location: str
     columns: pa.Schema
+    unchanged: frozenset[str]
     snapshot_id: int | None
     manifest_list: str | None
     committed_ms: int | None
@@ -94,6 +97,7 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
     snapshot, schema_id = _chosen(metadata, path, version or _MAIN)
     try:
         columns = _columns(metadata, stated, schema_id)
+        unchanged = _unchanged(metadata, stated, schema_id)
     except UnreadTypeError as error:
         raise IcebergMetadataError(path, f"cannot be read here: {error}") from error
     except (LookupError, RecursionError, TypeError, ValueError) as error:
@@ -102,6 +106,7 @@ def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
         path=path,
         location=metadata.location,
         columns=columns,
+        unchanged=unchanged,
         snapshot_id=snapshot.snapshot_id if snapshot else None,
         manifest_list=(snapshot.manifest_list or None) if snapshot else None,
         committed_ms=snapshot.timestamp_ms if snapshot else None,
@@ -180,6 +185,16 @@ def _columns(metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int)
     as_json = next((one for one in texts if one.get("schema-id", 0) == schema_id), texts[-1])
     mapping = metadata.name_mapping()
     return arrow_schema(schema, as_json, list(mapping) if mapping is not None else [])
+
+
+def _unchanged(
+    metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int
+) -> frozenset[str]:
+    # Older writers kept the last schema alone; and files without ids may have other names.
+    if not stated.get("schemas") or metadata.name_mapping() is not None:
+        return frozenset()
+    schema = next(one for one in metadata.schemas if one.schema_id == schema_id)
+    return unchanged_columns(metadata.schemas, schema)
 
 
 def _fields(spec: PartitionSpec) -> tuple[PartitionField, ...]:

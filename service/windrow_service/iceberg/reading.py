@@ -26,6 +26,7 @@ from windrow_service.iceberg.manifests import (
     read_manifest_list,
 )
 from windrow_service.iceberg.metadata import MAX_METADATA_BYTES, TableState, read_metadata
+from windrow_service.iceberg.names import by_name
 from windrow_service.iceberg.partition_values import identity_columns
 from windrow_service.iceberg.paths import Places, read_bounded
 from windrow_service.iceberg.state import DELETES, FILES, State, shape_of
@@ -120,7 +121,7 @@ def read_table(
         schema = inventory_schema(table.columns, pa.schema([]))
         return Found(
             table=table,
-            data_schema=table.columns,
+            data_schema=by_name(table.columns, table.unchanged),
             partition_schema=pa.schema([]),
             files=schema.empty_table(),
             deletes=DELETE_ENTRIES.empty_table(),
@@ -236,7 +237,7 @@ class _Assembly:
         )
         return Found(
             table=table,
-            data_schema=data_schema,
+            data_schema=by_name(data_schema, table.unchanged),
             partition_schema=partition_schema,
             files=files.select(schema.names).cast(schema).combine_chunks(),
             deletes=deletes.select(DELETE_ENTRIES.names),
@@ -303,7 +304,7 @@ class _Assembly:
             "hosts": pa.ListArray.from_arrays(lists, pa.array([], pa.string())),
             "delete_count": pa.array(np.zeros(count, np.int32)),
             "delete_bytes": pa.array(np.zeros(count, np.int64)),
-            "grouped_columns": pa.nulls(count, pa.list_(pa.string())),
+            "grouped_columns": pa.ListArray.from_arrays(lists, pa.array([], pa.string())),
             "native_columns": pa.nulls(count, pa.list_(pa.string())),
             "first_row_id": pa.nulls(count, pa.int64()),
             "deletes": pa.nulls(count, pa.list_(DELETE)),

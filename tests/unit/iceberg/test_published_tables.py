@@ -91,6 +91,8 @@ def test_columns_of_a_migrated_table_go_by_the_names_of_its_mapping(tmp_path: Pa
 def test_initial_defaults_are_told_with_the_columns_that_have_them(tmp_path: Path) -> None:
     table = published_table("iceberg_v3_default_value", tmp_path)
 
-    defaults = [field.metadata.get(b"windrow:default") for field in _read(table).data_schema]
+    defaults = [
+        (field.metadata or {}).get(b"windrow:default") for field in _read(table).data_schema
+    ]
 
     assert any(one is not None for one in defaults)
