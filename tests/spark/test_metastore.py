@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.on_metastore import differences
 from windrow.errors import InvalidArgumentError, RefreshFailedError
+from windrow.spark.catalog.entries import CatalogError, SparkCatalog
 
 pytestmark = pytest.mark.spark
 
@@ -191,3 +192,19 @@ def test_a_partition_outside_what_the_coordinator_may_read_is_told(
     # It has no list yet, and folders must not be taken for its partitions.
     with pytest.raises(RefreshFailedError, match="import it again"):
         client.refresh("shop.far")
+
+
+def test_a_table_that_the_catalog_fails_at_is_told_and_others_are_imported(
+    spark: SparkSession, client: windrow.Client, shop: str
+) -> None:
+    for name in ("fine", "lost"):
+        spark.sql(f"CREATE TABLE shop.x_{name} USING parquet PARTITIONED BY (p) AS SELECT 1 a, 2 p")
+
+    catalog = SparkCatalog(spark)
+    lost, _ = sorted(catalog.entries([("shop", "x_*")]), key=lambda one: one.name, reverse=True)
+    spark.sql("DROP TABLE shop.x_lost")
+    with pytest.raises(CatalogError, match=r"partitions of 'shop.x_lost': .*x_lost"):
+        catalog.partitions(lost)
+    with pytest.raises(CatalogError, match=r"'shop.x_lost'"):
+        catalog.partition_values(lost)
+    assert imported(client, spark, "shop.x_*") == {"shop.x_fine": "created"}

@@ -110,6 +110,7 @@ def _found(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[st
     read = [info.name for info in client.tables() if info.current_snapshot]
     unlike = {name: differences(spark, client, name) for name in read}
     again = client.import_tables(spark, "sales.*")
+    trusting = client.import_tables(spark, "sales.*", trust_partitions=True)
     spark.sql("ALTER TABLE sales.orc_ DROP PARTITION (p=10)")
     spark.sql("ALTER TABLE sales.orc_ ADD COLUMNS (added DECIMAL(9,3))")
     spark.sql("INSERT INTO sales.orc_ VALUES (9, 'new', 1.5, 3)")
@@ -118,6 +119,7 @@ def _found(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[st
         "first": first,
         "unlike": unlike,
         "again": sorted({one.outcome for one in again}),
+        "trusting": sorted({one.outcome for one in trusting}),
         "changed": changed,
         "then": differences(spark, client, "sales.orc_"),
     }

@@ -95,11 +95,16 @@ public final class CatalogReader {
    */
   public String withOtherColumns(Object hiveCatalog, String database, String table)
       throws Exception {
-    Object hive = call(call(hiveCatalog, "client", new Object[0]), "client", new Object[0]);
-    Object store = call(hive, "getMSC", new Object[0]);
-    String wanted = columns(call(store, "getTable", new Object[] {database, table}));
-    Object[] all = new Object[] {database, table, Short.valueOf((short) -1)};
-    Iterator partitions = ((List) call(store, "listPartitions", all)).iterator();
+    Object client = call(hiveCatalog, "client", new Object[0]);
+    String wanted;
+    Iterator partitions;
+    // Spark's own calls take turns by the same lock.
+    synchronized (call(client, "clientLoader", new Object[0])) {
+      Object store = call(call(client, "client", new Object[0]), "getMSC", new Object[0]);
+      wanted = columns(call(store, "getTable", new Object[] {database, table}));
+      Object[] all = new Object[] {database, table, Short.valueOf((short) -1)};
+      partitions = ((List) call(store, "listPartitions", all)).iterator();
+    }
     while (partitions.hasNext()) {
       Object partition = partitions.next();
       if (!columns(partition).equals(wanted)) {
@@ -108,6 +113,18 @@ public final class CatalogReader {
       }
     }
     return null;
+  }
+
+  /** Returns the names of all partitions, one per line, without asking for the table as Spark does. */
+  public String partitionNames(Object hiveCatalog, String database, String table)
+      throws Exception {
+    Object client = call(hiveCatalog, "client", new Object[0]);
+    synchronized (call(client, "clientLoader", new Object[0])) {
+      Object[] all = new Object[] {database, table, Short.valueOf((short) -1)};
+      Object hive = call(client, "client", new Object[0]);
+      List names = (List) call(hive, "getPartitionNames", all);
+      return String.join("\n", (String[]) names.toArray(new String[0]));
+    }
   }
 
   private static String columns(Object owner) throws Exception {

@@ -6,13 +6,16 @@ import fnmatch
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from windrow.errors import InvalidArgumentError
+from windrow.errors import InvalidArgumentError, WindrowError
 from windrow.files.entries import unescape
 from windrow.spark.compiling import compiled
 from windrow.spark.placement import require_classic
@@ -21,6 +24,7 @@ from windrow.spark.placement import require_classic
 Pattern: TypeAlias = tuple[str, str]
 
 _SOURCE, _READER = "CatalogReader.java", "windrow.CatalogReader"
+_HIVE_CATALOG = "org.apache.spark.sql.hive.HiveExternalCatalog"
 _TABLES_PER_CALL = 500
 _compiling = threading.Lock()
 _readers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -91,6 +95,15 @@ class CatalogPartition:
     options: dict[str, str]
 
 
+@dataclass(eq=False)
+class CatalogError(WindrowError):
+    """A catalog fails to tell the partitions of a table."""
+
+    table: str
+    reason: str
+    message = "the catalog does not tell the partitions of {table!r}: {reason}"
+
+
 class SparkCatalog:
     """What the catalog of a Spark session has.
 
@@ -104,6 +117,9 @@ class SparkCatalog:
     def __init__(self, spark: SparkSession) -> None:
         require_classic(spark)
         self._catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
+        kept = self._catalog.unwrapped()
+        is_hive = str(kept.getClass().getName()) == _HIVE_CATALOG
+        self._hive: Any = kept if is_hive else None
         self._reader = _reader_of(spark)
         jvm: Any = spark.sparkContext._jvm
         self._nothing = jvm.scala.Option.apply(None)
@@ -128,23 +144,45 @@ class SparkCatalog:
     def partitions(self, entry: CatalogEntry) -> list[CatalogPartition]:
         """Return the partitions of a table."""
         columns = "\n".join(entry.partition_columns)
-        text = self._reader.partitions(self._catalog, entry.database, entry.name, columns)
+        with _told(entry):
+            text = self._reader.partitions(self._catalog, entry.database, entry.name, columns)
         return [CatalogPartition(*one) for one in json.loads(text)]
 
     def partition_values(self, entry: CatalogEntry) -> set[tuple[str, ...]]:
         """Return the values of all partitions of a table, which takes less than all about them."""
-        names = self._catalog.listPartitionNames(entry.database, entry.name, self._nothing)
+        with _told(entry):
+            joined = self._names_of_partitions(entry)
         found: set[tuple[str, ...]] = set()
-        for name in _texts(names):
+        for name in joined.split("\n") if joined else ():
             pairs = (folder.partition("=") for folder in name.split("/"))
             found.add(tuple(unescape(text) for _, _, text in pairs))
         return found
 
+    def _names_of_partitions(self, entry: CatalogEntry) -> str:
+        if self._hive is None:
+            names = self._catalog.listPartitionNames(entry.database, entry.name, self._nothing)
+            return str(names.mkString("\n"))
+        return str(self._reader.partitionNames(self._hive, entry.database, entry.name))
+
     def partition_with_other_columns(self, entry: CatalogEntry) -> list[str] | None:
         """Return the values of a partition with other columns than its table, both of Hive."""
-        hive = self._catalog.unwrapped()
-        found = self._reader.withOtherColumns(hive, entry.database, entry.name)
+        if self._hive is None:
+            return None
+        with _told(entry):
+            found = self._reader.withOtherColumns(self._hive, entry.database, entry.name)
         return None if found is None else str(found).split("\n")
+
+
+@contextmanager
+def _told(entry: CatalogEntry) -> Iterator[None]:
+    """Turn what a catalog raises about a table into an error that names it."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        lines = str(error).strip().splitlines()
+        # The first line of a Java error names only the call that failed.
+        reason = next((line for line in lines if line.startswith(": ")), lines[0])
+        raise CatalogError(entry.full_name, reason.removeprefix(": ")[:500]) from error
 
 
 def matching(patterns: Sequence[Pattern], database: str, table: str) -> bool:

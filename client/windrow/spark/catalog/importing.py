@@ -19,7 +19,13 @@ from windrow.errors import (
     WindrowError,
 )
 from windrow.models import PartitionListChange, TableDefinition, TableInfo
-from windrow.spark.catalog.entries import CatalogEntry, SparkCatalog, matching, pattern_of
+from windrow.spark.catalog.entries import (
+    CatalogEntry,
+    CatalogError,
+    SparkCatalog,
+    matching,
+    pattern_of,
+)
 from windrow.spark.catalog.mapping import (
     UnreadableTableError,
     definition_of,
@@ -128,6 +134,8 @@ class _Import:
                         refuse_other_columns(entry, odd)
         except (UnreadableTableError, InvalidArgumentError) as error:
             return ImportedTable(name=name, outcome="skipped", reason=str(error))
+        except CatalogError as error:
+            return ImportedTable(name=name, outcome="failed", reason=str(error))
         if (
             before is not None
             and before.definition.imported_from != wanted.imported_from

@@ -52,12 +52,13 @@ class SetPartitions:
             WriteInProgressError: A write is moving files in.
             windrow_service.inventory.errors.InventoryError: It cannot be the table's list.
         """
+        rows = None if sent is None else await self.runner.run(partial(self._rows, sent))
         attempt = 1
         while True:
             table, known = await self.lists.get(name)
             if if_match not in (None, "*", table.version):
                 raise TableChangedError(name, str(if_match), table.version)
-            body, change = await self.runner.run(partial(self._read, table, sent, known))
+            body, change = await self.runner.run(partial(self._checked, table, rows, known))
             if body == known:
                 await self.lists.confirm(table, change, once)
                 return table, change
@@ -68,10 +69,15 @@ class SetPartitions:
                     raise
                 attempt += 1
 
-    def _read(
-        self, table: StoredTable, sent: bytes | SentList | None, known: bytes | None
+    def _rows(self, sent: bytes | SentList) -> pa.Table:
+        if isinstance(sent, SentList):
+            return _table_of(sent)
+        return read_stream(sent, self.max_decoded_bytes)
+
+    def _checked(
+        self, table: StoredTable, rows: pa.Table | None, known: bytes | None
     ) -> tuple[bytes | None, PartitionListChange]:
-        if sent is None:
+        if rows is None:
             return None, _change(None, known)
         definition = table.info.definition
         types = schema_of(definition.partition_columns)
@@ -80,11 +86,6 @@ class SetPartitions:
                 f"table {table.info.name!r} names no partition columns, so that partitions have no "
                 "values: register it with partition_columns first"
             )
-        rows = (
-            _table_of(sent)
-            if isinstance(sent, SentList)
-            else read_stream(sent, self.max_decoded_bytes)
-        )
         listed = read_partitions(rows, definition.location, types, self.locations.allowed)
         return listed.encoded(), _change(listed, known)
 
