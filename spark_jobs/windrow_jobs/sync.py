@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import typer
 from pyspark.sql import SparkSession
 from rich import box
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -120,9 +120,8 @@ def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> Renderab
             what = "; ".join(filter(None, [one.reason, ", ".join(one.changes), *one.notes]))
             shown.add_row(Text(one.name), one.outcome, Text(what))
     counts = Counter(one.outcome for one in done)
-    shown.caption = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
-    shown.caption_justify = "left"
-    return shown
+    counted = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
+    return Group(shown, Text(counted)) if shown.row_count else Text(f"tables: {counted}")
 
 
 def _main(

@@ -12,6 +12,7 @@ from tests.support.caches import cache_in, keys_in
 from tests.support.plans import group_of
 from tests.unit.inventory.files import inline, write
 from windrow.files.beneath import absolute_path, home_of, open_beneath, path_in
+from windrow.host_cache.cache import FileKey
 from windrow.spark.executor.errors import UnreadableFileError as UnreadableByTaskError
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec
@@ -144,20 +145,30 @@ def test_a_path_is_relative_or_absolute_and_comes_back(
 
 
 @pytest.mark.parametrize("buffered", [2**20, 10])
+@pytest.mark.parametrize("cached_on", [None, "here"])
 def test_a_file_outside_is_read_only_in_the_very_folder_that_the_coordinator_allowed(
-    table: Path, tmp_path: Path, buffered: int
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    buffered: int,
+    cached_on: str | None,
 ) -> None:
+    cache = cache_in(tmp_path / "cache")
+    monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / "cache"))
     outside = tmp_path / "outside"
     write(outside, "a.parquet")
     group = group_of(outside)
     at = group.schema.get_field_index("path")
     group = group.set_column(at, "path", pa.array([f"{outside}/a.parquet"]))
-    assert sum(batch.num_rows for batch in read_group(spec_of(table, buffered), group, None)) == 3
+    batches = list(read_group(spec_of(table, buffered), group, None, cached_on))
+    assert sum(batch.num_rows for batch in batches) == 3
+    kept = [FileKey.of(key).path for key in keys_in(cache)]
+    assert kept == ([] if cached_on is None else [f"{outside}/a.parquet"])
 
     outside.rename(tmp_path / "moved")
     outside.symlink_to(tmp_path / "moved")
     with pytest.raises(UnreadableByTaskError, match=OUT):
-        list(read_group(spec_of(table, buffered), group, None))
+        list(read_group(spec_of(table, buffered), group, None, None))
 
 
 def test_footers_and_filters_of_files_outside_are_read_in_their_own_folder_alone(
