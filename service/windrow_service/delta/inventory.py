@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor, wait
 from contextlib import nullcontext
 from datetime import datetime, timezone
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +13,15 @@ import pyarrow.compute as pc
 from windrow.files.formats import SMALL_FILE_BYTES
 from windrow.models import LogFigures
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
-from windrow_service.delta.reading import Read, Source, State, read_since, read_version
+from windrow_service.delta.reading import (
+    Read,
+    Source,
+    State,
+    packed,
+    read_since,
+    read_version,
+    unpacked,
+)
 from windrow_service.inventory.build import Inventory, PreviousInventory, unchanged
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 from windrow_service.inventory.progress import ProgressMeter
@@ -22,7 +29,6 @@ from windrow_service.inventory.progress import ProgressMeter
 # What `figures_of` asks of files.
 FIGURED = ("size_bytes", "deletes")
 
-_Result = TypeVar("_Result")
 _CHECK_EVERY_S = 0.2
 
 
@@ -49,19 +55,20 @@ def take_version(
     """
     number = _number(source.location, version) if version is not None else None
     read = _isolated(executor, source, meter, read_version, source, number)
-    meter.add(files_found=len(read.files))
-    same = _same_count(read.files, previous)
+    assert read is not None
+    files = read.files
+    same = _same_count(files, previous)
     return Inventory(
-        files=read.files,
+        files=files,
         data_schema=read.shape.data,
         partition_schema=read.shape.partition,
-        added_count=len(read.files) - same,
+        added_count=len(files) - same,
         removed_count=(len(previous.files) if previous is not None else 0) - same,
         folder_count=0,
         footers_read=0,
         folders=read.state.encoded(),
         table_version=str(read.state.version),
-        log=figures_of(read.files.select(FIGURED), read),
+        log=figures_of(files.select(FIGURED), read),
     )
 
 
@@ -82,10 +89,7 @@ def take_change(
     """
     if state.time_zone != source.time_zone:
         return None
-    read = _isolated(executor, source, meter, read_since, source, state)
-    if read is not None:
-        meter.add(files_found=len(read.files))
-    return read
+    return _isolated(executor, source, meter, read_since, source, state)
 
 
 def figures_of(files: pa.Table, read: Read) -> LogFigures:
@@ -139,21 +143,26 @@ def _isolated(
     executor: Executor | None,
     source: Source,
     meter: ProgressMeter,
-    read: Callable[..., _Result],
+    read: Callable[..., Read | None],
     *args: object,
-) -> _Result:
+) -> Read | None:
     """Run what reads the log where its end does no harm."""
     with nullcontext(executor) if executor is not None else IsolatedExecutor(1) as pool:
-        future = pool.submit(read, *args)
+        future = pool.submit(packed, read, *args)
         try:
             while not wait([future], _CHECK_EVERY_S).done:
                 meter.check_cancelled()
-            return future.result()
+            answer = future.result()
         except LostProcessError as error:
             raise DeltaLogError(
-                source.location, f"is damaged: reading its log failed ({error.last_words})"
+                source.location, f"cannot be read: reading its log failed ({error.last_words})"
             ) from error
         except BaseException:
             if isinstance(pool, IsolatedExecutor):
                 pool.kill()
             raise
+    if answer is None:
+        return None
+    found = unpacked(source, answer)
+    meter.add(files_found=len(found.files))
+    return found

@@ -6,8 +6,8 @@ It is untrusted, and Arrow ends the process on some damaged files: run this wher
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ from windrow_service.planner.columns import inventory_schema
 # A log may be cleaned up, or its checkpoints written anew, while it is read.
 _ATTEMPTS = 5
 _NS_PER_MS = 10**6
+# Limits the memory that statistics take while they are read.
+_BATCH_FILES = 2**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,8 @@ class Read:
     Attributes:
         state: The version, and how to follow the log from there.
         shape: The table's columns.
-        files: All files, or those that were added since another version: an inventory.
+        files: All files, or those that were added since another version: an inventory, but in no
+            order, as ordering takes as much memory again.
         removed: Paths of files that are gone since then.
         committed_ms: When the version was committed; None if the log does not tell.
     """
@@ -109,6 +112,50 @@ class Read:
     files: pa.Table
     removed: pa.Array
     committed_ms: int | None
+
+
+def packed(read: Callable[..., Read | None], *args: object) -> tuple[Read, bytes] | None:
+    """Read a log, and return its files apart, as bytes that take little memory.
+
+    Args:
+        read: One of the functions below.
+        args: Its arguments.
+    """
+    found = read(*args)
+    if found is None:
+        return None
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, found.files.schema, options=options) as writer:
+        writer.write_table(found.files)
+    return replace(found, files=found.files.slice(0, 0)), sink.getvalue().to_pybytes()
+
+
+def unpacked(source: Source, answer: tuple[Read, bytes]) -> Read:
+    """Return what was read, its files in the order of inventories.
+
+    Raises:
+        DeltaLogError: The log has a file twice.
+    """
+    read, content = answer
+    with pa.ipc.open_stream(content) as reader:
+        files = reader.read_all()
+    return replace(read, files=in_path_order(source.location, files))
+
+
+def in_path_order(location: str, files: pa.Table) -> pa.Table:
+    """Return files in the order of inventories.
+
+    Raises:
+        DeltaLogError: The log has a file twice.
+    """
+    files = files.take(pc.sort_indices(files["path"]))
+    paths = flat(files["path"])
+    twice = pc.equal(paths[1:], paths[:-1])
+    if pc.any(twice).as_py():
+        path = paths[pc.index(twice, True).as_py()].as_py()
+        raise DeltaLogError(location, f"is damaged: its log has file {path!r} twice; restore it")
+    return files
 
 
 def read_version(source: Source, version: int | None) -> Read:
@@ -190,14 +237,7 @@ def _typed(source: Source, head: Head, commits: Commits, names: Sequence[str], f
         for added, parsed in _live(location, names, partition, changes)
     ]
     schema = inventory_schema(shape.data, shape.partition)
-    files = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
-    files = files.take(pc.sort_indices(files["path"]))
-    paths = flat(files["path"])
-    if len(paths) > 1 and pc.any(pc.equal(paths[1:], paths[:-1])).as_py():
-        at = pc.index(pc.equal(paths[1:], paths[:-1]), True).as_py()
-        raise DeltaLogError(
-            location, f"is damaged: its log has file {paths[at].as_py()!r} twice; restore it"
-        )
+    files = pa.concat_tables([schema.empty_table(), *tables])
     mentioned = decoded(location, changes.paths, source.allowed)
     state = State(
         version=commits.last,
@@ -211,7 +251,7 @@ def _typed(source: Source, head: Head, commits: Commits, names: Sequence[str], f
         state=state,
         shape=shape,
         files=files,
-        removed=mentioned.filter(pc.invert(pc.is_in(mentioned, paths))),
+        removed=mentioned.filter(pc.invert(pc.is_in(mentioned, flat(files["path"])))),
         committed_ms=committed_ms(location, newest),
     )
 
@@ -225,7 +265,8 @@ def _live(
             keys = keys_of(flat(added["path"]), flat(added["deletionVector"]))
             kept = pc.invert(pc.is_in(keys, changes.keys))
             yield added.filter(kept), parsed.filter(kept) if parsed is not None else None
-    yield changes.added, None
+    for start in range(0, len(changes.added), _BATCH_FILES):
+        yield changes.added.slice(start, _BATCH_FILES), None
 
 
 def _inventory(

@@ -24,7 +24,13 @@ from tests.support.delta_tables import (
 from windrow_service.delta import log as log_module
 from windrow_service.delta.errors import DeltaFeatureError, DeltaLogError, DeltaVersionError
 from windrow_service.delta.inventory import take_version
-from windrow_service.delta.reading import Source, State, read_since, read_version
+from windrow_service.delta.reading import (
+    Source,
+    State,
+    in_path_order,
+    read_since,
+    read_version,
+)
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
 from windrow_service.inventory.progress import ProgressMeter
 
@@ -37,7 +43,7 @@ def _source(log: DeltaLog, **known: Any) -> Source:
 
 
 def _read(log: DeltaLog, **known: Any) -> pa.Table:
-    return read_version(_source(log, **known), None).files
+    return in_path_order("t", read_version(_source(log, **known), None).files)
 
 
 def _log(folder: Path, *more: dict[str, Any], columns: Any = _COLUMNS) -> DeltaLog:
