@@ -132,6 +132,47 @@ def test_published_tables_have_the_rows_that_deltalake_reads(
     assert sorted(dates) == [datetime(9999, 12, day, tzinfo=timezone.utc) for day in (30, 31)]
 
 
+def test_widened_columns_are_what_sparks_own_reader_makes_of_the_files(
+    spark: SparkSession, client: windrow.Client
+) -> None:
+    location = PUBLISHED / "type-widening"
+    name = _registered(client, location)
+    client.refresh(name)
+    ours = client.read(spark, name)
+    files = [str(path) for path in location.glob("*.parquet")]
+
+    # Delta's own package reads no such tables.
+    theirs = spark.read.schema(ours.schema).parquet(*files).toArrow()
+
+    assert len(files) == client.plan(name).summary.files_planned == 2
+    assert _rows(ours.toArrow()) == _rows(theirs)
+    native = client.read(spark, name, reader="native")
+    assert _rows(native.toArrow()) == _rows(theirs)
+
+
+def test_files_of_a_clone_are_read_where_they_are(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    source = DeltaLog(folder / "cloned from")
+    wrote = source.write_file("p=1/a b.parquet", pa.table({"id": range(5)}))["add"]
+    clone = DeltaLog(folder / "clone")
+    vectors = write_vectors(source.folder, [[0, 4]])
+    path = f"file://{source.folder}/p=1/a b.parquet".replace(" ", "%20")
+    beside = {**vectors[0], "storageType": "p"}
+    file = next(source.folder.glob("deletion_vector_*"))
+    beside["pathOrInlineDv"] = f"file://{file}".replace(" ", "%20")
+    clone.commit(
+        protocol(3, "deletionVectors"),
+        metadata([column("id", "long")]),
+        {"add": {**wrote, "path": path, "deletionVector": beside}},
+        clone.write_file("b.parquet", pa.table({"id": [9]})),
+    )
+    name = _registered(client, clone.folder)
+    client.refresh(name)
+
+    assert sorted(row.id for row in client.read(spark, name).collect()) == [1, 2, 3, 9]
+
+
 def test_deletion_vectors_in_files_and_in_the_log_are_applied(
     spark: SparkSession, client: windrow.Client, folder: Path
 ) -> None:

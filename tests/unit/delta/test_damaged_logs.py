@@ -43,7 +43,7 @@ def _source(log: DeltaLog, **known: Any) -> Source:
 
 
 def _read(log: DeltaLog, **known: Any) -> pa.Table:
-    return in_path_order("t", read_version(_source(log, **known), None).files)
+    return in_path_order(str(log.folder), read_version(_source(log, **known), None).files)
 
 
 def _log(folder: Path, *more: dict[str, Any], columns: Any = _COLUMNS) -> DeltaLog:
