@@ -117,11 +117,13 @@ class PartitionListError(InventoryError):
 
     partition: str
     reason: str
-    remedy = "correct the catalog that it comes from, and import the table again"
 
     def __str__(self) -> str:
         what = f"partition {self.partition!r}" if self.partition else "list of partitions"
-        return f"{what}: {self.reason}; {self.remedy}"
+        return (
+            f"{what}: {self.reason}; "
+            "correct the catalog that it comes from, and import the table again"
+        )
 
 
 @dataclass(eq=False)
