@@ -86,8 +86,8 @@ class PartitionsNotListedError(UseCaseError):
         "table {table!r} has only the partitions that a catalog lists, and no list yet: {remedy}"
     )
     remedy = (
-        "import it again (`windrow table import --hive {table}`), PUT /tables/{table}/partitions, or "
-        "register it without listed_partitions"
+        "import it again (`windrow table import --hive {table}`), or register it without "
+        "listed_partitions"
     )
 
 
