@@ -166,7 +166,7 @@ def _fetch(
         done = f"{file_count.value:,} of {total}"
         on_progress(f"{done} checked, {size_text(size_bytes.value)} fetched")
 
-    work = Warming(plan.info.table, plan.info.location, on_file)
+    work = Warming(plan.info.table, plan.info.location, on_file, plan.info.logged)
     left: list[Descriptor] = descriptors_of(groups)
     away: list[Warmed] = []
     on_progress(f"{total}, workers: {len(pc.unique(groups['cached_on']))}")

@@ -70,11 +70,13 @@ class Warming:
         table: Name of the table.
         location: Folder of the table.
         on_file: Called for each file with the number of fetched bytes.
+        logged: As of `ReadSpec`.
     """
 
     table: str
     location: str
     on_file: Callable[[int], None]
+    logged: bool = False
 
     def __call__(self, task: int, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the outcome, a `Warmed` as a tuple."""
@@ -124,14 +126,15 @@ class Warming:
         """Return whether a file was already cached, and why it is not cached now, if so."""
         key = FileKey(self.table, self.location, size_bytes, mtime_ns, path).text()
         uri = absolute_path(self.location, path)
-        home = home_for(self.location, home, uri)
+        planned = (home_for(self.location, home, uri), uri, size_bytes)
+        changed_ns = None if self.logged else mtime_ns
         try:
             if cache.holds(key):
                 return True, None
             if size_bytes <= _BUFFERED_BYTES:
-                use.fetch(key, lambda: read_whole(home, uri, size_bytes, mtime_ns))
+                use.fetch(key, lambda: read_whole(*planned, changed_ns))
             elif file := use.open(
-                key, size_bytes, lambda write: copy_whole(home, uri, size_bytes, mtime_ns, write)
+                key, size_bytes, lambda write: copy_whole(*planned, changed_ns, write)
             ):
                 file.close()
             kept = cache.holds(key)

@@ -55,12 +55,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return cache_in(tmp_path / "cache", host="here", capacity=64 * 2**20)
 
 
-def run(table: Path, host: str, files: list[tuple[str, int, int]]) -> tuple[Warmed, list[int]]:
+def run(
+    table: Path, host: str, files: list[tuple[str, int, int]], *, logged: bool = False
+) -> tuple[Warmed, list[int]]:
     """Run one task; return its answer and the progress it reported for each file."""
     told: list[int] = []
     groups = groups_of((host, [(path, 0, size, mtime) for path, size, mtime in files]))
     (descriptor,) = descriptors_of(groups)
-    (answer,) = Warming("t", str(table), told.append)(7, [(descriptor.content,)])
+    (answer,) = Warming("t", str(table), told.append, logged)(7, [(descriptor.content,)])
     return Warmed(*answer), told
 
 
@@ -138,3 +140,17 @@ def test_each_cacheable_file_is_assigned_to_its_worker_once(tmp_path: Path) -> N
     assert [
         (group["cached_on"], [file["path"] for file in group["splits"]]) for group in given
     ] == [("a", ["x", "y"]), ("b", ["z"])]
+
+
+@pytest.mark.parametrize("size_bytes", [100, LARGE])
+def test_files_of_tables_with_logs_are_fetched_whatever_their_time(
+    table: Path, cache: Any, size_bytes: int
+) -> None:
+    name, size_bytes, _ = write(table, "f", size_bytes)
+
+    logged, _ = run(table, "here", [(name, size_bytes, 5)], logged=True)
+    plain, _ = run(table, "here", [(name, size_bytes, 6)])
+
+    assert (logged.fetched_files, logged.failed_files) == (1, 0)
+    assert (plain.fetched_files, plain.failed_files) == (0, 1)
+    assert keys_in(cache) == {FileKey("t", str(table), size_bytes, 5, name).text()}
