@@ -26,6 +26,8 @@ from common import Result, arguments, console, write_json
 from deltalake import DeltaTable, Field, Schema, convert_to_deltalake
 from deltalake.schema import PrimitiveType
 from peers import Rows, normal
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
 from rich import box
 from rich.table import Table as RichTable
 from tables import KIB, rows_of
@@ -76,6 +78,28 @@ def _write_delta(folder: Path) -> None:
     )
 
 
+def _write_iceberg(folder: Path) -> None:
+    catalog = SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db")
+    catalog.create_namespace("bench")
+    files = [f"file://{path}" for path in sorted(folder.rglob("*.parquet"))]
+    schema = pq.read_schema(files[0].removeprefix("file://"))
+    table = catalog.create_table("bench.table", schema, location=f"file://{folder}")
+    table.add_files(files)
+
+
+def _iceberg(folder: Path) -> StaticTable:
+    return StaticTable.from_metadata(str(max(folder.glob("metadata/*.metadata.json"))))
+
+
+def _iceberg_to_arrow(folder: Path, columns: list[str]) -> pa.Table:
+    return _iceberg(folder).scan(selected_fields=tuple(columns)).to_arrow()
+
+
+def _iceberg_files(folder: Path) -> list[str]:
+    tasks = _iceberg(folder).scan().plan_files()
+    return [task.file.file_path.removeprefix("file://") for task in tasks]
+
+
 FORMATS = (
     Format(
         name="delta",
@@ -83,6 +107,13 @@ FORMATS = (
         write=_write_delta,
         to_arrow=lambda folder, columns: DeltaTable(folder).to_pyarrow_table(columns=columns),
         files=lambda folder: DeltaTable(folder).file_uris(),
+    ),
+    Format(
+        name="iceberg",
+        package="pyiceberg",
+        write=_write_iceberg,
+        to_arrow=_iceberg_to_arrow,
+        files=_iceberg_files,
     ),
 )
 

@@ -262,8 +262,10 @@ def test_log_tables_are_read_beside_their_own_packages_and_followed(quick: Quick
     content = quick("log_tables")
 
     read = [row for row in content["results"] if row["metric"] == "warm read"]
-    assert {("20 files of delta, 16 KB", "deltalake"), ("20 files of delta, 16 KB", "duckdb")} <= {
-        (row["case"], row["peer"]) for row in read
+    assert {(row["case"], row["peer"]) for row in read} == {
+        (f"20 files of {format_}, 16 KB", peer)
+        for format_, package in (("delta", "deltalake"), ("iceberg", "pyiceberg"))
+        for peer in (package, "duckdb")
     }
     assert [row["case"] for row in content["results"] if row["metric"] == "refresh"] == [
         "100 files of delta, ten more"

@@ -344,8 +344,6 @@ class _Assembly:
         return files
 
     def _with_deletes(self, files: pa.Table, deletes: pa.Table) -> pa.Table:
-        if not len(deletes):
-            return files
         if self._alias is not None and pc.any(pc.equal(deletes["kind"], "positions")).as_py():
             raise IcebergMetadataError(
                 self._table.path,

@@ -329,6 +329,10 @@ def test_delete_files_apply_to_files_that_were_there_before_them(tmp_path: Path)
     found = _read(location, known=known)
 
     assert found.files.equals(_read(location).files)
+    # Nor to a snapshot before them, once they are known.
+    before = _read(location, str(table.snapshots()[0].snapshot_id), known=_known(found))
+    assert before.files["delete_count"].to_pylist() == [0]
+    assert before.files["deletes"].to_pylist() == [None]
     columns = (found.files[name].to_pylist() for name in ("path", "delete_count"))
     counts = dict(zip(*columns, strict=True))
     prefix = table.location() + "/"
