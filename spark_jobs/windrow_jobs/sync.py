@@ -87,7 +87,7 @@ def run(
             client,
             patterns,
             refresh=refresh,
-            refresh_with=partial(_refreshed, spark, client) if on_spark else None,
+            refresh_with=partial(refresh_on_executors, spark, client) if on_spark else None,
             trust_partitions=trust_partitions,
             take_over=take_over,
             delete_vanished=delete_vanished,
@@ -100,11 +100,14 @@ def run(
     return all(one.outcome != "failed" for one in done)
 
 
-def _refreshed(spark: SparkSession, client: Coordinator, name: str) -> None:
+def refresh_on_executors(spark: SparkSession, client: Coordinator, name: str) -> bool:
+    """Take a table's inventory on the executors, or by a refresh; return whether they took it."""
     try:
         publish_inventory(spark, client, name)
     except UnfitTableError:
         client.refresh(name)
+        return False
+    return True
 
 
 def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> RenderableType:

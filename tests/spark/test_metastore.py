@@ -12,6 +12,8 @@ import windrow
 from tests.support.on_metastore import differences
 from windrow.errors import InvalidArgumentError, RefreshFailedError
 from windrow.spark.catalog.entries import CatalogError, SparkCatalog
+from windrow.spark.catalog.importing import import_tables
+from windrow_jobs.sync import refresh_on_executors
 
 pytestmark = pytest.mark.spark
 
@@ -208,3 +210,19 @@ def test_a_table_that_the_catalog_fails_at_is_told_and_others_are_imported(
     with pytest.raises(CatalogError, match=r"'shop.x_lost'"):
         catalog.partition_values(lost)
     assert imported(client, spark, "shop.x_*") == {"shop.x_fine": "created"}
+
+
+def test_executors_take_the_inventories_that_the_job_can_take(
+    spark: SparkSession, client: windrow.Client, shop: str
+) -> None:
+    spark.sql("CREATE TABLE shop.j_flat USING parquet AS SELECT 1 a")
+    spark.sql("CREATE TABLE shop.j_parted USING parquet PARTITIONED BY (p) AS SELECT 1 a, 2 p")
+    taken: dict[str, bool] = {}
+
+    def refresh(name: str) -> None:
+        taken[name] = refresh_on_executors(spark, client, name)
+
+    done = import_tables(spark, client, ["shop.j_*"], refresh_with=refresh)
+    assert {one.outcome for one in done} == {"created"}
+    assert taken == {"shop.j_flat": True, "shop.j_parted": False}
+    assert [differences(spark, client, one.name) for one in done] == [[], []]
