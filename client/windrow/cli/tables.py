@@ -56,7 +56,9 @@ def register(
     format_: Annotated[
         str,
         typer.Option(
-            "--format", help="Format of the files: parquet, orc, avro, csv, json or text."
+            "--format",
+            help="Format of the files: parquet, orc, avro, csv, json or text; or of a table that keeps "
+            "a log of its files: delta or iceberg.",
         ),
     ] = "parquet",
     format_option: Annotated[
