@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
-from windrow.files.schema import ColumnNames
+from windrow.files.schema import ColumnNames, fields_in
 from windrow_service.iceberg.deletes import deletes_by_file
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.finding import metadata_path
@@ -148,7 +148,7 @@ class _Reader:
                 f"says that the table lies at {table.location!r}, and not at "
                 f"{self.places.location!r}: correct the table's location",
             )
-        ColumnNames(table.columns, path)
+        _require_distinct(list(table.columns), path)
         return table
 
     def manifest_list(self, table: TableState) -> pa.Table:
@@ -360,6 +360,13 @@ class _Assembly:
             index = files.schema.get_field_index(name)
             files = files.set_column(index, files.schema.field(index), column)
         return files
+
+
+def _require_distinct(fields: Sequence[pa.Field], path: str) -> None:
+    """Refuse names that differ by case only, at any depth."""
+    ColumnNames(pa.schema(fields), path)
+    for field in fields:
+        _require_distinct(fields_in(field.type), path)
 
 
 def _rows_in(manifests: pa.Table, known: pa.Table) -> npt.NDArray[np.int64]:

@@ -278,8 +278,15 @@ def test_a_file_that_is_added_twice_is_refused(tmp_path: Path) -> None:
         _read(location)
 
 
-def test_columns_that_differ_by_case_only_are_refused(tmp_path: Path) -> None:
-    _, location = new_table(tmp_path, pa.schema([("a", pa.int64()), ("A", pa.int64())]))
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [("a", pa.int64()), ("A", pa.int64())],
+        [("s", pa.list_(pa.struct([("a", pa.int64()), ("A", pa.int64())])))],
+    ],
+)
+def test_names_that_differ_by_case_only_are_refused(columns: Any, tmp_path: Path) -> None:
+    _, location = new_table(tmp_path, pa.schema(columns))
 
     with pytest.raises(DuplicateColumnError):
         _read(location)
