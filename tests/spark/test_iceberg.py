@@ -175,10 +175,13 @@ def _live(catalog: Catalog, reading: threading.Event, failures: list[BaseExcepti
 
 
 def test_a_live_table_is_read_as_of_one_snapshot_while_and_after_it_changes(
-    client: windrow.Client, spark: SparkSession, folder: Path
+    client: windrow.Client, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, location = new_table(folder, SCHEMA, "live")
-    client.register_table("live", location, "iceberg")
+    # Only the catalog knows which metadata files are whole, and committed.
+    monkeypatch.setenv("PYICEBERG_CATALOG__TESTS__URI", f"sqlite:///{folder}/catalog.db")
+    options = {"catalog": "tests", "identifier": "ns.live"}
+    client.register_table("live", location, "iceberg", format_options=options)
     failures: list[BaseException] = []
     reading = threading.Event()
     writer = threading.Thread(target=_live, args=(catalog_in(folder), reading, failures))
