@@ -166,13 +166,13 @@ def test_a_table_that_someone_else_changes_meanwhile_is_not_altered(
     url: str, http: httpx.Client, events: str, location: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with windrow.connect(url) as client:
-        put = client._put
+        put = client.put_table
 
         def overtaken(*given: Any) -> Any:
             define(http, events, strategy="tez")
             return put(*given)
 
-        monkeypatch.setattr(client, "_put", overtaken)
+        monkeypatch.setattr(client, "put_table", overtaken)
         with pytest.raises(TableChangedError):
             client.alter_table(events, plan_options={"strategy": "spark"})
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from windrow.terminal.interrupts import kept_interrupts
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_handler() -> Iterator[None]:
+    """Spark has a handler of its own in processes that run a session."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class _Interrupting:
