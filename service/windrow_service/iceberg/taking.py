@@ -27,8 +27,6 @@ from windrow_service.inventory.progress import OnProgress, ProgressMeter
 if TYPE_CHECKING:
     from windrow_service.iceberg.reading import Found
 
-# As advice counts them.
-
 
 def take_iceberg(
     location: str,
