@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 
 from tests.support.deleted import file_vector, inline_vector, position_file
 from windrow.calls.plans import read_group_stream
+from windrow.spark.executor.deleted_positions import DeletedPositions
 from windrow.spark.executor.errors import DeletesError, UnreadableFileError
 from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadLimits, ReadSpec
+from windrow.spark.executor.spec import ReadLimits, ReadSpec, Split
 from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
@@ -195,3 +197,30 @@ def test_deletes_that_cannot_be_right_are_refused_by_name(tmp_path: Path) -> Non
     for delete, kind, message in wrong:
         with pytest.raises(kind, match=message):
             read(tmp_path, files, {"f": [delete]})
+
+
+def test_rows_that_are_named_again_and_again_count_once(tmp_path: Path) -> None:
+    files = [write(tmp_path, f"f{at}", range(at * 10, at * 10 + 10), 10) for at in range(2)]
+    named = [(f"{tmp_path}/f{at % 3}", at % 2) for at in range(600_000)]
+    positions = position_file(tmp_path / "p", "p", named)
+
+    ids = read(tmp_path, files, {"f0": [positions], "f1": [positions]})[0]
+
+    assert sorted(ids) == [*range(2, 10), *range(12, 20)]
+
+
+def test_a_vector_is_read_once_for_all_splits_of_its_file(tmp_path: Path) -> None:
+    vector = {"inline": None, **file_vector(tmp_path / "vectors", "vectors", [1, 3])}
+    splits = [
+        Split(at, f"{tmp_path}/f", at * 10, 10, 20, 5, 4, deletes=[vector]) for at in range(2)
+    ]
+    counts: Counter[str] = Counter()
+    nothing = pa.schema([])
+    spec = ReadSpec(
+        table="t", location=str(tmp_path), data=DATA, hidden=nothing, partition=nothing, output=()
+    )
+
+    deleted = DeletedPositions(spec, splits, counts)
+
+    assert [np.asarray(deleted.of(split)).tolist() for split in splits] == [[1, 3]] * 2
+    assert counts["delete_files"] == 1

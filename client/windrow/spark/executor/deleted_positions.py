@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,7 +38,7 @@ class DeletedPositions:
         counts: The files that are opened for this are added here, as `delete_files`.
     """
 
-    def __init__(self, spec: ReadSpec, splits: list[Split], counts: Counter[str]) -> None:
+    def __init__(self, spec: ReadSpec, splits: Sequence[Split], counts: Counter[str]) -> None:
         self._location, self._home = spec.location, home_of(spec.location)
         self._counts = counts
         # The files with rows that a file of positions may name, by its path.
@@ -48,6 +48,8 @@ class DeletedPositions:
                 if delete["kind"] == "positions":
                     self._named[delete["path"]][_plain(split.path)] = split
         self._listed: dict[str, dict[str, _Ints]] = {}
+        # Splits of one file follow one another.
+        self._last: tuple[str, _Ints | None] = ("", None)
 
     def of(self, split: Split) -> _Ints | None:
         """Return the positions of a file's deleted rows, ascending; None if there are none.
@@ -55,11 +57,13 @@ class DeletedPositions:
         Raises:
             TaskReadError: What says so cannot be read, or names rows that the file has not.
         """
-        parts = [self._positions(split, delete) for delete in split.deletes or ()]
-        parts = [part for part in parts if len(part)]
-        if len(parts) < 2:
-            return parts[0] if parts else None
-        return np.unique(np.concatenate(parts))
+        if not split.deletes:
+            return None
+        if self._last[0] != split.path:
+            parts = [self._positions(split, delete) for delete in split.deletes]
+            deleted = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+            self._last = split.path, deleted if len(deleted) else None
+        return self._last[1]
 
     def _positions(self, split: Split, delete: dict[str, Any]) -> _Ints:
         if delete["kind"] == "vector":
@@ -70,7 +74,7 @@ class DeletedPositions:
         path = delete["path"]
         if path not in self._listed:
             self._listed[path] = self._of_file(path, delete["size_bytes"])
-        return self._listed[path].get(_plain(split.path), np.empty(0, np.int64))
+        return self._listed[path][_plain(split.path)]
 
     def _of_bitmap(self, split: Split, delete: dict[str, Any]) -> _Ints:
         if split.row_count is None:
@@ -99,18 +103,17 @@ class DeletedPositions:
         path = absolute_path(self._location, relative)
         home = home_for(self._location, self._home, path)
         named = self._named[relative]
-        found: defaultdict[str, list[_Ints]] = defaultdict(list)
+        found = {plain: _Listed(path, split) for plain, split in named.items()}
         self._counts["delete_files"] += 1
         try:
             with open_stream(home, path, size_bytes, None, _opened) as reader:
                 for batch in reader.iter_batches(_BATCH_ROWS, columns=["file_path", "pos"]):
-                    for plain, positions in _by_path(batch):
-                        if plain in named:
-                            found[plain].append(positions)
+                    for plain, positions in _by_path(batch, found.keys()):
+                        found[plain].add(positions)
         except FORMAT_ERRORS as error:
             reason = f"it is no file of positions: {' '.join(str(error).split())[:300]}"
             raise DeletesError(path, reason) from error
-        return {plain: _ascending(path, named[plain], parts) for plain, parts in found.items()}
+        return {plain: listed.ascending() for plain, listed in found.items()}
 
 
 def kept_rows(deleted: _Ints, first: int, count: int) -> pa.BooleanArray | None:
@@ -127,24 +130,56 @@ def _opened(path: str, file: Any, buffer_bytes: int) -> Any:
     return pq.ParquetFile(file, buffer_size=buffer_bytes)
 
 
-def _by_path(batch: pa.RecordBatch) -> Iterator[tuple[str, _Ints]]:
+def _by_path(batch: pa.RecordBatch, wanted: Set[str]) -> Iterator[tuple[str, _Ints]]:
+    """Yield the positions of each wanted file in a batch, by its plain path."""
     if batch.schema.names != ["file_path", "pos"] or batch["pos"].type != pa.int64():
         raise ValueError("its columns are not file_path and pos")
     if batch["file_path"].null_count or batch["pos"].null_count:
         raise ValueError("it holds nulls")
     coded = batch["file_path"].dictionary_encode()
     codes, positions = np.asarray(coded.indices), np.asarray(batch["pos"], np.int64)
+    order = np.argsort(codes, kind="stable")
+    codes, positions = codes[order], positions[order]
     for code, path in enumerate(coded.dictionary.cast(pa.string()).to_pylist()):
-        yield _plain(path), positions[codes == code]
+        if (plain := _plain(path)) in wanted:
+            first, last = np.searchsorted(codes, (code, code + 1))
+            yield plain, positions[first:last]
 
 
-def _ascending(path: str, split: Split, parts: list[_Ints]) -> _Ints:
-    positions = np.unique(np.concatenate(parts))
-    beyond = split.row_count is not None and positions[-1] >= split.row_count
-    if positions[0] < 0 or beyond:
-        reason = f"it names a row that {split.path!r} does not have"
-        raise DeletesError(path, reason)
-    return positions
+class _Listed:
+    """The positions of one file that a file of positions names, each of them once.
+
+    Args:
+        path: The file of positions, for messages.
+        split: A split of the file that it names.
+    """
+
+    def __init__(self, path: str, split: Split) -> None:
+        self._path, self._split = path, split
+        self._parts: list[_Ints] = []
+        self._count, self._most = 0, _BATCH_ROWS
+
+    def add(self, positions: _Ints) -> None:
+        """Add positions, in any order."""
+        self._parts.append(positions)
+        self._count += len(positions)
+        # A file may name the same rows again and again.
+        if self._count > self._most:
+            self._most = max(_BATCH_ROWS, 2 * len(self.ascending()))
+
+    def ascending(self) -> _Ints:
+        """Return the positions so far, ascending.
+
+        Raises:
+            DeletesError: One is of a row that the file does not have.
+        """
+        positions = np.unique(np.concatenate([np.empty(0, np.int64), *self._parts]))
+        self._parts, self._count = [positions], len(positions)
+        rows = self._split.row_count
+        if len(positions) and (positions[0] < 0 or (rows is not None and positions[-1] >= rows)):
+            reason = f"it names a row that {self._split.path!r} does not have"
+            raise DeletesError(self._path, reason)
+        return positions
 
 
 def _plain(path: str) -> str:

@@ -68,14 +68,13 @@ def read_group(
     counts = Counter() if counts is None else counts
     with ExitStack() as stack:
         files = stack.enter_context(closing(files_of(spec, cached_on, splits.num_rows)))
-        deleted = None
-        if spec.logged:
-            deleted = DeletedPositions(spec, splits_of(spec, splits), counts)
+        held = splits_of(spec, splits)
+        deleted = DeletedPositions(spec, held, counts) if spec.logged else None
         decoder: Decoder | AcidDecoder = Decoder(spec, files, deleted)
         if spec.is_acid:
             decoder = AcidDecoder(spec, files, delete_files, splits, counts)
             stack.enter_context(closing(decoder))
-        group = _Group(spec, splits, residual, decoder)
+        group = _Group(spec, held, splits.column("partition"), residual, decoder)
         tables = group.merged() if spec.sort else group.concatenated()
         limits = spec.limits
         for batch in bounded(
@@ -148,16 +147,16 @@ class _Group:
     def __init__(
         self,
         spec: ReadSpec,
-        splits: pa.RecordBatch,
+        splits: Sequence[Split],
+        partition: pa.StructArray,
         residual: Mapping[str, Any] | None,
         decoder: Decoder | AcidDecoder,
     ) -> None:
         self._spec = spec
-        self._splits = splits_of(spec, splits)
+        self._splits = splits
         self._residual = residual
         self._decoder = decoder
         needed = {*spec.output, *(key.name for key in spec.sort), *columns_of(residual)}
-        partition = splits.column("partition")
         self._partition = {
             field.name: partition.field(field.name).cast(field.type)
             for field in spec.partition
