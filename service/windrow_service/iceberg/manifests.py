@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow.files.arrays import make_struct
+from windrow.files.file_fields import FIELD_ID
 from windrow.files.types import has_order
 from windrow_service.iceberg.avro_columns import Columns, read_columns
 from windrow_service.iceberg.bounds import Counts, bounds_of
@@ -22,7 +23,6 @@ from windrow_service.iceberg.partition_values import (
     identity_values,
     partition_keys,
 )
-from windrow_service.iceberg.schemas import FIELD_ID
 
 MANIFESTS = pa.schema(
     [

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from windrow.files.file_fields import FIELD_ID
 from windrow.files.partition_values import is_partition_type
 from windrow_service.iceberg.bounds import typed_values
 from windrow_service.iceberg.metadata import PartitionField
-from windrow_service.iceberg.schemas import FIELD_ID
 
 _TRUNCATE = re.compile(r"truncate\[([0-9]{1,9})\]")
 # Letters of NumPy's units, and what surely fits 64 bits of microseconds.

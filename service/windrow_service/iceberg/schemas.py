@@ -12,11 +12,8 @@ from pyiceberg import types
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField
 
+from windrow.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES, absent
 from windrow.files.types import MAX_DECIMAL_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
-
-FIELD_ID = b"PARQUET:field_id"
-NAMES = b"windrow:names"
-DEFAULT = b"windrow:default"
 
 _MAX_DEPTH = 100
 _PRIMITIVES: Mapping[type[types.IcebergType], pa.DataType] = {
@@ -92,13 +89,21 @@ class _Fields:
         name = f"{within}.{one.name}" if within else one.name
         metadata = {FIELD_ID: str(one.field_id).encode()}
         if mapped is not None:
-            metadata[NAMES] = json.dumps(mapped.names).encode()
+            metadata[NAMES_IN_FILES] = json.dumps(mapped.names).encode()
         if one.field_id in self.defaults:
             metadata[DEFAULT] = json.dumps(self.defaults[one.field_id]).encode()
         inner = mapped.fields if mapped is not None else []
-        return pa.field(
+        found = pa.field(
             one.name, self._type(one.field_type, inner, name, depth + 1), metadata=metadata
         )
+        try:
+            absent(found, 0)
+        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
+            raise UnreadTypeError(
+                f"the initial default of column {name!r} is no value of type {one.field_type}: "
+                "restore the metadata"
+            ) from error
+        return found
 
     def _type(
         self, type_: types.IcebergType, mapping: list[MappedField], name: str, depth: int

@@ -18,7 +18,7 @@ from pyiceberg.types import (
 
 from windrow.files.file_fields import DEFAULT, FIELD_ID, is_mapped
 from windrow_service.iceberg.names import by_name, unchanged_columns
-from windrow_service.iceberg.schemas import arrow_schema
+from windrow_service.iceberg.schemas import UnreadTypeError, arrow_schema
 
 
 def schema(id_: int, *fields: tuple[int, str, IcebergType]) -> Schema:
@@ -80,3 +80,13 @@ def test_only_columns_that_changed_and_those_with_defaults_keep_their_ids() -> N
     assert [field.name for field in found if is_mapped(field)] == ["d", "e"]
     assert found.field("d").metadata == {FIELD_ID: b"4", DEFAULT: b"7"}
     assert found.field("s") == pa.field("s", pa.struct([("x", pa.int32())]))
+
+
+@pytest.mark.parametrize("default", ["x", "2026-01-01", [1], {"a": 1}])
+def test_defaults_that_are_no_value_of_their_column_are_refused_by_name(default: object) -> None:
+    stated = {"fields": [{"id": 4, "initial-default": default}]}
+
+    with pytest.raises(
+        UnreadTypeError, match="initial default of column 'd' is no value of type int"
+    ):
+        arrow_schema(schema(0, (4, "d", INT)), stated, [])

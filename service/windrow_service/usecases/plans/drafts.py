@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.formats import begins_at_any_line, files_of
+from windrow.files.formats import LOGGED, begins_at_any_line, files_of
 from windrow.models import (
     Column,
+    FileField,
     PlanOptions,
     PlanRequest,
     PlanSummary,
@@ -52,6 +53,7 @@ class Draft:
         columns: The requested columns.
         hidden_columns: Further columns that residual filters and sort columns need.
         sort_columns: The table's sort columns, spelled as the columns are.
+        file_fields: How files hold columns, where names alone do not tell.
         filter: As a JSON tree; `Plan` makes nodes of it.
         options: As asked for, with which the plan was made.
     """
@@ -61,6 +63,7 @@ class Draft:
     columns: list[Column]
     hidden_columns: list[Column]
     sort_columns: list[SortColumn]
+    file_fields: dict[str, FileField]
     filter: Any
     options: SettledOptions
 
@@ -161,6 +164,7 @@ def draft_plan(
     settled = settle(request, definition)
     options = settled.options
     policy = policy_of(options, max_files)
+    told = _file_fields(definition, scan, columns)
     groups = plan_groups(
         files,
         expression,
@@ -171,7 +175,7 @@ def draft_plan(
         delete_files=scan.snapshot.delete_files,
         by_manifest=scan.pruned,
         table_format=files_of(definition.format),
-        mapped=_mapped(scan, columns),
+        mapped=bool(told),
         any_line=begins_at_any_line(definition.format_options),
         check=check,
     )
@@ -187,15 +191,20 @@ def draft_plan(
             column.model_copy(update={"name": name})
             for column, name in zip(sort_columns, sort_names, strict=True)
         ],
+        file_fields=told,
         filter=to_tree(expression) if expression is not None else None,
         options=settled,
     )
 
 
-def _mapped(scan: Scan, columns: Sequence[str]) -> bool:
-    """Tell whether files hold one of the columns that are read under another name."""
+def _file_fields(
+    definition: TableDefinition, scan: Scan, columns: Sequence[str]
+) -> dict[str, FileField]:
+    """Return how files hold the columns that are read, where names alone do not tell."""
+    if definition.format not in LOGGED:
+        return {}
     compared = columns_of(scan.expression) if scan.expression is not None else ()
-    return bool(file_fields(scan.snapshot.data_schema, [*columns, *compared]))
+    return file_fields(scan.snapshot.data_schema, [*columns, *compared])
 
 
 def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest) -> int | None:

@@ -13,7 +13,6 @@ from windrow_service.usecases.plans.errors import PlanNotCompletedError
 from windrow_service.usecases.plans.options import settle
 from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.snapshots.ports import Snapshot
-from windrow_service.usecases.tables.columns import file_fields
 from windrow_service.usecases.tables.ports import StoredTable
 
 # These say how a plan is delivered, not what it is.
@@ -89,9 +88,7 @@ def described(
         transactional=definition.transactional,
         valid_write_ids=snapshot.info.valid_write_ids,
         logged=definition.format in LOGGED,
-        file_fields=file_fields(
-            snapshot.data_schema, [one.name for one in (*draft.columns, *draft.hidden_columns)]
-        ),
+        file_fields=draft.file_fields,
         sort_columns=draft.sort_columns,
         partition_columns=snapshot.info.partition_columns,
         columns=draft.columns,
