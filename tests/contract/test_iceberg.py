@@ -92,6 +92,7 @@ def test_versions_are_read_by_id_and_by_name_once_they_were_asked_for(
         _planned(client, name, "nightly")
     for version in ("nightly", str(first)):
         client.refresh(name, version=version)
+        assert client.refresh(name, version=version).changed is False
         assert _planned(client, name, version) == _of_pyiceberg(table, first)
 
     assert _planned(client, name) == _of_pyiceberg(table)

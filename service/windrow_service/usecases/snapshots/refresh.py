@@ -37,6 +37,7 @@ from windrow_service.usecases.snapshots.errors import (
     PartitionsNotListedError,
     SnapshotNotFoundError,
     TableNotRefreshedError,
+    VersionNotKnownError,
     WriteIdsNeededError,
 )
 from windrow_service.usecases.snapshots.ports import (
@@ -214,15 +215,12 @@ class RefreshTable:
         reused = sum(manifest.manifest_id in known for manifest in taken.manifests)
         if previous is not None and asked.version is None and _same(previous, taken):
             await _patiently(cancelled, self.snapshots.confirm, table, began, taken.listing)
-            return Refreshed(
-                snapshot=previous.info,
-                changed=False,
-                files_added=0,
-                files_removed=0,
-                manifests_reused=reused,
-            )
+            return _unchanged(previous, reused)
         on_progress(seen.model_copy(update={"phase": "publishing"}))
         if asked.version is not None:
+            known_as = await self._known_as(cancelled, name, asked.version)
+            if known_as is not None and _same(known_as, taken):
+                return _unchanged(known_as, reused)
             beside = await _patiently(
                 cancelled, self.snapshots.publish_beside, table, taken, asked.version
             )
@@ -242,6 +240,24 @@ class RefreshTable:
             files_removed=taken.files_removed,
             manifests_reused=reused,
         )
+
+    async def _known_as(
+        self, cancelled: threading.Event, name: str, version: str
+    ) -> Snapshot | None:
+        try:
+            return (await _patiently(cancelled, self.snapshots.get, name, None, version))[1]
+        except VersionNotKnownError:
+            return None
+
+
+def _unchanged(snapshot: Snapshot, reused: int) -> Refreshed:
+    return Refreshed(
+        snapshot=snapshot.info,
+        changed=False,
+        files_added=0,
+        files_removed=0,
+        manifests_reused=reused,
+    )
 
 
 async def _patiently(
