@@ -133,7 +133,9 @@ class SnapshotInfo(Answer):
     created_at: datetime
     file_count: int
     row_count: int | None = Field(
-        default=None, description="Null if the rows of a file are not known."
+        default=None,
+        description="Rows in the files, deleted ones included; null if those of a file are not "
+        "known.",
     )
     size_bytes: int
     manifest_count: int
