@@ -123,7 +123,7 @@ class _Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._url = b""
-        self._range = ""
+        self._range = self._if_match = ""
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -131,6 +131,8 @@ class _Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"range":
             self._range = value.decode()
+        elif name.lower() == b"if-match":
+            self._if_match = value.decode()
 
     def on_message_complete(self) -> None:
         method = self._parser.get_method().decode()
@@ -142,10 +144,19 @@ class _Connection(asyncio.Protocol):
             (method, name if key else f"{bucket}/?{query.get('prefix', '')}")
         )
         self._loop.call_later(
-            self._store.latency_s, self._answer, method, bucket, key, query, self._range
+            self._store.latency_s,
+            self._answer,
+            method,
+            bucket,
+            key,
+            query,
+            self._range,
+            self._if_match,
         )
 
-    def _answer(self, method: str, bucket: str, key: str, query: Any, range_: str) -> None:
+    def _answer(
+        self, method: str, bucket: str, key: str, query: Any, range_: str, if_match: str
+    ) -> None:
         if self._transport.is_closing():
             return
         folder = self._store.root / bucket
@@ -156,16 +167,19 @@ class _Connection(asyncio.Protocol):
             status = HTTPStatus.OK if folder.is_dir() else HTTPStatus.NOT_FOUND
             self._send(method, status, content, "Content-Type: application/xml")
         elif (folder / key).is_file() and not key.endswith("/"):
-            self._send_object(method, folder / key, range_)
+            self._send_object(method, folder / key, range_, if_match)
         else:
             self._send(method, HTTPStatus.NOT_FOUND, _error("NoSuchKey"))
 
-    def _send_object(self, method: str, path: Path, range_: str) -> None:
+    def _send_object(self, method: str, path: Path, range_: str, if_match: str) -> None:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
+            if if_match not in ("", "*", f'"{_etag(status)}"'):
+                self._send(method, HTTPStatus.PRECONDITION_FAILED, _error("PreconditionFailed"))
+                return
             headers = [
                 f"Last-Modified: {formatdate(int(status.st_mtime), usegmt=True)}",
-                f'ETag: "{status.st_mtime_ns:x}-{status.st_size:x}"',
+                f'ETag: "{_etag(status)}"',
                 "Accept-Ranges: bytes",
                 "Content-Type: application/octet-stream",
             ]
@@ -219,6 +233,7 @@ def listing(bucket: Path, query: dict[str, str]) -> bytes:
         parts.append(
             f"<Contents><Key>{escape(name)}</Key><Size>{status.st_size}</Size>"
             f"<LastModified>{changed:%Y-%m-%dT%H:%M:%S.000Z}</LastModified>"
+            f"<ETag>&quot;{_etag(status)}&quot;</ETag>"
             "<StorageClass>STANDARD</StorageClass></Contents>"
         )
     token = f"<NextContinuationToken>{escape(listed[-1])}</NextContinuationToken>" if more else ""
@@ -247,6 +262,10 @@ def _names(bucket: Path, prefix: str, *, deep: bool) -> Iterator[str]:
             yield from _names(bucket, name, deep=True)
         else:
             yield name
+
+
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 def _error(code: str) -> bytes:
