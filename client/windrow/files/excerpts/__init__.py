@@ -1,0 +1,1 @@
+"""Excerpts: some columns of a large Parquet file, read as a small Parquet file of their own."""

@@ -1,0 +1,47 @@
+"""Excerpts of Parquet files at hand."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.files.excerpts.excerpt import Excerpt, excerpt_of
+from windrow.files.excerpts.outlines import Outline, Outlines
+from windrow.files.excerpts.places import in_plan, places_in
+
+
+def recorded(file: bytes) -> tuple[str, list[int]] | None:
+    """Return the outline of a file and its numbers as in inventories; None if there are none."""
+    metadata = pq.read_metadata(io.BytesIO(file))
+    found = places_in(metadata, len(file))
+    if found is None:
+        return None
+    codecs, numbers = found
+    footer = file[-8 - int.from_bytes(file[-8:-4], "little") : -8]
+    outline = Outlines().of(footer, metadata, codecs)
+    return None if outline is None else (outline, numbers)
+
+
+def planned(
+    outline: str, numbers: Sequence[int], names: Sequence[str]
+) -> tuple[Outline, np.ndarray]:
+    """Return what plans say of some columns: a row of numbers for each row group."""
+    whole = Outline.of_text(outline)
+    some, leaves = whole.only(names)
+    own = [0, *(1 + 4 * leaf + at for leaf in leaves for at in range(4))]
+    return some, in_plan(np.array(numbers, np.int64), whole.leaf_count)[:, own]
+
+
+def excerpt(file: bytes, some: Outline, groups: np.ndarray) -> tuple[Excerpt, bytes]:
+    """Return the excerpt of some row groups of a file, and its bytes."""
+    found = excerpt_of(some, groups.reshape(-1), len(file))
+    return found, found.content([file[begin:end] for begin, end in found.ranges])
+
+
+def read(file: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return columns of a Parquet file."""
+    return pq.ParquetFile(io.BytesIO(file), coerce_int96_timestamp_unit="us").read(columns)
