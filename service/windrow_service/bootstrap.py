@@ -6,10 +6,10 @@ import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -40,6 +40,7 @@ from windrow_service.logs import get_logger
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.runs.background import forever, stop
+from windrow_service.runs.looking_around import LookAround
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.runs.shared import TasksInCommon
@@ -52,6 +53,7 @@ from windrow_service.store.database import (
     upgrade_database,
 )
 from windrow_service.store.expiry import SqlSnapshotKeeping
+from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.migrate import Upgraded
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.partition_lists import SqlPartitionListStore
@@ -61,11 +63,15 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
+from windrow_service.telemetry.measured import measured
+from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.caches.errors import CacheUnavailableError
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.make import MakePlan
@@ -86,6 +92,8 @@ _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
 _SWITCH_S = 0.001
+_NO_DATABASE = (StoreUnavailableError, OutcomeUnknownError)
+T = TypeVar("T")
 _log = get_logger(__name__)
 
 
@@ -143,24 +151,34 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with AsyncExitStack() as stack:
         database = await open_database(database_url(settings))
         stack.push_async_callback(database.aclose)
-        runner = ThreadRunner(
-            max_running=settings.planner_threads, max_waiting=settings.max_waiting
-        )
+        meters = _meters(settings)
+
+        def threads(name: str) -> ThreadRunner:
+            return ThreadRunner(
+                max_running=settings.planner_threads,
+                max_waiting=settings.max_waiting,
+                name=name,
+                meters=meters,
+            )
+
+        def stored(store: T, room: str) -> T:
+            return measured(store, "database", room, meters, _NO_DATABASE)
+
+        runner = threads("plans")
         # Refreshes run long and read files: neither they nor plans must wait for the other.
-        refresh_runner = ThreadRunner(
-            max_running=settings.planner_threads, max_waiting=settings.max_waiting
-        )
-        tables = SqlTableStore(database, _now)
-        partition_lists = SqlPartitionListStore(database, _now)
-        snapshots = SqlSnapshotStore(database, _now)
-        writes = SqlWriteStore(database, _now)
-        cache_rules = SqlCacheRuleStore(database, _now)
-        plans = SqlPlanStore(database, _now, settings.limits.max_plan_bytes)
-        once = SqlOnceStore(database)
-        tokens = SqlTokenStore(database)
+        refresh_runner = threads("refreshes")
+        tables = stored(SqlTableStore(database, _now), "tables")
+        partition_lists = stored(SqlPartitionListStore(database, _now), "partition_lists")
+        snapshots = stored(SqlSnapshotStore(database, _now), "snapshots")
+        writes = stored(SqlWriteStore(database, _now, meters), "writes")
+        cache_rules = stored(SqlCacheRuleStore(database, _now), "cache_rules")
+        plans = stored(SqlPlanStore(database, _now, settings.limits.max_plan_bytes), "plans")
+        once = stored(SqlOnceStore(database), "once")
+        tokens = stored(SqlTokenStore(database), "tokens")
         if settings.tokens_required:
             await _say_if_nobody_may_call(tokens)
         cache = _open_cache(settings, stack)
+        measured(cache, "cache_map", "cache", meters, (CacheUnavailableError,))
         inventories = DirectoryInventories(
             settings.allowed_locations, settings.limits.max_footer_bytes
         )
@@ -173,11 +191,12 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             runner=refresh_runner,
             clock=_now,
         )
-        refreshes = Refreshes(refresh_table, SqlRefreshStore(database), _described, _now)
+        refresh_store = stored(SqlRefreshStore(database), "refreshes")
+        refreshes = Refreshes(refresh_table, refresh_store, _described, _now, meters)
         stack.push_async_callback(refreshes.aclose)
         shared = TasksInCommon()
         stack.push_async_callback(shared.aclose)
-        manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes)
+        manifests = ManifestReader(snapshots, runner, settings.manifest_cache_bytes, meters)
         caching = TableCaching(cache_rules, cache, manifests, runner, _now)
         codec = ArrowGroups()
         filter_limits = FilterLimits(
@@ -194,6 +213,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runner=runner,
                 filter_limits=filter_limits,
                 max_plan_files=settings.limits.max_plan_files,
+                meters=meters,
             ),
             shared=shared,
             refresher=refreshes,
@@ -210,7 +230,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(plan_runs.aclose)
         expire_snapshots = ExpireSnapshots(
             tables=tables,
-            keeping=SqlSnapshotKeeping(database),
+            keeping=stored(SqlSnapshotKeeping(database), "snapshots"),
             clock=_now,
             keep_last=settings.snapshots.keep_last,
             max_age=settings.snapshots.max_age,
@@ -225,6 +245,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ):
             task = asyncio.create_task(forever(what, work, every_s))
             stack.push_async_callback(stop, task)
+        if settings.metrics.port is not None:
+            figures = stored(SqlTableFigures(database), "figures")
+            look = LookAround(meters, figures, cache, settings.metrics.max_tables, _now)
+            stack.enter_context(_serving_metrics(settings, meters, look))
         yield Services(
             access=AccessServices(
                 authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
@@ -253,9 +277,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                     writes=writes,
                     turns=TakenInTurn(max_waiting=settings.max_waiting),
                     # Separate from refreshes, which take long, and from plans, which are quick.
-                    runner=ThreadRunner(
-                        max_running=settings.planner_threads, max_waiting=settings.max_waiting
-                    ),
+                    runner=threads("publishing"),
                     clock=_now,
                     max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
                 ),
@@ -302,7 +324,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             ),
             upkeep=UpkeepServices(
                 plan_compaction=PlanCompaction(
-                    snapshots=snapshots, manifests=manifests, filter_limits=filter_limits
+                    snapshots=snapshots,
+                    manifests=manifests,
+                    filter_limits=filter_limits,
+                    meters=meters,
                 ),
                 advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=writes),
             ),
@@ -333,8 +358,29 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 has_room=database.has_room,
                 cache=cache,
                 config=_config(settings),
+                meters=meters,
             ),
         )
+
+
+def _meters(settings: Settings) -> Meters:
+    if settings.metrics.port is None:
+        return UNMEASURED
+    # Late, because importing it takes a tenth of a second.
+    from windrow_service.telemetry.prometheus import PrometheusMeters
+
+    return PrometheusMeters(settings.metrics.max_workers)
+
+
+def _serving_metrics(
+    settings: Settings, meters: Meters, look: LookAround
+) -> AbstractContextManager[None]:
+    from windrow_service.api.metrics import serving_metrics
+    from windrow_service.telemetry.prometheus import PrometheusMeters
+
+    assert settings.metrics.port is not None
+    assert isinstance(meters, PrometheusMeters)
+    return serving_metrics(meters.registry, look, settings.host, settings.metrics.port)
 
 
 def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:

@@ -95,6 +95,24 @@ class SnapshotSettings(BaseModel):
         return self
 
 
+class MetricsSettings(BaseModel):
+    """Where metrics are served, and how many series they have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
+        default=None,
+        description="Port of `host` on which `GET /metrics` answers, to anyone who reaches it; by "
+        "default nothing is measured.",
+    )
+    max_tables: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=20, description="Most tables that are named: those with the most excess files."
+    )
+    max_workers: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=100, description="Most workers that are named: those that read the most files."
+    )
+
+
 class Settings(BaseSettings):
     """All settings of the coordinator."""
 
@@ -144,6 +162,7 @@ class Settings(BaseSettings):
     )
     limits: LimitSettings = LimitSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @model_validator(mode="before")
     @classmethod

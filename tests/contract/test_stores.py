@@ -20,9 +20,11 @@ from windrow_service.inventory.build import Inventory
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.expiry import SqlSnapshotKeeping
+from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
+from windrow_service.telemetry.meters import TableFigures
 from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.snapshots.errors import (
@@ -102,6 +104,33 @@ def run(database_url: sa.URL) -> Run:
 
 
 # --- tables --------------------------------------------------------------------
+
+
+def test_the_tables_with_the_most_excess_files_come_first(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        well_sized = 128 * 2**20
+        for name, sizes in (
+            ("small", [1000] * 7),
+            ("fewer", [1000] * 3),
+            ("sound", [well_sized] * 9),
+            ("nearly", [well_sized] * 9 + [1]),
+            ("tiny", [1000] * 5),
+        ):
+            await stores.publish(await stores.register(name), *sizes)
+        await stores.register("unread")
+
+        count, worst = await SqlTableFigures(stores.database).worst(3)
+        every = (await SqlTableFigures(stores.database).worst(9))[1]
+
+        assert count == 6
+        assert worst == [
+            TableFigures("small", 7, 7_000, 6),
+            TableFigures("tiny", 5, 5_000, 4),
+            TableFigures("fewer", 3, 3_000, 2),
+        ]
+        assert [(table.name, table.excess) for table in every[3:]] == [("nearly", 0), ("sound", 0)]
+
+    run(body)
 
 
 def test_a_table_exists_until_it_is_deleted(run: Run) -> None:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from windrow_service.api.problems import problem_answer
+from windrow_service.api.services import services_of
 from windrow_service.logs import get_logger
 
 _REQUEST_ID_HEADER = b"x-request-id"
@@ -27,7 +28,7 @@ _log = get_logger(__name__)
 
 
 class RequestLog:
-    """The outermost middleware: it gives requests their ids, and logs one line for each.
+    """The outermost middleware: it gives requests their ids, and logs and measures each.
 
     Unhandled errors end here, so that the server does not log them again.
     """
@@ -65,7 +66,7 @@ class RequestLog:
                 _log.error("request failed", exc_info=error)
                 await problem_answer(Request(scope), error)(scope, receive, noting)
             finally:
-                _log_line(scope, status, (time.perf_counter() - began) * 1000)
+                _note(scope, status or _CLIENT_CLOSED, time.perf_counter() - began)
 
 
 def _request_id(scope: Scope) -> str:
@@ -73,7 +74,7 @@ def _request_id(scope: Scope) -> str:
     return sent if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
 
 
-def _log_line(scope: Scope, status: int, ms: float) -> None:
+def _note(scope: Scope, status: int, seconds: float) -> None:
     route = getattr(scope.get("route"), "path", None)
     principal = scope["state"].get("principal")
     said: dict[str, Any] = {
@@ -82,8 +83,10 @@ def _log_line(scope: Scope, status: int, ms: float) -> None:
         **({"path": scope["path"]} if route is None else {"route": route}),
         "status": status,
         "principal": None if principal is None else principal.name,
-        "ms": round(ms, 1),
+        "ms": round(seconds * 1000, 1),
     }
+    meters = services_of(Request(scope)).operations.meters
+    meters.request(scope["method"], route or "", status, seconds)
     if scope["path"].startswith("/health/"):
         _log.debug("request", **said)
     else:

@@ -12,6 +12,7 @@ from windrow.models import ServiceConfig
 from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
+from windrow_service.telemetry.meters import Meters
 from windrow_service.usecases.access.authenticate import Authenticate
 from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
 from windrow_service.usecases.caches.reports import ReportCachedFiles
@@ -108,12 +109,13 @@ class CacheServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationServices:
-    """Health and configuration."""
+    """Health, configuration and metrics."""
 
     ping: Callable[[], Awaitable[None]]
     has_room: Callable[[], Awaitable[bool]]
     cache: CacheMap
     config: ServiceConfig
+    meters: Meters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

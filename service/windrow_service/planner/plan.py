@@ -94,7 +94,7 @@ def plan_groups(
     limit: int | None = None,
     by_manifest: Pruned = NOTHING,
     delete_files: pa.Table | None = None,
-    check: Callable[[], None] = lambda: None,
+    begin: Callable[[str], None] = lambda step: None,
 ) -> GroupedSplits:
     """Plan how to read a table's files.
 
@@ -114,7 +114,7 @@ def plan_groups(
         table_format: Format of files whose name does not tell it.
         mapped: Whether files hold one of the columns under another name.
         any_line: Whether a reader of text can start at any line.
-        check: Called between steps; raises to stop the work.
+        begin: Called with the name of each step when it begins; raises to stop the work.
 
     Raises:
         UnknownStrategyError: `policy.strategy` names no strategy.
@@ -122,13 +122,13 @@ def plan_groups(
     """
     if policy.strategy not in STRATEGIES:
         raise UnknownStrategyError(policy.strategy, tuple(STRATEGIES))
+    begin("prune")
     files = _in_path_order(files)
-    check()
     pruning = prune(files, expression, limit=limit, by_manifest=by_manifest)
     rows = np.flatnonzero(pruning.survives)
     if len(rows) > policy.max_files:
         raise PlanTooLargeError(len(rows), policy.max_files)
-    check()
+    begin("cut")
     strategy = STRATEGIES[policy.strategy]
     sizes = files["size_bytes"].to_numpy()[rows]
     splits = cut(
@@ -143,12 +143,12 @@ def plan_groups(
         max_splits=MAX_SPLITS,
     )
     policy = replace(policy, open_file_cost=splits.open_cost(policy.open_file_cost))
-    check()
+    begin("place")
     cached = caching(files, rows).spread(rows, len(files))
-    check()
     splits = at_workers(splits, cached)
+    begin("pack")
     groups = _largest_first(splits, _pack(splits, cached, strategy, policy), policy)
-    check()
+    begin("order")
     splits = splits.take(groups.order)
     host_offsets, host_codes = _hosts(splits, groups.offsets, cached, strategy.min_local_share)
     residual, residual_filters = residuals(pruning, splits.file, groups.offsets)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from windrow.models import RefreshProgress, RefreshRequest, RefreshStatus
 from windrow_service.logs import get_logger
 from windrow_service.runs.leases import RENEW_S, NamedTasks, renewed
+from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.errors import (
     NotFoundError,
     OutcomeUnknownError,
@@ -75,6 +76,7 @@ class Refreshes:
         store: Where replicas see each other's refreshes.
         describe: Makes a problem of an error.
         clock: The time.
+        meters: Are told how refreshes end.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Refreshes:
         store: RefreshStore,
         describe: Callable[[Exception], dict[str, Any]],
         clock: Clock,
+        meters: Meters = UNMEASURED,
     ) -> None:
         self._refresh = refresh
         self._store = store
@@ -91,6 +94,8 @@ class Refreshes:
         self._runs: dict[str, _Run] = {}
         self._tasks = NamedTasks[Ended]()
         self._closing = False
+        self._meters = meters
+        meters.gauge("refreshes_running", lambda: len(self._runs))
 
     async def start(
         self, table: str, *, full: bool = False, asked: RefreshRequest = _ANYTHING
@@ -268,6 +273,8 @@ class Refreshes:
 
     async def _end(self, run: _Run, outcome: Ended) -> Ended:
         """Record how a refresh ended, and return it unless another runner took it over."""
+        if outcome is not None:
+            self._meters.refresh(outcome)
         try:
             if outcome is not None:
                 return outcome if await self._store.finish(run.table_id, outcome) else None

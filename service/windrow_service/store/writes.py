@@ -16,6 +16,7 @@ from windrow_service.store import schema
 from windrow_service.store.committing import committing_write, in_progress, lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.tables import new_version, require_row
+from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.ports import Clock
 from windrow_service.usecases.writes.errors import (
     WriteNotFoundError,
@@ -40,9 +41,10 @@ _WITHOUT_KEYS = [column for column in _writes.c if column.name != "key_report"]
 class SqlWriteStore:
     """`WriteStore` in a SQL database."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, meters: Meters = UNMEASURED) -> None:
         self._database = database
         self._clock = clock
+        self._meters = meters
 
     async def put(self, table: str, write_id: str, update: WriteUpdate) -> tuple[WriteRecord, bool]:
         """See `WriteStore.put`."""
@@ -74,6 +76,8 @@ class SqlWriteStore:
                     sa.update(_writes).where(_is(table_id, write_id)).values(values)
                 )
             after = await _find(connection, table_id, write_id)
+        if row is None or row.state != after.state:
+            self._meters.write(after.kind, after.state)
         return self._record(table, after), row is None
 
     async def get(self, table: str, write_id: str) -> WriteRecord:

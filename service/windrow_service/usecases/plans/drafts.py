@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from windrow_service.planner.caching.workers import Caching
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.pruning.expressions import Expression, columns_of
 from windrow_service.planner.splits import Bools
+from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.plans.errors import InvalidColumnsError
 from windrow_service.usecases.plans.options import SettledOptions, policy_of, settle
@@ -68,6 +69,31 @@ class Draft:
     options: SettledOptions
 
 
+class _Phases:
+    """The seconds of each phase of making a plan.
+
+    Args:
+        check: Called between phases.
+    """
+
+    def __init__(self, check: Checkpoint) -> None:
+        self.seconds: dict[str, float] = {}
+        self._check = check
+        self._phase, self._since = "manifests", time.perf_counter()
+
+    def begin(self, phase: str) -> None:
+        """End a phase, and begin another."""
+        self._check()
+        self.end()
+        self._phase = phase
+
+    def end(self) -> None:
+        """End the phase."""
+        now = time.perf_counter()
+        self.seconds[self._phase] = now - self._since
+        self._since = now
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftPlan:
     """Draft plans of snapshots, off the event loop."""
@@ -78,6 +104,7 @@ class DraftPlan:
     runner: Runner
     filter_limits: FilterLimits
     max_plan_files: int
+    meters: Meters = UNMEASURED
 
     async def check_filter(self, snapshot: Snapshot, request: PlanRequest) -> None:
         """Refuse a request whose filter cannot be planned.
@@ -101,7 +128,7 @@ class DraftPlan:
             PlanCancelledError: Nobody wants the plan any more.
             BusyError: Too much is being planned already.
         """
-        started = time.perf_counter()
+        phases = _Phases(check)
         caching = await self.caching(table, snapshot)
         draft = await self.manifests.scan(
             request.table,
@@ -116,11 +143,14 @@ class DraftPlan:
                 max_files=self.max_plan_files,
                 codec=self.codec,
                 check=check,
+                begin=phases.begin,
             ),
             bloom=True,
             check=check,
         )
-        return draft, time.perf_counter() - started
+        phases.end()
+        self.meters.plan(draft.summary, phases.seconds)
+        return draft, sum(phases.seconds.values())
 
     def _expression(self, snapshot: Snapshot, request: PlanRequest) -> Expression | None:
         if request.filter is None:
@@ -138,6 +168,7 @@ def draft_plan(
     max_files: int,
     codec: GroupCodec,
     check: Checkpoint,
+    begin: Callable[[str], None],
 ) -> Draft:
     """Plan how to read the files of a scan. CPU-heavy: call it off the event loop.
 
@@ -149,7 +180,8 @@ def draft_plan(
         request: The request.
         max_files: Most files that may survive.
         codec: Makes bytes of the groups.
-        check: Called between steps.
+        check: Called while groups are encoded.
+        begin: Called with the name of each phase when it begins.
 
     Raises:
         InvalidColumnsError: A requested column does not exist.
@@ -177,8 +209,9 @@ def draft_plan(
         table_format=files_of(definition.format),
         mapped=bool(told),
         any_line=begins_at_any_line(definition.format_options),
-        check=check,
+        begin=begin,
     )
+    begin("encode")
     needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
     needed.update(sort_names)
     hidden = [name for name in types if name in needed and name not in columns]

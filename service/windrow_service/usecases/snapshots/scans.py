@@ -17,6 +17,7 @@ from windrow_service.planner.columns import inventory_schema
 from windrow_service.planner.pruning.expressions import Expression, asks_for_values, columns_of
 from windrow_service.planner.pruning.prune import Pruned
 from windrow_service.planner.pruning.ranges import prune_manifests
+from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.ports import Checkpoint, Runner
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 
@@ -78,13 +79,22 @@ class ManifestReader:
         snapshots: Where manifests are.
         runner: Where they are decoded.
         max_bytes: Most bytes of decoded manifests to cache; the least recently used are dropped first.
+        meters: Are told how often that helps.
     """
 
-    def __init__(self, snapshots: SnapshotStore, runner: Runner, max_bytes: int) -> None:
+    def __init__(
+        self,
+        snapshots: SnapshotStore,
+        runner: Runner,
+        max_bytes: int,
+        meters: Meters = UNMEASURED,
+    ) -> None:
         self._snapshots = snapshots
         self._runner = runner
         self._lock = threading.Lock()
         self._kept: LRUCache[_Key, pa.Table] = LRUCache(max_bytes, getsizeof=_size)
+        self._meters = meters
+        meters.gauge("manifest_cache_bytes", lambda: self._kept.currsize)
 
     async def scan(
         self,
@@ -118,6 +128,7 @@ class ManifestReader:
             at_hand = self.at_hand(snapshot, scan.manifests, bloom=with_bloom)
             if len(at_hand) < len(scan.manifests):
                 return scan, []
+            self._meters.manifests(hits=len(at_hand), misses=0)
             # A second trip to a thread and back would take as long as a small plan.
             decoded = [at_hand[manifest.manifest_id] for manifest in scan.manifests]
             return scan, [work(scan, scan.files(decoded))]
@@ -158,6 +169,7 @@ class ManifestReader:
         found = self.at_hand(snapshot, manifests, bloom=bloom)
         bloom = bloom and bool(snapshot.bloom_columns)
         missing = [manifest for manifest in manifests if manifest.manifest_id not in found]
+        self._meters.manifests(hits=len(found), misses=len(missing))
         if missing:
             bodies = await self._snapshots.bodies(table, snapshot, missing)
 

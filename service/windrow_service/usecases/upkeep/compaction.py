@@ -29,6 +29,7 @@ from windrow_service.planner.upkeep.compaction import (
     find_candidates,
     page_of,
 )
+from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import (
     ManifestReader,
@@ -55,6 +56,7 @@ class PlanCompaction:
     snapshots: SnapshotStore
     manifests: ManifestReader
     filter_limits: FilterLimits
+    meters: Meters = UNMEASURED
 
     async def __call__(self, name: str, request: CompactionRequest) -> CompactionPlan:
         """Return one page of the partitions that are worth compacting, and figures for all.
@@ -80,12 +82,14 @@ class PlanCompaction:
         if definition.format != "parquet":
             raise FormatNotCompactableError(name, definition.format)
         is_bucketed = definition.bucket_spec is not None
-        return await self.manifests.scan(
+        planned = await self.manifests.scan(
             name,
             snapshot,
             lambda: self._expression(request, snapshot),
             lambda scan, files: _planned(name, scan, files, request, is_bucketed),
         )
+        self.meters.compaction_planned()
+        return planned
 
     def _expression(self, request: CompactionRequest, snapshot: Snapshot) -> Expression | None:
         if request.filter is None:

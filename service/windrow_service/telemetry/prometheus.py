@@ -1,0 +1,304 @@
+"""Metrics for Prometheus: docs/operations.md says what each means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client import Gauge as PrometheusGauge
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from windrow.models import PlanSummary, RefreshStatus, WorkerInfo
+from windrow.version import __version__
+from windrow_service.telemetry.meters import Gauge, Meters, Store, TableFigures
+
+# They would double the series, and no query here needs them.
+disable_created_metrics()
+
+_REQUEST_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_PHASE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_WAIT_S = (0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60)
+_REFRESH_S = (0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600)
+_CALL_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30)
+_PRUNING_STEPS = ("manifest", "partition", "statistics", "bloom", "limit")
+_PLACEMENTS = {
+    "held": "cached_files",
+    "primary": "primary_placements",
+    "secondary": "secondary_placements",
+    "fallback": "fallback_placements",
+}
+# Methods and routes of requests that no route has are chosen by callers.
+_METHODS = frozenset(("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS"))
+_NONE = "none"
+
+
+class PrometheusMeters(Meters):
+    """Counts what it is told, in a registry of its own.
+
+    Args:
+        max_workers: Most workers that are shown; those with the most reads.
+    """
+
+    def __init__(self, max_workers: int) -> None:
+        self.registry = registry = CollectorRegistry(auto_describe=True)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        Info("windrow_build", "Version of the coordinator.", registry=registry).info(
+            {"version": __version__}
+        )
+        self._requests = Histogram(
+            "windrow_request_seconds",
+            "Time until a request was answered, by route and class of status.",
+            ("method", "route", "status"),
+            buckets=_REQUEST_S,
+            registry=registry,
+        )
+        self._phases = Histogram(
+            "windrow_planning_seconds",
+            "Time of each phase of making a plan.",
+            ("phase",),
+            buckets=_PHASE_S,
+            registry=registry,
+        )
+        self._plans = Counter("windrow_plans", "Plans made.", registry=registry)
+        self._planned = {
+            "files": Counter(
+                "windrow_planned_files", "Files that plans tell to read.", registry=registry
+            ),
+            "bytes": Counter(
+                "windrow_planned_bytes", "Bytes that plans tell to read.", registry=registry
+            ),
+        }
+        self._pruned = {
+            "files": Counter(
+                "windrow_pruned_files", "Files ruled out, by step.", ("step",), registry=registry
+            ),
+            "bytes": Counter(
+                "windrow_pruned_bytes", "Bytes ruled out, by step.", ("step",), registry=registry
+            ),
+        }
+        self._groups = Counter("windrow_groups", "Split groups of plans.", registry=registry)
+        self._placements = Counter(
+            "windrow_placements",
+            "Cacheable files of plans, by where they are read.",
+            ("choice",),
+            registry=registry,
+        )
+        self._waits = Histogram(
+            "windrow_queue_wait_seconds",
+            "Time that work waited for a thread.",
+            ("queue",),
+            buckets=_WAIT_S,
+            registry=registry,
+        )
+        self._refused = Counter(
+            "windrow_queue_refused",
+            "Work refused because too much was waiting.",
+            ("queue",),
+            registry=registry,
+        )
+        self._manifests = Counter(
+            "windrow_manifest_reads",
+            "Manifests that plans and others needed, by whether they were in memory.",
+            ("outcome",),
+            registry=registry,
+        )
+        self._refreshes = Histogram(
+            "windrow_refresh_seconds",
+            "Time of refreshes that ended here, by outcome.",
+            ("outcome",),
+            buckets=_REFRESH_S,
+            registry=registry,
+        )
+        self._files_listed = Counter(
+            "windrow_refresh_listed_files", "Files that refreshes found.", registry=registry
+        )
+        self._footers_read = Counter(
+            "windrow_refresh_read_footers", "Footers that refreshes read.", registry=registry
+        )
+        self._writes = Counter(
+            "windrow_writes",
+            "Writes that reached a state; one that is published is a commit.",
+            ("kind", "state"),
+            registry=registry,
+        )
+        self._compactions_planned = Counter(
+            "windrow_compaction_plans", "Pages of compaction plans.", registry=registry
+        )
+        self._calls = Histogram(
+            "windrow_store_seconds",
+            "Time of calls to the database and the cache map.",
+            ("store", "operation"),
+            buckets=_CALL_S,
+            registry=registry,
+        )
+        self._failed_calls = Counter(
+            "windrow_store_failures",
+            "Calls that the database or the cache map did not answer.",
+            ("store", "operation"),
+            registry=registry,
+        )
+        self._gauges: Mapping[Gauge, PrometheusGauge] = {
+            "queue_running": PrometheusGauge(
+                "windrow_queue_running", "Work in threads now.", ("queue",), registry=registry
+            ),
+            "queue_waiting": PrometheusGauge(
+                "windrow_queue_waiting", "Work that waits now.", ("queue",), registry=registry
+            ),
+            "manifest_cache_bytes": PrometheusGauge(
+                "windrow_manifest_cache_bytes",
+                "Bytes of decoded manifests in memory.",
+                registry=registry,
+            ),
+            "refreshes_running": PrometheusGauge(
+                "windrow_refreshes_running", "Refreshes that run here now.", registry=registry
+            ),
+        }
+        # Series that are there from the start: a rate needs the zero before the first one.
+        for step in _PRUNING_STEPS:
+            self._pruned["files"].labels(step)
+            self._pruned["bytes"].labels(step)
+        for choice in _PLACEMENTS:
+            self._placements.labels(choice)
+        for outcome in ("hit", "miss"):
+            self._manifests.labels(outcome)
+        for outcome in ("done", "failed", "cancelled"):
+            self._refreshes.labels(outcome)
+        for kind in ("write", "compaction"):
+            for state in ("staging", "published", "undone"):
+                self._writes.labels(kind, state)
+        self._shared = _Shared(max_workers)
+        registry.register(self._shared)
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """See `Meters.request`."""
+        self._requests.labels(
+            method if method in _METHODS else _NONE, route or _NONE, f"{status // 100}xx"
+        ).observe(seconds)
+
+    def plan(self, summary: PlanSummary, phases: Mapping[str, float]) -> None:
+        """See `Meters.plan`."""
+        self._plans.inc()
+        self._groups.inc(summary.group_count)
+        self._planned["files"].inc(summary.files_planned)
+        self._planned["bytes"].inc(summary.size_bytes)
+        for what, counter in self._pruned.items():
+            for step in _PRUNING_STEPS:
+                counter.labels(step).inc(getattr(summary, f"{what}_pruned_by_{step}"))
+        for choice, field in _PLACEMENTS.items():
+            self._placements.labels(choice).inc(getattr(summary, field))
+        for phase, seconds in phases.items():
+            self._phases.labels(phase).observe(seconds)
+
+    def waited(self, queue: str, seconds: float) -> None:
+        """See `Meters.waited`."""
+        self._waits.labels(queue).observe(seconds)
+
+    def refused(self, queue: str) -> None:
+        """See `Meters.refused`."""
+        self._refused.labels(queue).inc()
+
+    def manifests(self, *, hits: int, misses: int) -> None:
+        """See `Meters.manifests`."""
+        self._manifests.labels("hit").inc(hits)
+        self._manifests.labels("miss").inc(misses)
+
+    def refresh(self, ended: RefreshStatus) -> None:
+        """See `Meters.refresh`."""
+        self._refreshes.labels(ended.status).observe(ended.seconds)
+        self._files_listed.inc(ended.progress.files_found)
+        self._footers_read.inc(ended.progress.footers_read)
+
+    def write(self, kind: str, state: str) -> None:
+        """See `Meters.write`."""
+        self._writes.labels(kind, state).inc()
+
+    def compaction_planned(self) -> None:
+        """See `Meters.compaction_planned`."""
+        self._compactions_planned.inc()
+
+    def call(self, store: Store, operation: str, seconds: float, *, failed: bool) -> None:
+        """See `Meters.call`."""
+        self._calls.labels(store, operation).observe(seconds)
+        failures = self._failed_calls.labels(store, operation)
+        if failed:
+            failures.inc()
+
+    def gauge(self, name: Gauge, read: Callable[[], float], queue: str | None = None) -> None:
+        """See `Meters.gauge`."""
+        gauge = self._gauges[name]
+        (gauge if queue is None else gauge.labels(queue)).set_function(read)
+        if queue is not None:
+            self._waits.labels(queue)
+            self._refused.labels(queue)
+
+    def tables(self, count: int, worst: Sequence[TableFigures]) -> None:
+        """See `Meters.tables`."""
+        self._shared.tables = count, tuple(worst)
+
+    def workers(self, live: Sequence[WorkerInfo]) -> None:
+        """See `Meters.workers`."""
+        self._shared.workers = tuple(live)
+
+
+class _Shared(Collector):
+    """What all replicas see alike: the worst tables, and what workers say of their caches."""
+
+    def __init__(self, max_workers: int) -> None:
+        self._max_workers = max_workers
+        self.tables: tuple[int, tuple[TableFigures, ...]] = (0, ())
+        self.workers: tuple[WorkerInfo, ...] = ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield them as they were last looked up."""
+        count, worst = self.tables
+        yield GaugeMetricFamily("windrow_tables", "Registered tables.", value=count)
+        yield _by_table("windrow_table_files", "Files of the table.", worst, "files")
+        yield _by_table("windrow_table_size_bytes", "Bytes of the table.", worst, "size_bytes")
+        yield _by_table(
+            "windrow_table_excess_files",
+            "Files beyond those that the table would have if each had 128 MiB.",
+            worst,
+            "excess",
+        )
+        live = self.workers
+        yield GaugeMetricFamily("windrow_cache_workers", "Live workers.", value=len(live))
+        shown = sorted(live, key=lambda one: (-one.counters.hits - one.counters.misses, one.host))
+        shown = shown[: self._max_workers]
+        for name, said in (("capacity_bytes", "may hold"), ("used_bytes", "holds")):
+            family = GaugeMetricFamily(
+                f"windrow_cache_{name}", f"Bytes that the worker {said}.", labels=("worker",)
+            )
+            for worker in shown:
+                family.add_metric((worker.worker_id,), getattr(worker, name))
+            yield family
+        for name, said in (
+            ("hits", "Files that the worker read from its cache."),
+            ("misses", "Files that the worker fetched into its cache."),
+            ("failures", "Files that the worker read from their source, for its cache failed."),
+            ("elsewhere", "Files read by the worker's tasks that belong to other workers."),
+            ("evictions", "Files that the worker removed to make room."),
+        ):
+            counted = CounterMetricFamily(f"windrow_cache_{name}", said, labels=("worker",))
+            for worker in shown:
+                counted.add_metric((worker.worker_id,), getattr(worker.counters, name))
+            yield counted
+
+
+def _by_table(
+    name: str, said: str, tables: Sequence[TableFigures], field: str
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, said, labels=("table",))
+    for table in tables:
+        family.add_metric((table.name,), getattr(table, field))
+    return family
