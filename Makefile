@@ -85,8 +85,9 @@ format: $(INSTALLED) ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-openapi: $(INSTALLED) ## Write openapi.yaml anew
+openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/access-matrix.md from it
 	$(BIN)/python -m windrow_service.openapi > openapi.yaml
+	$(BIN)/python -m tests.support.access_matrix > docs/access-matrix.md
 
 bench: $(INSTALLED) java ## Compare the readers on generated tables
 	$(BIN)/python benchmarks/read_small_files.py

@@ -305,9 +305,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 explain=ExplainPlan(
                     snapshots=snapshots,
                     manifests=manifests,
-                    plans=plans,
                     caching=caching,
-                    clock=_now,
                     max_plan_files=settings.limits.max_plan_files,
                 ),
             ),

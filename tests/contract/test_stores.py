@@ -26,6 +26,7 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.telemetry.meters import TableFigures
 from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.snapshots.errors import (
     SnapshotNotFoundError,
@@ -39,6 +40,7 @@ from windrow_service.usecases.tables.ports import StoredTable
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 EVENTS = TableDefinition(location="/data/events")
+EVERY = Names(every=True)
 
 
 @dataclass
@@ -173,10 +175,30 @@ def test_tables_are_listed_by_name_page_by_page(run: Run) -> None:
         for name in ("c", "a", "b"):
             await stores.register(name)
 
-        first = await stores.tables.page("", 2)
-        rest = await stores.tables.page("b", 2)
+        first = await stores.tables.page("", 2, EVERY)
+        rest = await stores.tables.page("b", 2, EVERY)
 
         assert [table.info.name for table in [*first, *rest]] == ["a", "b", "c"]
+
+    run(body)
+
+
+def test_names_are_chosen_in_sql_as_they_are_in_python(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        names = ["a.b", "a.b.c", "a_b", "A.b", "ab.c", "a", "b.a.c", "b_a.c", "z"]
+        for name in names:
+            await stores.register(name)
+        for among in (
+            EVERY,
+            Names(),
+            Names(exact=frozenset({"a", "A.b", "no"})),
+            Names(below=frozenset({"a.", "b.a."})),
+            Names(exact=frozenset({"z"}), below=frozenset({"ab.", "A."})),
+        ):
+            found = [table.info.name for table in await stores.tables.page("", 100, among)]
+
+            assert sorted(found) == sorted(name for name in names if name in among)
+            assert set(await stores.tables.similar("a.b", among)) <= set(found)
 
     run(body)
 

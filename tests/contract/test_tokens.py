@@ -20,7 +20,7 @@ from tests.support.servers import PLAIN, running
 from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
-from windrow_service.usecases.access.authenticate import SCOPES
+from windrow_service.usecases.access.grants import SCOPES
 from windrow_service.usecases.access.ports import Token
 
 OPERATIONS = operations()

@@ -12,14 +12,25 @@ _FILE = Path(__file__).parents[2] / "openapi.yaml"
 
 
 @cache
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.load(_FILE.read_text(), yaml.CSafeLoader)
+    return document
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the schemas of `openapi.yaml`, by name."""
+    found: dict[str, dict[str, Any]] = _document()["components"]["schemas"]
+    return found
+
+
+@cache
 def operations() -> dict[str, dict[str, Any]]:
     """Return the operations of `openapi.yaml`, by method and path.
 
     tests/contract/test_openapi.py proves that they are what the service serves.
     """
-    paths = yaml.load(_FILE.read_text(), yaml.CSafeLoader)["paths"]
     return {
         f"{method.upper()} {path}": operation
-        for path, methods in paths.items()
+        for path, methods in _document()["paths"].items()
         for method, operation in methods.items()
     }

@@ -56,13 +56,21 @@ def _root(context: typer.Context) -> None:
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the caller.")],
     scope: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
-            help="What the token allows: read, write (includes read), worker, or admin "
-            "(everything); repeatable.",
+            help="What the token allows on everything: read, write (includes read), worker, or "
+            "admin (includes all others); repeatable.",
             metavar="SCOPE",
         ),
-    ],
+    ] = None,
+    grant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the token allows on some tables, such as read:sales.* or "
+            "write:sales.orders; worker:NAME lets it speak for that worker alone; repeatable.",
+            metavar="SCOPE:TABLES",
+        ),
+    ] = None,
     expires: Annotated[
         timedelta | None,
         typer.Option(
@@ -79,14 +87,17 @@ def create(
     Only the token itself is printed on stdout. Tokens of the same name belong to the same caller:
     to replace one, make another with its name, hand it out, and revoke the first.
     """
-    token, secret = _with_tokens(state_dir, lambda tokens: tokens.create(name, scope, expires))
+    grants = [*(scope or ()), *(grant or ())]
+    if not grants:
+        raise typer.BadParameter("say what the token allows", param_hint="--scope or --grant")
+    token, secret = _with_tokens(state_dir, lambda tokens: tokens.create(name, grants, expires))
     if as_json:
         show_json(_as_json(token) | {"token": secret})
         return
     lasts = f"until {_time_text(token.expires_at)}" if token.expires_at else "until it is revoked"
     error_console().print(
         message(
-            f"token {token.token_id} of {token.name} is valid {lasts}: {', '.join(token.scopes)}",
+            f"token {token.token_id} of {token.name} is valid {lasts}: {_allowed(token)}",
             "it is not shown again: callers set it as WINDROW_TOKEN",
         )
     )
@@ -106,12 +117,12 @@ def list_tokens(state_dir: StateDir = None, as_json: AsJson = False) -> None:
         show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
     else:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in ("id", "name", "scopes", "made", "expires", "revoked"):
+        for column in ("id", "name", "allows", "made", "expires", "revoked"):
             table.add_column(column, overflow="fold")
         for token in found:
             times = (token.created_at, token.expires_at, token.revoked_at)
-            scopes = ", ".join(token.scopes)
-            table.add_row(token.token_id, Text(token.name), scopes, *map(_time_text, times))
+            allowed = _allowed(token)
+            table.add_row(token.token_id, Text(token.name), allowed, *map(_time_text, times))
         show(table)
 
 
@@ -171,10 +182,15 @@ def _as_json(token: Token) -> dict[str, Any]:
         "token_id": token.token_id,
         "name": token.name,
         "scopes": list(token.scopes),
+        "grants": list(token.grants),
         "created_at": stamp(token.created_at),
         "expires_at": stamp(token.expires_at),
         "revoked_at": stamp(token.revoked_at),
     }
+
+
+def _allowed(token: Token) -> str:
+    return ", ".join((*token.scopes, *token.grants))
 
 
 def _time_text(at: datetime | None) -> str:

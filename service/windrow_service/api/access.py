@@ -1,11 +1,10 @@
-"""Authentication and authorization: tokens are checked before bodies are read, scopes per call."""
+"""Authentication: tokens are checked before bodies are read."""
 
 from __future__ import annotations
 
 from typing import Annotated, cast
 
-from fastapi import Depends, Request, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
+from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_service.api.problems import problem_answer
@@ -55,27 +54,3 @@ async def _principal(request: Request) -> Principal:
 
 
 PrincipalDep = Annotated[Principal, Depends(_principal)]
-
-_bearer = HTTPBearer(
-    scheme_name="token",
-    description="A token made by `windrow token create`. Not required by a coordinator that only "
-    "its own machine can reach, nor by one configured to serve without authentication. The scope "
-    "`write` includes `read`, and `admin` includes all others.",
-    auto_error=False,
-)
-
-
-async def _allow(
-    needed: SecurityScopes,
-    principal: PrincipalDep,
-    _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
-) -> None:
-    for scope in needed.scopes:
-        principal.require(scope)
-
-
-# Each call has one of these as a dependency.
-READ = Security(_allow, scopes=["read"])
-WRITE = Security(_allow, scopes=["write"])
-WORKER = Security(_allow, scopes=["worker"])
-ADMIN = Security(_allow, scopes=["admin"])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from windrow.models import TableAdvice
-from windrow_service.api.access import READ
 from windrow_service.api.deps import TableNamePath
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ_TABLE, GuardedRouter
 from windrow_service.api.services import UpkeepDep
 
-router = APIRouter(tags=["writes"])
+router = GuardedRouter(tags=["writes"])
 
 TargetQuery = Annotated[int, Query(ge=1, le=2**50, description="Target size of a file, in bytes.")]
 
@@ -20,7 +20,7 @@ TargetQuery = Annotated[int, Query(ge=1, le=2**50, description="Target size of a
 @router.get(
     "/tables/{name}/advice",
     operation_id="advise_table",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 409, 422, 503),
 )
 async def advise_table(

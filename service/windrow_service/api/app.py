@@ -24,12 +24,13 @@ from windrow_service.api import (
     problems,
     refreshes,
     snapshots,
+    suggestions,
     tables,
     workers,
     write_plans,
     writes,
 )
-from windrow_service.api.access import READ, Authentication
+from windrow_service.api.access import Authentication
 from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
 from windrow_service.api.requests import RequestLog
 from windrow_service.api.services import Services
@@ -56,7 +57,7 @@ def _routes() -> list[BaseRoute]:
     router.include_router(cache_rules.router, responses=refusals)
     router.include_router(compaction.router, responses=refusals)
     router.include_router(advice.router, responses=refusals)
-    router.include_router(plans.router, responses=refusals, dependencies=[READ])
+    router.include_router(plans.router, responses=refusals)
     router.include_router(write_plans.router, responses=refusals)
     router.include_router(workers.router, responses=refusals)
     router.include_router(operations.health)
@@ -95,6 +96,7 @@ def create_app(
     app.add_middleware(RequestLog)
     problems.install(app)
     once.install(app)
+    suggestions.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     pages.add_pages(app)
     return app

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Response, status
+from fastapi import Header, Path, Response, status
 
 from windrow.models import (
     CACHE_RULE_PATTERN,
@@ -13,14 +13,14 @@ from windrow.models import (
     CacheRules,
     TableCache,
 )
-from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import TableNamePath, version_of
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import CachesDep
 from windrow_service.usecases.caches.ports import StoredCacheRule
 
-router = APIRouter(tags=["caching"])
+router = GuardedRouter(tags=["caching"])
 
 RuleNamePath = Annotated[
     str, Path(pattern=CACHE_RULE_PATTERN, description="For example `last-week`.")
@@ -37,7 +37,7 @@ IfMatchHeader = Annotated[
 @router.put(
     "/tables/{name}/cache-rules/{rule}",
     operation_id="define_cache_rule",
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     response_model=CacheRule,
     responses={
         201: {"model": CacheRule},
@@ -72,7 +72,7 @@ def _defined(made: tuple[StoredCacheRule, bool]) -> KeptAnswer:
 @router.get(
     "/tables/{name}/cache-rules",
     operation_id="list_cache_rules",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def list_cache_rules(name: TableNamePath, services: CachesDep) -> CacheRules:
@@ -83,7 +83,7 @@ async def list_cache_rules(name: TableNamePath, services: CachesDep) -> CacheRul
 @router.get(
     "/tables/{name}/cache-rules/{rule}",
     operation_id="get_cache_rule",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def get_cache_rule(
@@ -98,7 +98,7 @@ async def get_cache_rule(
 @router.delete(
     "/tables/{name}/cache-rules/{rule}",
     operation_id="delete_cache_rule",
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 412, 422, 503, 504),
 )
@@ -117,7 +117,7 @@ async def delete_cache_rule(
 @router.get(
     "/tables/{name}/cache",
     operation_id="show_cache",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 409, 422, 503),
 )
 async def show_cache(name: TableNamePath, services: CachesDep) -> TableCache:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from windrow.models import CompactionPlan, CompactionRequest
-from windrow_service.api.access import READ
 from windrow_service.api.deps import TableNamePath
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ_TABLE, GuardedRouter
 from windrow_service.api.services import UpkeepDep
 
-router = APIRouter(tags=["writes"])
+router = GuardedRouter(tags=["writes"])
 
 
 @router.post(
     "/tables/{name}/compaction-plans",
     operation_id="plan_compaction",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(400, 404, 409, 413, 422, 503),
 )
 async def plan_compaction(

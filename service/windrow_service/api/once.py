@@ -83,7 +83,9 @@ async def _once(
         raise
 
 
-OnceDep = Annotated[MakeOnce, Depends(_once)]
+# Among the dependencies of a route, it answers repeated requests before later rules are looked at.
+ONCE = Depends(_once)
+OnceDep = Annotated[MakeOnce, ONCE]
 
 
 def install(app: FastAPI) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from windrow.models import Health, ServiceConfig
-from windrow_service.api.access import READ
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import OperationsDep
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 
-router = APIRouter(tags=["operations"])
+router = GuardedRouter(tags=["operations"])
 # For health probes, which have no token.
 health = APIRouter(tags=["operations"])
 

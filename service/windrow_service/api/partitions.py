@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response, status
+from fastapi import Request, Response, status
 
 from windrow.models import PartitionList, PartitionListChange, PartitionPage
-from windrow_service.api.access import READ, WRITE
 from windrow_service.api.bodies import JSON, read_json
 from windrow_service.api.deps import (
     ARROW_STREAM,
@@ -18,11 +17,12 @@ from windrow_service.api.deps import (
 )
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep
 from windrow_service.usecases.tables.partitions import page_of
 from windrow_service.usecases.tables.ports import StoredTable
 
-router = APIRouter(tags=["tables"])
+router = GuardedRouter(tags=["tables"])
 _DEFAULT_PAGE = 1_000
 _BODY = {
     "required": True,
@@ -38,7 +38,7 @@ _BODY = {
     operation_id="set_partitions",
     responses=problem_responses(403, 404, 409, 412, 413, 422, 503, 504),
     openapi_extra={"requestBody": _BODY},
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     response_model=PartitionListChange,
 )
 async def set_partitions(
@@ -69,7 +69,7 @@ async def set_partitions(
 @router.get(
     "/tables/{name}/partitions",
     operation_id="list_partitions",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def list_partitions(
@@ -99,7 +99,7 @@ async def list_partitions(
 @router.delete(
     "/tables/{name}/partitions",
     operation_id="remove_partitions",
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     response_model=PartitionListChange,
     responses=problem_responses(404, 409, 412, 422, 503, 504),
 )

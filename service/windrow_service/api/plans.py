@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Response, status
+from fastapi import Depends, Header, Request, Response, status
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
@@ -17,24 +17,34 @@ from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,
     PageTokensDep,
-    PlanIdPath,
     PreferHeader,
     wait_of,
 )
-from windrow_service.api.once import REPLAYED, KeptAnswer, OnceDep
+from windrow_service.api.once import ONCE, REPLAYED, KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import OWN_PLAN, READ, GuardedRouter, OwnPlanDep
 from windrow_service.api.services import PlansDep, PlanServices, services_of
 from windrow_service.api.tokens import PageTokens
 from windrow_service.usecases.errors import RepeatedRequestError
 from windrow_service.usecases.plans.pages import PageOfGroups
 from windrow_service.usecases.plans.ports import PlanRecord
+from windrow_service.usecases.plans.records import info_of
 
-router = APIRouter(tags=["plans"])
+router = GuardedRouter(tags=["plans"])
 _ASK_AGAIN_S = "1"
 _GROUP_STREAM: dict[str, Any] = {
     "content": {ARROW_STREAM: {"schema": {"type": "string", "format": "binary"}}}
 }
 AcceptHeader = Annotated[str, Header(max_length=1024)]
+
+
+async def _plannable(request: PlanRequest, principal: PrincipalDep) -> PlanRequest:
+    # Before an earlier answer to the same request is looked up.
+    principal.require_table("read", request.table)
+    return request
+
+
+PlannableDep = Annotated[PlanRequest, Depends(_plannable)]
 
 
 class _Replaying(APIRoute):
@@ -50,7 +60,7 @@ class _Replaying(APIRoute):
             except RepeatedRequestError as error:
                 services = services_of(request)
                 made = KeptAnswer.model_validate_json(error.answer)
-                plan = await services.plans.read.get(made.body)
+                plan = await services.plans.read.get(made.body, request.state.principal)
                 tokens = services.access.page_tokens.of(plan.principal)
                 accept = request.headers.get("Accept", "")
                 response = await _made(services.plans, tokens, plan, accept)
@@ -60,12 +70,13 @@ class _Replaying(APIRoute):
         return handler
 
 
-made_once = APIRouter(route_class=_Replaying)
+made_once = GuardedRouter(route_class=_Replaying)
 
 
 @made_once.post(
     "/plans",
     operation_id="make_plan",
+    dependencies=[READ],
     response_model=Plan,
     responses={
         200: _GROUP_STREAM,
@@ -74,7 +85,7 @@ made_once = APIRouter(route_class=_Replaying)
     },
 )
 async def make_plan(
-    request: PlanRequest,
+    request: PlannableDep,
     services: PlansDep,
     tokens: PageTokensDep,
     principal: PrincipalDep,
@@ -106,16 +117,16 @@ router.include_router(made_once)
 @router.get(
     "/plans/{plan_id}",
     operation_id="get_plan",
+    dependencies=[READ, OWN_PLAN],
     response_model=Plan | PlanStatus,
     responses=problem_responses(404, 422, 503),
 )
-async def get_plan(plan_id: PlanIdPath, services: PlansDep, tokens: PageTokensDep) -> Response:
+async def get_plan(plan: OwnPlanDep, services: PlansDep, tokens: PageTokensDep) -> Response:
     """Return a plan with its first page of groups, or its progress.
 
     A plan that is still being made has the status `submitted`, and `Retry-After` says when to
     ask again. A plan that could not be made has the status `failed`, with the reason.
     """
-    plan = await services.read.get(plan_id)
     if plan.state == "completed":
         return await _with_groups(services, tokens, plan)
     return _without_groups(plan)
@@ -124,6 +135,7 @@ async def get_plan(plan_id: PlanIdPath, services: PlansDep, tokens: PageTokensDe
 @router.get(
     "/plans/{plan_id}/groups",
     operation_id="get_groups",
+    dependencies=[READ, OWN_PLAN],
     response_model=GroupPage,
     responses={
         200: _GROUP_STREAM,
@@ -131,7 +143,7 @@ async def get_plan(plan_id: PlanIdPath, services: PlansDep, tokens: PageTokensDe
     },
 )
 async def get_groups(
-    plan_id: PlanIdPath,
+    plan: OwnPlanDep,
     services: PlansDep,
     tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
@@ -145,37 +157,39 @@ async def get_groups(
     row. The stream ends with an empty batch that carries `windrow:end` in its metadata; without
     that batch the stream was cut short.
     """
-    plan = await services.read.completed(plan_id)
+    info_of(plan)
     if ARROW_STREAM in accept:
         return await _streamed(services.read.stream(plan))
-    begin = tokens.read_number(_listing(plan_id), page_token, 0)
+    begin = tokens.read_number(_listing(plan.plan_id), page_token, 0)
     page = await services.read.page(plan, begin, page_size)
-    return _json({"plan_id": plan_id, "next_page_token": _next_token(tokens, page)}, page)
+    return _json({"plan_id": plan.plan_id, "next_page_token": _next_token(tokens, page)}, page)
 
 
 @router.get(
     "/plans/{plan_id}/explain",
     operation_id="explain_plan",
+    dependencies=[READ, OWN_PLAN],
     responses=problem_responses(404, 409, 410, 422, 503),
 )
-async def explain_plan(plan_id: PlanIdPath, services: PlansDep) -> PlanExplanation:
+async def explain_plan(plan: OwnPlanDep, services: PlansDep) -> PlanExplanation:
     """Say why a plan is as it is, and what the other strategies would make of its files.
 
     The explanation is computed from the plan's snapshot, filter, limit and options, which takes as
     long as planning with every strategy. Nothing is stored.
     """
-    return await services.explain(plan_id)
+    return await services.explain(plan)
 
 
 @router.delete(
     "/plans/{plan_id}",
     operation_id="delete_plan",
+    dependencies=[READ, ONCE, OWN_PLAN],
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 422, 503, 504),
 )
-async def delete_plan(plan_id: PlanIdPath, services: PlansDep, once: OnceDep) -> None:
+async def delete_plan(plan: OwnPlanDep, services: PlansDep, once: OnceDep) -> None:
     """Delete a plan before it expires; if it is still being made, the work stops."""
-    await services.runs.delete(plan_id, once(_deleted))
+    await services.runs.delete(plan.plan_id, once(_deleted))
 
 
 def _recorded(plan: PlanRecord) -> KeptAnswer:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Response, status
+from fastapi import Body, Query, Response, status
 
 from windrow.files.acid.write_ids import WriteIds
 from windrow.models import ON_DISK, RefreshRequest, RefreshStatus
-from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import PreferHeader, TableNamePath, wait_of
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep
 
 FullQuery = Annotated[
@@ -22,13 +22,13 @@ FullQuery = Annotated[
     ),
 ]
 
-router = APIRouter(tags=["tables"])
+router = GuardedRouter(tags=["tables"])
 
 
 @router.post(
     "/tables/{name}/refresh",
     operation_id="refresh_table",
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     responses={
         202: {"model": RefreshStatus},
         **problem_responses(403, 404, 409, 412, 422, 503, 504),
@@ -68,7 +68,7 @@ async def refresh_table(
 @router.get(
     "/tables/{name}/refresh",
     operation_id="get_refresh",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def get_refresh(name: TableNamePath, services: TablesDep) -> RefreshStatus:
@@ -83,7 +83,7 @@ async def get_refresh(name: TableNamePath, services: TablesDep) -> RefreshStatus
 @router.delete(
     "/tables/{name}/refresh",
     operation_id="cancel_refresh",
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     status_code=status.HTTP_202_ACCEPTED,
     responses=problem_responses(404, 422, 503, 504),
 )

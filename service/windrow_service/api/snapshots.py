@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response, status
+from fastapi import Header, Query, Request, Response, status
 from pydantic import AwareDatetime
 
 from windrow.models import (
@@ -19,7 +19,6 @@ from windrow.models import (
     SnapshotExpiry,
     SnapshotPage,
 )
-from windrow_service.api.access import ADMIN, READ, WRITE
 from windrow_service.api.bodies import JSON, read_json
 from windrow_service.api.deps import (
     ARROW_STREAM,
@@ -31,6 +30,7 @@ from windrow_service.api.deps import (
 )
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import ADMIN_TABLE, READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import SnapshotsDep
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.usecases.snapshots.publish import Published, SentInventory
@@ -75,7 +75,7 @@ SinceQuery = Annotated[
     Query(ge=0, le=_NO_SNAPSHOT_YET, description="The older snapshot; 0 means before the first."),
 ]
 
-router = APIRouter(tags=["snapshots"])
+router = GuardedRouter(tags=["snapshots"])
 _DEFAULT_PAGE = 100
 _PUBLISH_BODY = {
     "required": True,
@@ -92,7 +92,7 @@ _PUBLISH_BODY = {
     status_code=status.HTTP_201_CREATED,
     responses=problem_responses(404, 409, 412, 413, 422, 503, 504),
     openapi_extra={"requestBody": _PUBLISH_BODY},
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     response_model=PublishedSnapshot,
 )
 async def publish_inventory(
@@ -153,7 +153,7 @@ def _published(made: Published) -> KeptAnswer:
 @router.get(
     "/tables/{name}/snapshots",
     operation_id="list_snapshots",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def list_snapshots(
@@ -178,7 +178,7 @@ async def list_snapshots(
 @router.get(
     "/tables/{name}/gained-files",
     operation_id="find_gained_files",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 409, 422, 503),
 )
 async def find_gained_files(
@@ -195,7 +195,7 @@ async def find_gained_files(
 @router.post(
     "/tables/{name}/snapshots/expire",
     operation_id="expire_snapshots",
-    dependencies=[ADMIN],
+    dependencies=[ADMIN_TABLE],
     response_model=ExpiredSnapshots,
     responses=problem_responses(400, 404, 413, 422, 503, 504),
 )

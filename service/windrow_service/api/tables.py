@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response, status
+from fastapi import Response, status
 
 from windrow.models import (
     TableDefinition,
     TableInfo,
     TablePage,
 )
-from windrow_service.api.access import ADMIN, READ, WRITE
+from windrow_service.api.access import PrincipalDep
 from windrow_service.api.deps import (
     IfMatchHeader,
     PageSizeQuery,
@@ -20,17 +20,18 @@ from windrow_service.api.deps import (
 )
 from windrow_service.api.once import KeptAnswer, OnceDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import ADMIN_TABLE, READ, READ_TABLE, REGISTER_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep
 from windrow_service.usecases.tables.ports import StoredTable
 
-router = APIRouter(tags=["tables"])
+router = GuardedRouter(tags=["tables"])
 _DEFAULT_PAGE = 100
 
 
 @router.put(
     "/tables/{name}",
     operation_id="register_table",
-    dependencies=[WRITE],
+    dependencies=[REGISTER_TABLE],
     response_model=TableInfo,
     responses={
         201: {"model": TableInfo},
@@ -67,14 +68,15 @@ def _registered(made: tuple[StoredTable, bool]) -> KeptAnswer:
 )
 async def list_tables(
     services: TablesDep,
+    principal: PrincipalDep,
     page_tokens: PageTokensDep,
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
 ) -> TablePage:
-    """List the registered tables by name, a page at a time."""
+    """List the registered tables that the caller may read, by name, a page at a time."""
     limit = page_size or _DEFAULT_PAGE
     after = page_tokens.read_text("tables", page_token)
-    found = await services.tables.page(after, limit + 1)
+    found = await services.tables.page(after, limit + 1, principal.tables)
     tables = [table.info for table in found[:limit]]
     more = len(found) > limit
     return TablePage(
@@ -86,7 +88,7 @@ async def list_tables(
 @router.get(
     "/tables/{name}",
     operation_id="get_table",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def get_table(name: TableNamePath, services: TablesDep, response: Response) -> TableInfo:
@@ -99,7 +101,7 @@ async def get_table(name: TableNamePath, services: TablesDep, response: Response
 @router.delete(
     "/tables/{name}",
     operation_id="delete_table",
-    dependencies=[ADMIN],
+    dependencies=[ADMIN_TABLE],
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 409, 412, 422, 503, 504),
 )

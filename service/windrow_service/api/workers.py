@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, status
+from fastapi import Path, status
 
 from windrow.models import (
     WORKER_ID_PATTERN,
@@ -14,12 +14,13 @@ from windrow.models import (
     WorkerInfo,
     WorkerPage,
 )
-from windrow_service.api.access import READ, WORKER
+from windrow_service.api.access import PrincipalDep
 from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ, THIS_WORKER, GuardedRouter
 from windrow_service.api.services import CachesDep
 
-router = APIRouter(tags=["workers"])
+router = GuardedRouter(tags=["workers"])
 _DEFAULT_PAGE = 100
 
 WorkerIdPath = Annotated[
@@ -30,7 +31,7 @@ WorkerIdPath = Annotated[
 @router.put(
     "/workers/{worker_id}",
     operation_id="beat",
-    dependencies=[WORKER],
+    dependencies=[THIS_WORKER],
     responses=problem_responses(400, 409, 413, 422, 503),
 )
 async def beat(worker_id: WorkerIdPath, heartbeat: Heartbeat, services: CachesDep) -> WorkerInfo:
@@ -69,7 +70,7 @@ async def list_workers(
 @router.delete(
     "/workers/{worker_id}",
     operation_id="forget_worker",
-    dependencies=[WORKER],
+    dependencies=[THIS_WORKER],
     status_code=status.HTTP_204_NO_CONTENT,
     responses=problem_responses(404, 422, 503),
 )
@@ -81,15 +82,19 @@ async def forget_worker(worker_id: WorkerIdPath, services: CachesDep) -> None:
 @router.post(
     "/workers/{worker_id}/cached-files",
     operation_id="report_cached_files",
-    dependencies=[WORKER],
+    dependencies=[THIS_WORKER],
     responses=problem_responses(400, 404, 409, 413, 422, 503),
 )
 async def report_cached_files(
-    worker_id: WorkerIdPath, report: CachedFilesReport, services: CachesDep
+    worker_id: WorkerIdPath,
+    report: CachedFilesReport,
+    services: CachesDep,
+    principal: PrincipalDep,
 ) -> CachedFilesCount:
     """Report which files of a table a worker holds, or no longer holds.
 
     Plans read a file at a live worker that holds it, if its path, size and time of change match
-    the table's snapshot.
+    the table's snapshot. A token with scopes on tables may report only those that it may read.
     """
+    principal.require_report_on(report.table)
     return await services.report_files(worker_id, report)

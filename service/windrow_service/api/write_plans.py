@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from windrow.models import WritePlan, WritePlanRequest
-from windrow_service.api.access import READ
+from windrow_service.api.access import PrincipalDep
 from windrow_service.api.bodies import JSON, read_json
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import WritesDep
 
-router = APIRouter(tags=["write plans"])
+router = GuardedRouter(tags=["write plans"])
 _BODY = {
     "required": True,
     "content": {JSON.decode(): {"schema": {"$ref": "#/components/schemas/WritePlanRequest"}}},
@@ -25,7 +26,7 @@ _BODY = {
     openapi_extra={"requestBody": _BODY},
     responses=problem_responses(404, 409, 413, 422, 503),
 )
-async def plan_write(request: Request, services: WritesDep) -> Response:
+async def plan_write(request: Request, services: WritesDep, principal: PrincipalDep) -> Response:
     """Say how many files a write should make, and how Spark can make exactly these.
 
     Unless the request gives the bytes per row, they are estimated from the table's earlier
@@ -34,6 +35,8 @@ async def plan_write(request: Request, services: WritesDep) -> Response:
     body = await request.body()
     # With 100,000 keys, parsing the request and encoding the answer take a second.
     wanted = await services.runner.run(lambda: read_json(WritePlanRequest, body))
+    if wanted.table is not None:
+        principal.require_table("read", wanted.table)
     plan = await services.plan(wanted)
     answer = await services.runner.run(plan.model_dump_json)
     return Response(answer, media_type=JSON.decode())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response, status
+from fastapi import Path, Query, Response, status
 
 from windrow.models import WRITE_ID_PATTERN, WritePage, WriteRecord, WriteUpdate
-from windrow_service.api.access import READ, WRITE
 from windrow_service.api.deps import (
     PageSizeQuery,
     PageTokenQuery,
@@ -15,6 +14,7 @@ from windrow_service.api.deps import (
     TableNamePath,
 )
 from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import WritesDep
 
 WriteIdPath = Annotated[
@@ -22,7 +22,7 @@ WriteIdPath = Annotated[
 ]
 OpenQuery = Annotated[bool, Query(alias="open", description="Leave out writes that have ended.")]
 
-router = APIRouter(tags=["writes"])
+router = GuardedRouter(tags=["writes"])
 _DEFAULT_PAGE = 100
 _NEWEST = 2**31 - 1
 
@@ -30,7 +30,7 @@ _NEWEST = 2**31 - 1
 @router.put(
     "/tables/{name}/writes/{write_id}",
     operation_id="put_write",
-    dependencies=[WRITE],
+    dependencies=[WRITE_TABLE],
     responses={201: {"model": WriteRecord}, **problem_responses(400, 404, 409, 413, 422, 503, 504)},
 )
 async def put_write(
@@ -55,7 +55,7 @@ async def put_write(
 @router.get(
     "/tables/{name}/writes",
     operation_id="list_writes",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def list_writes(
@@ -81,7 +81,7 @@ async def list_writes(
 @router.get(
     "/tables/{name}/writes/{write_id}",
     operation_id="get_write",
-    dependencies=[READ],
+    dependencies=[READ_TABLE],
     responses=problem_responses(404, 422, 503),
 )
 async def get_write(name: TableNamePath, write_id: WriteIdPath, services: WritesDep) -> WriteRecord:

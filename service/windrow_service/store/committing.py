@@ -9,8 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.store import schema
 from windrow_service.store.database import utc
-from windrow_service.store.names import no_table
-from windrow_service.usecases.tables.errors import WriteInProgressError
+from windrow_service.usecases.tables.errors import TableNotFoundError, WriteInProgressError
 from windrow_service.usecases.writes.errors import WriteNotFoundError, WriteStateError
 
 _writes = schema.writes
@@ -32,7 +31,7 @@ async def lock_table(connection: AsyncConnection, table: str) -> int:
     )
     table_id = locked.scalar_one_or_none()
     if table_id is None:
-        raise await no_table(connection, table)
+        raise TableNotFoundError(table)
     return int(table_id)
 
 

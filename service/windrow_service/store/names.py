@@ -1,24 +1,41 @@
-"""Suggestions for a table name that does not exist."""
+"""Names of tables: those that a caller may see, and those that are similar to one."""
 
 from __future__ import annotations
 
 import difflib
+from collections import defaultdict
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.store import schema
-from windrow_service.usecases.tables.errors import TableNotFoundError
+from windrow_service.usecases.names import Names
 
+_NAME = schema.tables.c.name
 # Most names to compare, those of similar length; comparing them takes some milliseconds.
 _COMPARED = 300
 
 
-async def no_table(connection: AsyncConnection, name: str) -> TableNotFoundError:
-    """Return the error for a missing table, with the names of tables that are similar."""
-    column = schema.tables.c.name
-    distance = sa.func.abs(sa.func.length(column) - len(name))
-    names = await connection.scalars(sa.select(column).order_by(distance, column).limit(_COMPARED))
-    folded = {known.lower(): known for known in names}
+def is_among(names: Names) -> sa.ColumnElement[bool]:
+    """Return the condition that a table's name is one of these.
+
+    Not LIKE, for which SQLite makes no difference between upper and lower case.
+    """
+    if names.every:
+        return sa.true()
+    by_length: dict[int, list[str]] = defaultdict(list)
+    for prefix in names.below:
+        by_length[len(prefix)].append(prefix)
+    begins = (
+        sa.func.substr(_NAME, 1, length).in_(prefixes) for length, prefixes in by_length.items()
+    )
+    return sa.or_(sa.false(), _NAME.in_(names.exact), *begins)
+
+
+async def similar_names(connection: AsyncConnection, name: str, among: Names) -> tuple[str, ...]:
+    """Return the names that are similar to one, best first."""
+    distance = sa.func.abs(sa.func.length(_NAME) - len(name))
+    query = sa.select(_NAME).where(is_among(among)).order_by(distance, _NAME).limit(_COMPARED)
+    folded = {known.lower(): known for known in await connection.scalars(query)}
     near = difflib.get_close_matches(name.lower(), folded, n=3)
-    return TableNotFoundError(name, tuple(folded[one] for one in near))
+    return tuple(folded[one] for one in near)

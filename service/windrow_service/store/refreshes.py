@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow.models import RefreshStatus
 from windrow_service.store import schema
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.names import no_table
 from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
 from windrow_service.usecases.snapshots.ports import RefreshRecord, Standing
 from windrow_service.usecases.tables.errors import TableNotFoundError
@@ -114,7 +113,7 @@ def _runs(table_id: int, status: RefreshStatus) -> sa.ColumnElement[bool]:
 async def _table_id(connection: AsyncConnection, table: str) -> int:
     table_id = await connection.scalar(sa.select(_tables.c.table_id).where(_tables.c.name == table))
     if table_id is None:
-        raise await no_table(connection, table)
+        raise TableNotFoundError(table)
     return int(table_id)
 
 

@@ -222,8 +222,11 @@ tokens = sa.Table(
     sa.Column("token_id", sa.String(32), primary_key=True),
     sa.Column("name", sa.String(128), nullable=False),
     sa.Column("digest", sa.String(64), nullable=False, unique=True),
+    # On everything. A coordinator of an earlier version refuses a token that has none.
     sa.Column("scopes", sa.String(256), nullable=False),
     sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("expires_at", sa.DateTime(timezone=True)),
     sa.Column("revoked_at", sa.DateTime(timezone=True)),
+    # Scopes on some tables or workers, separated by spaces; null if there are none.
+    sa.Column("grants", sa.Text),
 )

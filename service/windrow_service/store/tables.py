@@ -15,10 +15,11 @@ from windrow.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
 from windrow_service.store.committing import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
-from windrow_service.store.names import no_table
+from windrow_service.store.names import is_among, similar_names
 from windrow_service.store.once import claim, settle
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock, Once
-from windrow_service.usecases.tables.errors import TableChangedError
+from windrow_service.usecases.tables.errors import TableChangedError, TableNotFoundError
 from windrow_service.usecases.tables.ports import StoredTable
 
 _SELECT = sa.select(
@@ -119,11 +120,17 @@ class SqlTableStore:
         async with self._database.reading() as connection:
             return stored(await require_row(connection, name))
 
-    async def page(self, after: str, limit: int) -> Sequence[StoredTable]:
+    async def page(self, after: str, limit: int, among: Names) -> Sequence[StoredTable]:
         """See `TableStore.page`."""
-        query = _SELECT.where(schema.tables.c.name > after).order_by(schema.tables.c.name)
+        name = schema.tables.c.name
+        query = _SELECT.where(name > after, is_among(among)).order_by(name)
         async with self._database.reading() as connection:
             return [stored(row) for row in await connection.execute(query.limit(limit))]
+
+    async def similar(self, name: str, among: Names) -> Sequence[str]:
+        """See `TableStore.similar`."""
+        async with self._database.reading() as connection:
+            return await similar_names(connection, name, among)
 
     async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
         """See `TableStore.delete`."""
@@ -152,7 +159,7 @@ async def require_row(connection: AsyncConnection, name: str) -> Any:
     """
     row = await find_row(connection, name)
     if row is None:
-        raise await no_table(connection, name)
+        raise TableNotFoundError(name)
     return row
 
 

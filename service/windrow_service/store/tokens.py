@@ -27,6 +27,7 @@ class SqlTokenStore:
             "name": token.name,
             "digest": digest,
             "scopes": " ".join(token.scopes),
+            "grants": " ".join(token.grants),
             "created_at": token.created_at,
             "expires_at": token.expires_at,
         }
@@ -68,7 +69,8 @@ def _token(row: Any) -> Token:
     return Token(
         token_id=row.token_id,
         name=row.name,
-        scopes=tuple(row.scopes.split(" ")),
+        scopes=tuple(row.scopes.split()),
+        grants=tuple((row.grants or "").split()),
         created_at=utc(row.created_at),
         expires_at=row.expires_at and utc(row.expires_at),
         revoked_at=row.revoked_at and utc(row.revoked_at),

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
 
 from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
+from windrow_service.usecases.access.grants import Grants, compiled
 from windrow_service.usecases.access.ports import Token, TokenStore
+from windrow_service.usecases.names import Names
+from windrow_service.usecases.tables.errors import TableNotFoundError
 
 if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock
 
 TOKEN_PREFIX = "wdr_"
-# What each scope allows, itself among it.
-SCOPES: Mapping[str, frozenset[str]] = {
-    "read": frozenset({"read"}),
-    "write": frozenset({"read", "write"}),
-    "worker": frozenset({"worker"}),
-    "admin": frozenset({"read", "write", "worker", "admin"}),
-}
-
 # How long a revoked token may still be accepted.
 _KNOWN_FOR_S = 5.0
 _MOST_KNOWN = 10_000
@@ -37,24 +31,80 @@ class Principal:
 
     Attributes:
         name: The token's name; at most 128 characters.
-        scopes: All that it allows.
+        grants: All that the token allows.
     """
 
     name: str
-    scopes: frozenset[str]
+    grants: Grants
+
+    @property
+    def tables(self) -> Names:
+        """The tables that exist for the caller; any scope on a table includes that of reading."""
+        return self.grants.of("read")
 
     def require(self, scope: str) -> None:
-        """Make sure that the caller may do what a scope allows.
+        """Make sure that the caller has a scope on anything.
 
         Raises:
             ScopeMissingError: The token does not have it.
         """
-        if scope not in self.scopes:
-            raise ScopeMissingError(scope)
+        if not self.grants.of(scope):
+            raise ScopeMissingError(scope, None)
+
+    def require_everywhere(self, scope: str) -> None:
+        """Make sure that the caller has a scope without limits.
+
+        Raises:
+            ScopeMissingError: The token does not have it.
+        """
+        if not self.grants.of(scope).every:
+            raise ScopeMissingError(scope, None)
+
+    def require_on(self, scope: str, name: str) -> None:
+        """Make sure that the caller has a scope on a table that may be new, or on a worker.
+
+        Raises:
+            ScopeMissingError: The token does not have it.
+        """
+        self.require(scope)
+        if name not in self.grants.of(scope):
+            raise ScopeMissingError(scope, name)
+
+    def require_table(self, scope: str, name: str) -> None:
+        """Make sure that the caller has a scope on a table.
+
+        Whether the table exists plays no part, so that the answer does not tell.
+
+        Raises:
+            ScopeMissingError: The token does not have it.
+            TableNotFoundError: The table does not exist for this caller.
+        """
+        self.require(scope)
+        if name not in self.tables:
+            raise TableNotFoundError(name)
+        if name not in self.grants.of(scope):
+            raise ScopeMissingError(scope, name)
+
+    def require_report_on(self, table: str) -> None:
+        """Make sure that the caller may tell which files of a table its worker holds.
+
+        A token for nothing but a worker may do so for all tables: it sees none of them.
+
+        Raises:
+            TableNotFoundError: The table does not exist for this caller.
+        """
+        if self.tables and table not in self.tables:
+            raise TableNotFoundError(table)
+
+    def may_use(self, maker: str, table: str) -> bool:
+        """Tell whether the caller may use a plan that `maker` made of a table."""
+        if table in self.grants.of("admin"):
+            return True
+        return maker == self.name and table in self.tables
 
 
 # Every caller, if no tokens are required; no token has this name.
-ANONYMOUS = Principal("anonymous", SCOPES["admin"])
+ANONYMOUS = Principal("anonymous", compiled(("admin",)))
 
 
 class Authenticate:
@@ -88,7 +138,7 @@ class Authenticate:
         token = await self._find(digest_of(sent))
         if token is None or not token.is_valid(self._clock()):
             raise UnauthenticatedError
-        return Principal(token.name, frozenset().union(*(SCOPES[scope] for scope in token.scopes)))
+        return Principal(token.name, compiled((*token.scopes, *token.grants)))
 
     async def _find(self, digest: str) -> Token | None:
         if digest in self._unknown:

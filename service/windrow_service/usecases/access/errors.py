@@ -31,11 +31,28 @@ class UnauthenticatedError(UseCaseError):
 
 @dataclass(eq=False)
 class ScopeMissingError(UseCaseError):
-    """A caller's token does not allow the call."""
+    """A caller's token does not allow the call.
+
+    Attributes:
+        scope: What it lacks.
+        on: The name of the table or worker for which it lacks it; None if it lacks it for all, or
+            if the call is about all.
+    """
 
     scope: str
-    message = "the token does not have the scope {scope!r}, which this call needs: {remedy}"
-    remedy = "use one made with `windrow token create NAME --scope {scope}`"
+    on: str | None
+
+    def __str__(self) -> str:
+        if self.on is None:
+            return (
+                f"the token does not have the scope {self.scope!r}, which this call needs: use one "
+                f"made with `windrow token create NAME --scope {self.scope}`"
+            )
+        what = "worker" if self.scope == "worker" else "table"
+        return (
+            f"the token does not have the scope {self.scope!r} on {what} {self.on!r}: use one made "
+            f"with `windrow token create NAME --grant {self.scope}:{self.on}`"
+        )
 
 
 @dataclass(eq=False)

@@ -15,7 +15,8 @@ class Token:
     Attributes:
         token_id: Its id, which is not secret.
         name: Of its user; tokens with the same name are one principal.
-        scopes: The scopes it was made for, out of `SCOPES`.
+        scopes: The scopes that it has on everything, out of `SCOPES`.
+        grants: The scopes that it has on some tables or workers, such as `read:sales.*`.
         created_at: When it was made.
         expires_at: When it expires; None if never.
         revoked_at: When it was revoked; None if it was not.
@@ -27,6 +28,7 @@ class Token:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    grants: tuple[str, ...] = ()
 
     def is_valid(self, now: datetime) -> bool:
         """Tell whether it has neither expired nor been revoked."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from windrow_service.usecases.access.authenticate import ANONYMOUS, SCOPES, TOKEN_PREFIX, digest_of
+from windrow_service.usecases.access.authenticate import ANONYMOUS, TOKEN_PREFIX, digest_of
 from windrow_service.usecases.access.errors import InvalidTokenError
+from windrow_service.usecases.access.grants import MAX_GRANTS, SCOPES, grant_of
 from windrow_service.usecases.access.ports import Token, TokenStore
 
 if TYPE_CHECKING:
@@ -28,23 +29,29 @@ class ManageTokens:
     clock: Clock
 
     async def create(
-        self, name: str, scopes: Sequence[str], expires_in: timedelta | None
+        self, name: str, grants: Sequence[str], expires_in: timedelta | None
     ) -> tuple[Token, str]:
         """Return a new token, and its secret, which is shown only once.
 
+        Args:
+            name: Of its user.
+            grants: What it allows, as `grant_of` reads it.
+            expires_in: How long it is valid; None for ever.
+
         Raises:
-            InvalidTokenError: The name, a scope or the lifetime is not valid.
+            InvalidTokenError: The name, a grant or the lifetime is not valid.
         """
         if not _NAME.fullmatch(name) or name == ANONYMOUS.name:
             raise InvalidTokenError(
                 f"{name[:128]!r} is not a name for a token: use at most 128 letters, digits, '.', "
                 f"'_', '@' and '-', and not {ANONYMOUS.name!r}"
             )
-        for scope in scopes:
-            if scope not in SCOPES:
-                raise InvalidTokenError(f"no scope {scope[:128]!r}: use {', '.join(SCOPES)}")
-        if not scopes:
+        if not grants:
             raise InvalidTokenError(f"a token needs a scope: {', '.join(SCOPES)}")
+        if len(grants) > MAX_GRANTS:
+            raise InvalidTokenError(f"a token has at most {MAX_GRANTS} grants: use patterns")
+        granted = [grant_of(text) for text in grants]
+        everywhere = {scope for scope, pattern in granted if pattern == "*"}
         if expires_in is not None and not timedelta() < expires_in <= _LONGEST:
             raise InvalidTokenError(
                 f"a token lasts longer than nothing and at most {_LONGEST.days:,} days"
@@ -53,7 +60,8 @@ class ManageTokens:
         token = Token(
             token_id=secrets.token_hex(8),
             name=name,
-            scopes=tuple(scope for scope in SCOPES if scope in scopes),
+            scopes=tuple(scope for scope in SCOPES if scope in everywhere),
+            grants=tuple(sorted({f"{scope}:{on}" for scope, on in granted if on != "*"})),
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
         )

@@ -29,9 +29,8 @@ from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.plans.errors import PlanSnapshotGoneError
 from windrow_service.usecases.plans.options import policy_of, with_defaults
-from windrow_service.usecases.plans.ports import PlanStore
+from windrow_service.usecases.plans.ports import PlanRecord
 from windrow_service.usecases.plans.records import info_of
-from windrow_service.usecases.ports import Clock
 from windrow_service.usecases.snapshots.errors import SnapshotNotFoundError, TableNotRefreshedError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types_of
@@ -44,22 +43,18 @@ class ExplainPlan:
 
     snapshots: SnapshotStore
     manifests: ManifestReader
-    plans: PlanStore
     caching: TableCaching
-    clock: Clock
     max_plan_files: int
 
-    async def __call__(self, plan_id: str) -> PlanExplanation:
+    async def __call__(self, record: PlanRecord) -> PlanExplanation:
         """Return why a plan is as it is, with the files where workers hold them now.
 
         Raises:
-            PlanNotFoundError: No plan has this id, or it has expired.
             PlanNotCompletedError: It is still being made, or could not be made.
             PlanSnapshotGoneError: The plan's snapshot was dropped.
             PlanTooLargeError: The plan holds more files than are allowed now.
             BusyError: Too much is being planned already.
         """
-        record = await self.plans.get(plan_id, self.clock())
         plan = info_of(record)
         try:
             table, snapshot = await self.snapshots.get(plan.table, plan.snapshot_id)
@@ -75,7 +70,7 @@ class ExplainPlan:
                 bloom=True,
             )
         except (TableNotFoundError, TableNotRefreshedError, SnapshotNotFoundError) as error:
-            raise PlanSnapshotGoneError(plan_id, plan.table, plan.snapshot_id) from error
+            raise PlanSnapshotGoneError(plan.plan_id, plan.table, plan.snapshot_id) from error
 
     def _explain(
         self, plan: Plan, scan: Scan, files: pa.Table, caching: Caching

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from windrow.models import Plan
+from windrow_service.usecases.access.authenticate import Principal
+from windrow_service.usecases.plans.errors import PlanNotFoundError
 from windrow_service.usecases.plans.ports import GroupCodec, PlanRecord, PlanStore
 from windrow_service.usecases.plans.records import info_of
 from windrow_service.usecases.ports import Clock, Runner
@@ -47,23 +49,15 @@ class ReadPlan:
     clock: Clock
     limits: PageLimits
 
-    async def get(self, plan_id: str) -> PlanRecord:
-        """Return a plan, however far it is.
+    async def get(self, plan_id: str, caller: Principal) -> PlanRecord:
+        """Return a plan of the caller's, however far it is.
 
         Raises:
-            PlanNotFoundError: No plan has this id, or it has expired.
+            PlanNotFoundError: No plan of the caller's has this id, or it has expired.
         """
-        return await self.plans.get(plan_id, self.clock())
-
-    async def completed(self, plan_id: str) -> PlanRecord:
-        """Return a plan that has groups.
-
-        Raises:
-            PlanNotFoundError: No plan has this id, or it has expired.
-            PlanNotCompletedError: It is still being made, or could not be made.
-        """
-        plan = await self.get(plan_id)
-        info_of(plan)
+        plan = await self.plans.get(plan_id, self.clock())
+        if not caller.may_use(plan.principal, plan.request.table):
+            raise PlanNotFoundError(plan_id)
         return plan
 
     async def stream(

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from windrow.models import PartitionListChange, TableDefinition, TableInfo
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once
 
 
@@ -59,8 +60,11 @@ class TableStore(Protocol):
             TableNotFoundError: No table has this name.
         """
 
-    async def page(self, after: str, limit: int) -> Sequence[StoredTable]:
-        """Return at most `limit` tables whose names follow `after`, by name."""
+    async def page(self, after: str, limit: int, among: Names) -> Sequence[StoredTable]:
+        """Return at most `limit` tables whose names follow `after`, by name, out of some."""
+
+    async def similar(self, name: str, among: Names) -> Sequence[str]:
+        """Return names of tables that are similar to a name, best first, out of some."""
 
     async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
         """Forget a table and its snapshots; its files stay.

@@ -1,0 +1,121 @@
+"""Authorization: the rule of each call, declared with its route."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Security, params
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
+
+from windrow_service.api.access import PrincipalDep
+from windrow_service.api.deps import PlanIdPath
+from windrow_service.api.services import PlansDep
+from windrow_service.usecases.plans.ports import PlanRecord
+
+_bearer = HTTPBearer(
+    scheme_name="token",
+    description="A token made by `windrow token create`. Not required by a coordinator that only "
+    "its own machine can reach, nor by one configured to serve without authentication. The scope "
+    "`write` includes `read`, and `admin` includes all others. A token has a scope on all tables, "
+    "or on some, such as `read:sales.*`. A table that it may not read does not exist for it: 404. "
+    "A plan belongs to the caller that made it, and to `admin` on its table.",
+    auto_error=False,
+)
+_BearerDep = Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+
+
+async def _anything(needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep) -> None:
+    for scope in needed.scopes:
+        principal.require(scope)
+
+
+async def _everything(needed: SecurityScopes, principal: PrincipalDep, _: _BearerDep) -> None:
+    for scope in needed.scopes:
+        principal.require_everywhere(scope)
+
+
+async def _this_table(
+    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
+) -> None:
+    for scope in needed.scopes:
+        principal.require_table(scope, request.path_params["name"])
+
+
+async def _this_name(
+    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
+) -> None:
+    for scope in needed.scopes:
+        principal.require_on(scope, request.path_params["name"])
+
+
+async def _this_worker(
+    needed: SecurityScopes, principal: PrincipalDep, request: Request, _: _BearerDep
+) -> None:
+    for scope in needed.scopes:
+        principal.require_on(scope, request.path_params["worker_id"])
+
+
+async def _own_plan(plan_id: PlanIdPath, principal: PrincipalDep, services: PlansDep) -> PlanRecord:
+    return await services.read.get(plan_id, principal)
+
+
+# About no table, or about those that the caller sees; also if the body names the table, which the
+# handler then checks.
+READ = Security(_anything, scopes=["read"])
+# About all tables.
+ADMIN = Security(_everything, scopes=["admin"])
+# About the table that the path names.
+READ_TABLE = Security(_this_table, scopes=["read"])
+WRITE_TABLE = Security(_this_table, scopes=["write"])
+ADMIN_TABLE = Security(_this_table, scopes=["admin"])
+# About the table that the path names, which need not exist.
+REGISTER_TABLE = Security(_this_name, scopes=["write"])
+# About the worker that the path names.
+THIS_WORKER = Security(_this_worker, scopes=["worker"])
+# About a plan of the caller's; together with READ.
+OWN_PLAN = Depends(_own_plan)
+OwnPlanDep = Annotated[PlanRecord, OWN_PLAN]
+
+# The rules that a call may have, by what its path names.
+_OF_PATH: dict[str | None, set[Callable[..., Any]]] = {
+    "name": {_this_table, _this_name},
+    "plan_id": {_own_plan},
+    "worker_id": {_this_worker},
+    None: {_anything, _everything},
+}
+_SUBJECT = re.compile(r"^/\w+/\{(\w+)\}")
+
+
+class RuleMissingError(Exception):
+    """A call is declared without a rule that says who may make it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} has no rule for what its path names: add one of windrow_service.api.rules to "
+            "the dependencies of its route"
+        )
+
+
+class GuardedRouter(APIRouter):
+    """A router that takes no call without a rule."""
+
+    def add_api_route(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        dependencies: Sequence[params.Depends] | None = None,
+        **options: Any,
+    ) -> None:
+        """Add a call.
+
+        Raises:
+            RuleMissingError: It has no rule, or none for what its path names.
+        """
+        found = _SUBJECT.match(path)
+        rules = _OF_PATH.get(found[1] if found else None, set())
+        if rules.isdisjoint(one.dependency for one in dependencies or ()):
+            raise RuleMissingError(path)
+        super().add_api_route(path, endpoint, dependencies=dependencies, **options)

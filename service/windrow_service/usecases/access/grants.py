@@ -1,0 +1,90 @@
+"""Grants: what a caller may do, and with which tables or workers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from windrow.models import TABLE_NAME_PATTERN, WORKER_ID_PATTERN
+from windrow_service.usecases.access.errors import InvalidTokenError
+from windrow_service.usecases.names import Names
+
+# What each scope allows, itself among it.
+SCOPES: Mapping[str, frozenset[str]] = {
+    "read": frozenset({"read"}),
+    "write": frozenset({"read", "write"}),
+    "worker": frozenset({"worker"}),
+    "admin": frozenset({"read", "write", "worker", "admin"}),
+}
+MAX_GRANTS = 100
+_EVERY = "*"
+_BELOW = ".*"
+_TABLE = re.compile(TABLE_NAME_PATTERN)
+_WORKER = re.compile(WORKER_ID_PATTERN)
+_MAX_NAME = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """All that a caller may do: of which tables, and of which workers, by scope."""
+
+    names: Mapping[str, Names]
+
+    def of(self, scope: str) -> Names:
+        """Return the tables that a scope is granted on; of `worker`, the workers."""
+        return self.names[scope]
+
+
+def grant_of(text: str) -> tuple[str, str]:
+    """Return the scope and the pattern of a grant, such as `read:sales.*`.
+
+    A pattern is a name, a name that ends in `.*` for all below it, or `*`. A scope alone is granted
+    on everything.
+
+    Raises:
+        InvalidTokenError: The scope is unknown, or the pattern is none.
+    """
+    scope, colon, pattern = text.partition(":")
+    if scope not in SCOPES:
+        raise InvalidTokenError(
+            f"no scope {scope[:128]!r}: a grant is a scope ({', '.join(SCOPES)}), such as `read`, "
+            "or a scope on tables, such as `read:sales.*`"
+        )
+    if not colon or pattern == _EVERY:
+        return scope, _EVERY
+    name = pattern.removesuffix(_BELOW)
+    allowed = _WORKER if scope == "worker" else _TABLE
+    if len(name) > _MAX_NAME or not allowed.fullmatch(name):
+        what = "worker" if scope == "worker" else "table"
+        raise InvalidTokenError(
+            f"{pattern[:128]!r} names no {what}: use a name such as `sales.orders`, one that ends "
+            "in `.*` for all below it, or `*`"
+        )
+    return scope, pattern
+
+
+@lru_cache(10_000)
+def compiled(texts: tuple[str, ...]) -> Grants:
+    """Return grants in the form in which they are checked.
+
+    Raises:
+        InvalidTokenError: One is not valid.
+    """
+    granted: dict[str, set[str]] = {scope: set() for scope in SCOPES}
+    for text in texts:
+        scope, pattern = grant_of(text)
+        for included in SCOPES[scope]:
+            # The names of tables are not those of workers.
+            if included != "worker" or scope == "worker" or pattern == _EVERY:
+                granted[included].add(pattern)
+    return Grants({scope: _names(patterns) for scope, patterns in granted.items()})
+
+
+def _names(patterns: Iterable[str]) -> Names:
+    kept = frozenset(patterns)
+    if _EVERY in kept:
+        return Names(every=True)
+    below = frozenset(pattern for pattern in kept if pattern.endswith(_BELOW))
+    return Names(exact=kept - below, below=frozenset(pattern[:-1] for pattern in below))

@@ -1,0 +1,354 @@
+"""Who may do what: each call, for each caller, about what is their own and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from tests.support import hive
+from tests.support.access_matrix import IDENTITIES, Call, calls, expected, page, path_of
+from tests.support.problems import problem_of
+from tests.support.servers import PLAIN, running
+from windrow_service import administration
+from windrow_service.api.deps import TableNamePath
+from windrow_service.api.rules import READ, READ_TABLE, GuardedRouter, RuleMissingError
+from windrow_service.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+CALLS = list(calls())
+NO_PLAN = "0" * 32
+
+
+class Callers:
+    """A coordinator with two tables, and callers by what their tokens allow."""
+
+    def __init__(self, settings: Settings, url: str, folder: Path) -> None:
+        self._settings = settings
+        self.http = httpx.Client(verify=PLAIN, base_url=url, timeout=60)
+        self._tokens: dict[tuple[str, tuple[str, ...]], str] = {}
+        for name in ("mine.t", "other.t", "Mine.t", "mine"):
+            location = folder / name.replace(".", "_")
+            hive.write_events(location)
+            made = self.ask("PUT", f"/tables/{name}", "admin", json={"location": str(location)})
+            made.raise_for_status()
+            self.ask("POST", f"/tables/{name}/refresh", "admin").raise_for_status()
+        for worker in ("mine", "other"):
+            self.beat(worker, "worker").raise_for_status()
+
+    def token(self, *grants: str, name: str = "") -> str:
+        """Return a token that allows this; by default, each set of grants is one principal."""
+        name = name or "of-" + "".join(one if one.isalnum() else "-" for one in "-".join(grants))
+        if (name, grants) not in self._tokens:
+
+            async def create() -> str:
+                async with administration.open_tokens(self._settings) as tokens:
+                    return (await tokens.create(name, grants, None))[1]
+
+            with start_blocking_portal() as portal:
+                self._tokens[name, grants] = portal.call(create)
+        return self._tokens[name, grants]
+
+    def ask(self, method: str, path: str, *grants: str, **sent: object) -> httpx.Response:
+        """Make a call as the caller of these grants; without any, as nobody."""
+        name = str(sent.pop("principal", ""))
+        headers = dict(sent.pop("headers", {}))  # type: ignore[call-overload]
+        if grants:
+            headers["Authorization"] = f"Bearer {self.token(*grants, name=name)}"
+        return self.http.request(method, path, headers=headers, **sent)  # type: ignore[arg-type]
+
+    def beat(self, worker: str, *grants: str) -> httpx.Response:
+        """Send a heartbeat."""
+        body = {"host": "h", "capacity_bytes": 1, "used_bytes": 0, "ttl_seconds": 600}
+        return self.ask("PUT", f"/workers/{worker}", *grants, json=body)
+
+    def plan(self, *grants: str, table: str = "mine.t", **sent: object) -> httpx.Response:
+        """Make a plan."""
+        return self.ask("POST", "/plans", *grants, json={"table": table}, **sent)
+
+    def plan_id(self, *grants: str, **sent: object) -> str:
+        """Make a plan, and return its id; one that does not exist if the caller may not."""
+        made = self.plan(*grants, **sent)  # type: ignore[arg-type]
+        return str(made.json()["plan_id"]) if made.status_code == 200 else NO_PLAN
+
+
+@pytest.fixture(scope="module")
+def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
+    folder = tmp_path_factory.mktemp("access")
+    settings = Settings(
+        state_dir=folder / "state", allowed_locations=(str(folder),), require_tokens=True
+    )
+    with running(settings) as url:
+        callers = Callers(settings, url, folder)
+        yield callers
+        callers.http.close()
+
+
+def answered(callers: Callers, call: Call, grants: tuple[str, ...], *, own: bool) -> str:
+    """Make a call in a way that changes nothing that another needs, and return the outcome."""
+    where = "mine" if own else "other"
+    values = {"name": f"{where}.t", "worker_id": where}
+    if call.subject == "plan":
+        values["plan_id"] = callers.plan_id(
+            *(grants if own else ("read",)), principal="" if own else "else"
+        )
+    body: dict[str, object] | None = None
+    if call.name in ("POST /plans", "POST /write-plans"):
+        body = (
+            {"table": f"{where}.t", "rows": 1} if "write" in call.name else {"table": f"{where}.t"}
+        )
+    method, path = path_of(call, values)
+    answer = callers.ask(method, path, *grants, json=body, headers={"If-Match": '"never"'})
+    kind = answer.json()["type"].rpartition(":")[2] if answer.is_error else ""
+    refusals = {
+        "unauthenticated": "401",
+        "scope-missing": "403",
+        "table-not-found": "404",
+        "plan-not-found": "404",
+    }
+    return refusals.get(kind, "yes")
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_a_call_is_answered_for_whom_the_matrix_says(callers: Callers, call: Call) -> None:
+    for said, grants in IDENTITIES.items():
+        for own in (True, False):
+            outcome = answered(callers, call, grants or (), own=own)
+
+            assert outcome == expected(call, grants, own=own), (said, own)
+
+
+def test_the_published_matrix_is_the_one_that_is_tested() -> None:
+    assert (ROOT / "docs/access-matrix.md").read_text() == page(), "run `make openapi`"
+
+
+def test_a_call_without_a_rule_for_what_its_path_names_cannot_be_declared() -> None:
+    router = GuardedRouter()
+
+    async def call(name: TableNamePath) -> None: ...
+
+    for path, rules in (
+        ("/tables/{name}", []),
+        ("/tables/{name}", [READ]),
+        ("/tables/{name}/more", [READ]),
+        ("/plans/{plan_id}/more", [READ]),
+        ("/workers/{worker_id}", [READ_TABLE]),
+        ("/users/{user_id}", [READ]),
+        ("/new", []),
+    ):
+        with pytest.raises(RuleMissingError):
+            router.get(path, dependencies=rules)(call)
+    router.get("/tables/{name}", dependencies=[READ_TABLE])(call)
+
+
+def test_a_hidden_table_answers_as_a_missing_one_and_is_never_suggested(callers: Callers) -> None:
+    for method, path, body in (
+        ("GET", "/tables/{}", None),
+        ("POST", "/tables/{}/refresh", None),
+        ("GET", "/tables/{}/cache", None),
+        ("POST", "/plans", {"table": "{}"}),
+        ("POST", "/write-plans", {"table": "{}", "rows": 1}),
+    ):
+        answers = [
+            callers.ask(
+                method,
+                path.format(name),
+                "write:mine.*",
+                json=None
+                if body is None
+                else {k: str(v).format(name) if v == "{}" else v for k, v in body.items()},
+            )
+            for name in ("other.t", "other.u")
+        ]
+        hidden, missing = (problem_of(answer, 404, "table-not-found") for answer in answers)
+        assert hidden["detail"].replace("other.t", "other.u") == missing["detail"]
+
+    seen = problem_of(callers.ask("GET", "/tables/mine.tt", "read:mine.*"), 404, "table-not-found")
+    assert "'mine.t'" in seen["detail"]
+    near = problem_of(callers.ask("GET", "/tables/othe.t", "read:mine.*"), 404, "table-not-found")
+    assert "other" not in near["detail"]
+    told = problem_of(callers.ask("GET", "/tables/othe.t", "read"), 404, "table-not-found")
+    assert "'other.t'" in told["detail"]
+
+
+def test_lists_show_only_what_may_be_seen(callers: Callers) -> None:
+    def listed(*grants: str) -> list[str]:
+        names: list[str] = []
+        token: str | None = None
+        while True:
+            params = {"page_size": 1} | ({"page_token": token} if token else {})
+            found = callers.ask("GET", "/tables", *grants, params=params).json()
+            names += [table["name"] for table in found["tables"]]
+            token = found["next_page_token"]
+            if token is None:
+                return sorted(names)
+
+    assert listed("read") == ["Mine.t", "mine", "mine.t", "other.t"]
+    assert listed("read:mine.*") == ["mine.t"]
+    assert listed("read:mine", "write:other.t") == ["mine", "other.t"]
+    assert listed("read:none.*") == []
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["Mine.t", "mine%2Et", "min%65.t", "other%2et", "mine.*", "%2A", "mine.%25", "mine_t", "mine"],
+)
+def test_a_name_is_compared_as_the_route_reads_it(callers: Callers, spelled: str) -> None:
+    answer = callers.ask("GET", f"/tables/{spelled}", "read:mine.*")
+
+    if spelled in ("mine%2Et", "min%65.t"):
+        assert answer.json()["name"] == "mine.t"
+    elif "*" in spelled or "%25" in spelled:
+        assert answer.status_code in (404, 422)
+    else:
+        problem_of(answer, 404, "table-not-found")
+
+
+def test_a_slash_in_a_name_leads_to_no_other_call(callers: Callers) -> None:
+    for path in ("/tables/mine.t%2F..%2Fother.t", "/tables/mine.t/../other.t", "/tables//other.t"):
+        answer = callers.ask("GET", path, "read:mine.*")
+
+        assert answer.status_code == 404, path
+        assert "location" not in answer.text
+
+
+def test_anothers_plan_page_explanation_and_deletion_are_not_found(callers: Callers) -> None:
+    plan = callers.plan_id("read")
+    as_missing = {
+        method + path: callers.ask(method, path.format(NO_PLAN), "write")
+        for method, path in (
+            ("GET", "/plans/{}"),
+            ("GET", "/plans/{}/groups"),
+            ("GET", "/plans/{}/explain"),
+            ("DELETE", "/plans/{}"),
+        )
+    }
+
+    for method, path in (
+        ("GET", "/plans/{}"),
+        ("GET", "/plans/{}/groups"),
+        ("GET", "/plans/{}/explain"),
+        ("DELETE", "/plans/{}"),
+    ):
+        answer = callers.ask(method, path.format(plan), "write")
+        told = problem_of(answer, 404, "plan-not-found")["detail"]
+        assert told.replace(plan, NO_PLAN) == as_missing[method + path].json()["detail"]
+        stream = {"Accept": "application/vnd.apache.arrow.stream"}
+        problem_of(
+            callers.ask(method, path.format(plan), "write", headers=stream), 404, "plan-not-found"
+        )
+
+    assert callers.ask("GET", f"/plans/{plan}", "read").is_success
+    assert callers.ask("GET", f"/plans/{plan}/groups", "admin").is_success
+    assert callers.ask("DELETE", f"/plans/{plan}", "admin").status_code == 204
+
+
+def test_a_plan_is_lost_to_a_token_of_its_maker_that_may_not_read_the_table(
+    callers: Callers,
+) -> None:
+    plan = callers.plan_id("read", principal="etl")
+
+    for grants, seen in (
+        (("read:mine.*",), True),
+        (("read:other.*",), False),
+        (("admin:other.*",), False),
+    ):
+        answer = callers.ask("GET", f"/plans/{plan}/groups", *grants, principal="etl")
+        assert answer.is_success == seen, grants
+
+
+def test_an_idempotency_key_repeats_no_answer_to_another(callers: Callers) -> None:
+    key = {"Idempotency-Key": "same"}
+    mine = callers.plan("read", headers=key, principal="a").json()["plan_id"]
+
+    again = callers.plan("read", headers=key, principal="a")
+    assert (again.json()["plan_id"], again.headers["Idempotency-Replayed"]) == (mine, "true")
+    another = callers.plan("read", headers=key, principal="b")
+    assert another.json()["plan_id"] != mine
+    assert "Idempotency-Replayed" not in another.headers
+    # The same caller, whose token now shows less.
+    narrow = callers.plan("read:other.*", headers=key, principal="a")
+    problem_of(narrow, 404, "table-not-found")
+    assert mine not in narrow.text
+    assert (
+        callers.plan("read:other.*", table="other.t", headers=key, principal="a").status_code == 422
+    )
+
+
+def test_a_deletion_of_a_plan_is_repeated_although_the_plan_is_gone(callers: Callers) -> None:
+    plan = callers.plan_id("read")
+    key = {"Idempotency-Key": "delete-once"}
+
+    assert callers.ask("DELETE", f"/plans/{plan}", "read", headers=key).status_code == 204
+    again = callers.ask("DELETE", f"/plans/{plan}", "read", headers=key)
+    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (204, "true")
+    problem_of(callers.ask("DELETE", f"/plans/{plan}", "write", headers=key), 404, "plan-not-found")
+
+
+def test_a_reused_plan_is_a_plan_of_its_own(callers: Callers) -> None:
+    def reusing(*grants: str) -> httpx.Response:
+        return callers.ask("POST", "/plans", *grants, json={"table": "mine.t", "reuse": True})
+
+    first, second = (reusing(scope).json()["plan_id"] for scope in ("read", "write"))
+
+    assert first != second
+    problem_of(callers.ask("GET", f"/plans/{first}", "write"), 404, "plan-not-found")
+    problem_of(reusing("read:other.*"), 404, "table-not-found")
+    assert callers.ask("DELETE", f"/plans/{first}", "read").status_code == 204
+    assert callers.ask("GET", f"/plans/{second}/groups", "write").is_success
+
+
+def test_a_plan_in_the_making_is_followed_by_its_maker_alone(callers: Callers) -> None:
+    made = callers.plan("read", headers={"Prefer": "respond-async"})
+    assert made.status_code == 202
+
+    problem_of(callers.ask("GET", made.headers["Location"], "write"), 404, "plan-not-found")
+    assert callers.ask("GET", made.headers["Location"], "read").is_success
+    refused = callers.plan("read:other.*", headers={"Prefer": "respond-async"})
+    problem_of(refused, 404, "table-not-found")
+    problem_of(callers.ask("GET", "/tables/mine.t/refresh", "read:other.*"), 404, "table-not-found")
+
+
+def test_a_worker_speaks_for_nobody_else(callers: Callers) -> None:
+    session = callers.beat("mine", "worker:mine").json()["session"]
+    other = callers.beat("other", "worker").json()["session"]
+    report = {"table": "mine.t", "session": session, "added": []}
+
+    def reported(worker: str, *grants: str, **changed: str) -> httpx.Response:
+        return callers.ask(
+            "POST", f"/workers/{worker}/cached-files", *grants, json=report | changed
+        )
+
+    assert reported("mine", "worker:mine").is_success
+    for answer in (
+        callers.beat("other", "worker:mine"),
+        callers.beat("mine.x", "worker:mine"),
+        callers.beat("MINE", "worker:mine"),
+        callers.ask("DELETE", "/workers/other", "worker:mine"),
+        reported("other", "worker:mine", session=other),
+    ):
+        assert "worker:" in problem_of(answer, 403, "scope-missing")["detail"]
+    # A token for a worker that also sees tables speaks of these alone.
+    assert reported("mine", "worker:mine", "read:mine.*").is_success
+    problem_of(reported("mine", "worker:mine", "read:other.*"), 404, "table-not-found")
+
+
+def test_who_may_read_but_not_change_a_table_is_told_what_is_missing(callers: Callers) -> None:
+    answer = callers.ask("POST", "/tables/other.t/refresh", "read", "write:mine.*")
+
+    problem = problem_of(answer, 403, "scope-missing")
+    assert "'write' on table 'other.t'" in problem["detail"]
+    assert "--grant write:other.t" in problem["detail"]
+    assert 'scope="write"' in answer.headers["WWW-Authenticate"]
+
+
+def test_tables_are_registered_where_the_grant_says(callers: Callers, tmp_path: Path) -> None:
+    body = {"location": "/nowhere"}
+    for name in ("other.new", "other.t", "mine"):
+        refused = callers.ask("PUT", f"/tables/{name}", "write:mine.*", json=body)
+        problem_of(refused, 403, "scope-missing")
+    allowed = callers.ask("PUT", "/tables/mine.new", "write:mine.*", json=body)
+    problem_of(allowed, 403, "location-not-allowed")

@@ -1,0 +1,77 @@
+"""Grants allow what their patterns say, one by one, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow_service.usecases.access.errors import InvalidTokenError
+from windrow_service.usecases.access.grants import SCOPES, compiled, grant_of
+
+_PART = st.sampled_from(["a", "b", "ab", "A", "a-b", "a_b"])
+_TABLES = st.lists(_PART, min_size=1, max_size=3).map(".".join)
+_PATTERNS = st.one_of(
+    _TABLES,
+    st.lists(_PART, min_size=1, max_size=2).map(lambda parts: ".".join(parts) + ".*"),
+    st.just("*"),
+)
+_GRANTS = st.tuples(st.sampled_from(sorted(SCOPES)), _PATTERNS).map(":".join)
+
+
+def matches(pattern: str, name: str) -> bool:
+    text = re.escape(pattern).replace(r"\*", ".+")
+    return re.fullmatch(text, name) is not None
+
+
+@given(st.lists(_GRANTS, max_size=6), st.sampled_from(sorted(SCOPES)), _TABLES)
+def test_a_scope_is_granted_if_one_of_the_grants_gives_it(
+    grants: list[str], scope: str, name: str
+) -> None:
+    allowed = False
+    for grant in grants:
+        given_scope, pattern = grant.split(":")
+        same_kind = (scope == "worker") == (given_scope == "worker") or pattern == "*"
+        allowed |= same_kind and scope in SCOPES[given_scope] and matches(pattern, name)
+
+    names = compiled(tuple(grants)).of(scope)
+
+    assert (name in names) == allowed
+    assert not allowed or names
+
+
+@given(_GRANTS)
+def test_a_grant_is_read_as_it_is_written(grant: str) -> None:
+    assert ":".join(grant_of(grant)) == grant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "root",
+        "read:",
+        "Read:a",
+        "read:a*",
+        "read:*.a",
+        "read:**",
+        "read:a.*.b",
+        "read:.*",
+        "read:a b",
+        "read:a.b.c.d",
+        "read:a,b",
+        "read:a\n",
+        "read:" + "a" * 300,
+        "worker:a b",
+        "read:a:b",
+        "*",
+        "*:*",
+        "admin:a/b",
+        "read:%",
+    ],
+)
+def test_what_is_no_grant_is_refused(text: str) -> None:
+    with pytest.raises(InvalidTokenError):
+        grant_of(text)
