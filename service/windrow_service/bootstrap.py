@@ -66,6 +66,7 @@ from windrow_service.store.writes import SqlWriteStore
 from windrow_service.telemetry.measured import measured
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
@@ -252,6 +253,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         yield Services(
             access=AccessServices(
                 authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
+                tokens=ManageTokens(tokens=tokens, clock=_now),
                 once=once,
                 page_tokens=PageTokens(await database.signing_key()),
             ),

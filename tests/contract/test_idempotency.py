@@ -219,6 +219,7 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
     assert keyless - asked <= {
         "post /tables/{name}/refresh",
         "delete /tables/{name}/refresh",
+        "delete /tokens/{token_id}",
         "put /workers/{worker_id}",
         "delete /workers/{worker_id}",
         "post /workers/{worker_id}/cached-files",

@@ -60,11 +60,9 @@ LEAVES = [
     )
     for leaf in leaves(module)
 ]
-# The first three occur at startup or in commands; a repeated request gets the first answer.
+# The first occurs at startup; a repeated request gets the first answer.
 NEVER_ANSWERED = {
     usecases.RevisionError,
-    access.TokenNotFoundError,
-    access.InvalidTokenError,
     usecases.RepeatedRequestError,
     # Reported to callers as cancelled or abandoned.
     inventory.InventoryCancelledError,

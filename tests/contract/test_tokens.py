@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,9 @@ from tests.support.contract import operations
 from tests.support.databases import postgresql
 from tests.support.problems import PREFIX, problem_of
 from tests.support.servers import PLAIN, running
+from windrow.cli.app import run
+from windrow.connecting import connect
+from windrow.errors import NotAllowedError, NotFoundError
 from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
@@ -73,6 +77,15 @@ def revoke(settings: Settings, token: Token) -> None:
 def secrets(settings: Settings) -> dict[str, str]:
     """A token of each scope."""
     return {scope: created(settings, f"of-{scope}", [scope])[1] for scope in SCOPES}
+
+
+def in_database(settings: Settings) -> Sequence[Token]:
+    async def listed() -> Sequence[Token]:
+        async with administration.open_tokens(settings) as tokens:
+            return await tokens.list()
+
+    with start_blocking_portal() as portal:
+        return portal.call(listed)
 
 
 def bearing(token: str) -> dict[str, str]:
@@ -251,3 +264,106 @@ def test_without_the_setting_no_token_is_needed(
 ) -> None:
     assert make_plan(events)["status"] == "completed"
     assert http.get("/tables", headers=bearing("wdr_nonsense")).is_success
+
+
+def test_an_admin_makes_lists_and_revokes_tokens(
+    guarded: str, settings: Settings, secrets: dict[str, str]
+) -> None:
+    with connect(guarded, token=secrets["admin"]) as admin:
+        made = admin.create_token("hr-etl", scopes=["read"], grants=["write:hr.*"])
+        assert made.token is not None
+        with connect(guarded, token=made.token) as caller:
+            assert list(caller.tables()) is not None
+            with pytest.raises(NotAllowedError):
+                list(caller.tokens())
+        (listed,) = [token for token in admin.tokens() if token.name == "hr-etl"]
+        assert (listed.scopes, listed.grants) == (["read"], ["write:hr.*"])
+        # As the commands list them, which look into the database.
+        assert listed.token_id in {token.token_id for token in in_database(settings)}
+
+        first, again = admin.revoke_token(made.token_id), admin.revoke_token(made.token_id)
+        assert first.revoked_at is not None
+        assert again == first
+        with pytest.raises(NotFoundError):
+            admin.revoke_token("0" * 16)
+
+
+def test_tokens_are_listed_page_by_page(
+    anyone: httpx.Client, settings: Settings, secrets: dict[str, str]
+) -> None:
+    for name in ("pages", "pages", "pages-b", "pages"):
+        created(settings, name, ["read"])
+    found: list[str] = []
+    params: dict[str, Any] = {"page_size": 2}
+    while True:
+        answer = anyone.get("/tokens", params=params, headers=bearing(secrets["admin"])).json()
+        found += [token["token_id"] for token in answer["tokens"]]
+        assert "wdr_" not in str(answer)
+        if answer["next_page_token"] is None:
+            break
+        params["page_token"] = answer["next_page_token"]
+
+    assert len(found) == len(set(found))
+    assert set(found) == {token.token_id for token in in_database(settings)}
+
+
+def test_a_token_is_made_once_and_its_secret_is_kept_nowhere(
+    anyone: httpx.Client, settings: Settings, secrets: dict[str, str]
+) -> None:
+    headers = bearing(secrets["admin"]) | {"Idempotency-Key": "one-token"}
+    body = {"name": "once", "scopes": ["read"], "expires_in_seconds": 3600}
+
+    made = anyone.post("/tokens", json=body, headers=headers)
+    again = anyone.post("/tokens", json=body, headers=headers)
+
+    assert (made.status_code, again.status_code) == (201, 201)
+    assert made.headers["Cache-Control"] == "no-store"
+    assert again.json() == made.json() | {"token": None}
+    assert [token.name for token in in_database(settings)].count("once") == 1
+    secret = made.json()["token"].encode()
+    assert not any(secret in path.read_bytes() for path in settings.state_dir.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("body", "slug", "named"),
+    [
+        ({"name": "anonymous", "scopes": ["read"]}, "invalid-token-request", "anonymous"),
+        ({"name": "a b", "scopes": ["read"]}, "invalid-token-request", "is not a name"),
+        ({"name": "oidc/x", "scopes": ["read"]}, "invalid-token-request", "is not a name"),
+        ({"name": "a"}, "invalid-token-request", "needs a scope"),
+        ({"name": "a", "grants": ["read:s*"]}, "invalid-token-request", "names no table"),
+        ({"name": "a", "grants": ["root:a"]}, "invalid-token-request", "no scope"),
+        ({"name": "a", "scopes": ["root"]}, "invalid-request", "scopes"),
+        ({"name": "a", "scopes": ["read"], "grants": ["read"] * 101}, "invalid-request", "grants"),
+        ({"name": "a", "scopes": ["read"], "expires_in_seconds": 0}, "invalid-request", "expires"),
+    ],
+)
+def test_what_no_token_can_be_is_refused(
+    anyone: httpx.Client,
+    secrets: dict[str, str],
+    body: dict[str, Any],
+    slug: str,
+    named: str,
+) -> None:
+    answer = anyone.post("/tokens", json=body, headers=bearing(secrets["admin"]))
+
+    assert named in problem_of(answer, 422, slug)["detail"]
+
+
+def test_the_command_makes_tokens_at_a_coordinator_too(
+    guarded: str,
+    secrets: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def said(*arguments: str) -> Any:
+        assert run(["token", *arguments, "--url", guarded, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    monkeypatch.setenv("WINDROW_TOKEN", secrets["admin"])
+    made = said("create", "by-url", "--grant", "read:sales.*", "--expires", "1d")
+
+    assert made["token"].startswith("wdr_")
+    assert made["grants"] == ["read:sales.*"]
+    assert made["token_id"] in {token["token_id"] for token in said("list")["tokens"]}
+    assert said("revoke", made["token_id"])["revoked_at"] is not None

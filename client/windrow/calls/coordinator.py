@@ -8,6 +8,7 @@ from windrow.calls.plans import PlanCalls
 from windrow.calls.refreshes import RefreshCalls
 from windrow.calls.snapshots import SnapshotCalls
 from windrow.calls.tables import TableCalls
+from windrow.calls.tokens import TokenCalls
 from windrow.calls.transport import read_answer
 from windrow.calls.workers import WorkerCalls
 from windrow.calls.writes import WriteCalls
@@ -21,6 +22,7 @@ class Coordinator(
     RefreshCalls,
     SnapshotCalls,
     TableCalls,
+    TokenCalls,
     WorkerCalls,
     WriteCalls,
 ):

@@ -29,7 +29,15 @@ from windrow.errors import (
     UnsupportedAnswerError,
     error_of,
 )
-from windrow.models import PartitionPage, Problem, SnapshotPage, TablePage, WorkerPage, WritePage
+from windrow.models import (
+    PartitionPage,
+    Problem,
+    SnapshotPage,
+    TablePage,
+    TokenPage,
+    WorkerPage,
+    WritePage,
+)
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
@@ -41,7 +49,7 @@ _PATIENCE_S = 120.0
 _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
-P = TypeVar("P", PartitionPage, SnapshotPage, TablePage, WorkerPage, WritePage)
+P = TypeVar("P", PartitionPage, SnapshotPage, TablePage, TokenPage, WorkerPage, WritePage)
 
 
 class Transport:

@@ -14,8 +14,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.installed import require_service
+from windrow.models import TokenInfo
 from windrow.terminal.consoles import error_console, show, show_json
 from windrow.terminal.options import AsJson, StateDir, duration
 from windrow.terminal.render import DASH, message
@@ -25,10 +27,19 @@ if TYPE_CHECKING:
     from windrow_service.usecases.access.tokens import ManageTokens
 
 T = TypeVar("T")
+OfCoordinator = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        help="Ask the coordinator there, with the token of WINDROW_TOKEN, which must be one of "
+        "`admin`.",
+        metavar="URL",
+    ),
+]
 
 app = typer.Typer(
-    help="Make, list and revoke tokens of callers. WINDROW_DATABASE_URL names the database that "
-    "holds them; without it, the embedded database is used.",
+    help="Make, list and revoke tokens of callers: in the database that WINDROW_DATABASE_URL "
+    "names, or else the embedded one; or, with --url, by a coordinator that runs.",
     invoke_without_command=True,
 )
 
@@ -44,6 +55,15 @@ class NoDatabaseError(TokenCommandError):
     state_dir: Path
     message = "there is no database in state folder {state_dir}: {remedy}"
     remedy = "name that of the coordinator with --state-dir"
+
+
+@dataclass(eq=False)
+class SecretLostError(TokenCommandError):
+    """The coordinator made a token, and its answer with the secret was lost."""
+
+    token_id: str
+    message = "token {token_id} was made, but the answer with its secret was lost: {remedy}"
+    remedy = "revoke it with `windrow token revoke {token_id}`, and make another"
 
 
 @app.callback()
@@ -79,6 +99,7 @@ def create(
             metavar="TIME",
         ),
     ] = None,
+    url: OfCoordinator = None,
     state_dir: StateDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,12 +108,21 @@ def create(
     Only the token itself is printed on stdout. Tokens of the same name belong to the same caller:
     to replace one, make another with its name, hand it out, and revoke the first.
     """
-    grants = [*(scope or ()), *(grant or ())]
-    if not grants:
+    scopes, grants = scope or [], grant or []
+    if not scopes and not grants:
         raise typer.BadParameter("say what the token allows", param_hint="--scope or --grant")
-    token, secret = _with_tokens(state_dir, lambda tokens: tokens.create(name, grants, expires))
+    if url is not None:
+        with connect(url) as client:
+            made = client.create_token(name, scopes=scopes, grants=grants, expires_in=expires)
+        token, secret = TokenInfo.model_validate(made.model_dump()), made.token
+        if secret is None:
+            raise SecretLostError(token.token_id)
+    else:
+        allowed = [*scopes, *grants]
+        kept, secret = _with_tokens(state_dir, lambda tokens: tokens.create(name, allowed, expires))
+        token = _info(kept)
     if as_json:
-        show_json(_as_json(token) | {"token": secret})
+        show_json(token.model_dump(mode="json") | {"token": secret})
         return
     lasts = f"until {_time_text(token.expires_at)}" if token.expires_at else "until it is revoked"
     error_console().print(
@@ -105,14 +135,17 @@ def create(
 
 
 @app.command("list")
-def list_tokens(state_dir: StateDir = None, as_json: AsJson = False) -> None:
+def list_tokens(
+    url: OfCoordinator = None, state_dir: StateDir = None, as_json: AsJson = False
+) -> None:
     """List the tokens, without their secrets."""
-    try:
-        found = _with_tokens(state_dir, lambda tokens: tokens.list(), makes_database=False)
-    except NoDatabaseError:
-        found = []
+    if url is not None:
+        with connect(url) as client:
+            found = list(client.tokens())
+    else:
+        found = _kept(state_dir)
     if as_json:
-        show_json({"tokens": [_as_json(token) for token in found]})
+        show_json({"tokens": [token.model_dump(mode="json") for token in found]})
     elif not found:
         show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
     else:
@@ -131,6 +164,7 @@ def revoke(
     token_id: Annotated[
         str, typer.Argument(metavar="ID", help="Id of the token, from `windrow token list`.")
     ],
+    url: OfCoordinator = None,
     state_dir: StateDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -138,9 +172,15 @@ def revoke(
 
     Every coordinator refuses it within five seconds.
     """
-    token = _with_tokens(state_dir, lambda tokens: tokens.revoke(token_id), makes_database=False)
+    if url is not None:
+        with connect(url) as client:
+            token = client.revoke_token(token_id)
+    else:
+        token = _info(
+            _with_tokens(state_dir, lambda tokens: tokens.revoke(token_id), makes_database=False)
+        )
     if as_json:
-        show_json(_as_json(token))
+        show_json(token.model_dump(mode="json"))
     else:
         since = _time_text(token.revoked_at)
         show(message(f"token {token.token_id} of {token.name} was revoked at {since}"))
@@ -174,22 +214,19 @@ def _with_tokens(
         raise TokenCommandError(str(error)) from error
 
 
-def _as_json(token: Token) -> dict[str, Any]:
-    def stamp(at: datetime | None) -> str | None:
-        return None if at is None else at.isoformat()
-
-    return {
-        "token_id": token.token_id,
-        "name": token.name,
-        "scopes": list(token.scopes),
-        "grants": list(token.grants),
-        "created_at": stamp(token.created_at),
-        "expires_at": stamp(token.expires_at),
-        "revoked_at": stamp(token.revoked_at),
-    }
+def _kept(state_dir: Path | None) -> list[TokenInfo]:
+    try:
+        found = _with_tokens(state_dir, lambda tokens: tokens.list(), makes_database=False)
+    except NoDatabaseError:
+        return []
+    return [_info(token) for token in found]
 
 
-def _allowed(token: Token) -> str:
+def _info(token: Token) -> TokenInfo:
+    return TokenInfo(**{name: getattr(token, name) for name in TokenInfo.model_fields})
+
+
+def _allowed(token: TokenInfo) -> str:
     return ", ".join((*token.scopes, *token.grants))
 
 

@@ -111,6 +111,14 @@ from windrow.models.tables import (
     TableInfo,
     TablePage,
 )
+from windrow.models.tokens import (
+    MAX_GRANTS,
+    MAX_TOKEN_DAYS,
+    NewToken,
+    TokenInfo,
+    TokenPage,
+    TokenRequest,
+)
 from windrow.models.workers import (
     WORKER_ID_PATTERN,
     CacheCounters,
@@ -150,7 +158,9 @@ from windrow.models.writes import (
 __all__ = [
     "CACHE_RULE_PATTERN",
     "MAX_GAINED_FOLDERS",
+    "MAX_GRANTS",
     "MAX_JSON_PARTITIONS",
+    "MAX_TOKEN_DAYS",
     "MAX_WRITE_KEYS",
     "ON_DISK",
     "TABLE_NAME_PATTERN",
@@ -203,6 +213,7 @@ __all__ = [
     "Limits",
     "Locality",
     "LogFigures",
+    "NewToken",
     "Not",
     "OptionSource",
     "PartitionList",
@@ -242,6 +253,9 @@ __all__ = [
     "TableName",
     "TablePage",
     "TablePartition",
+    "TokenInfo",
+    "TokenPage",
+    "TokenRequest",
     "WorkerFigures",
     "WorkerInfo",
     "WorkerPage",

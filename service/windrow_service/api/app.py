@@ -15,6 +15,7 @@ from windrow.version import __version__
 from windrow_service.api import (
     advice,
     cache_rules,
+    caller_tokens,
     compaction,
     once,
     operations,
@@ -60,6 +61,7 @@ def _routes() -> list[BaseRoute]:
     router.include_router(plans.router, responses=refusals)
     router.include_router(write_plans.router, responses=refusals)
     router.include_router(workers.router, responses=refusals)
+    router.include_router(caller_tokens.router, responses=refusals)
     router.include_router(operations.health)
     router.include_router(operations.router, responses=refusals)
     return router.routes

@@ -67,6 +67,8 @@ INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVA
 KINDS: Mapping[type[Exception], ProblemType] = {
     access.UnauthenticatedError: ProblemType(UNAUTHORIZED, "unauthenticated", "Token required"),
     access.ScopeMissingError: ProblemType(FORBIDDEN, "scope-missing", "Token lacks a scope"),
+    access.TokenNotFoundError: ProblemType(NOT_FOUND, "token-not-found", "Token not found"),
+    access.InvalidTokenError: ProblemType(INVALID, "invalid-token-request", "Token cannot be made"),
     tables.TableNotFoundError: ProblemType(NOT_FOUND, "table-not-found", "Table not found"),
     snapshots.SnapshotNotFoundError: ProblemType(
         NOT_FOUND, "snapshot-not-found", "Snapshot not found"

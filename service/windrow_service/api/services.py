@@ -14,6 +14,7 @@ from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.telemetry.meters import Meters
 from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
@@ -38,9 +39,10 @@ from windrow_service.usecases.writes.ports import WriteStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessServices:
-    """Authentication, repeated requests and page tokens."""
+    """Authentication, callers' tokens, repeated requests and page tokens."""
 
     authenticate: Authenticate
+    tokens: ManageTokens
     once: OnceStore
     page_tokens: PageTokens
 

@@ -10,8 +10,10 @@ import sqlalchemy as sa
 
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
+from windrow_service.store.once import claim, settle
 from windrow_service.usecases.access.errors import TokenNotFoundError
 from windrow_service.usecases.access.ports import Token
+from windrow_service.usecases.ports import Once
 
 
 class SqlTokenStore:
@@ -20,7 +22,7 @@ class SqlTokenStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, token: Token, digest: str) -> None:
+    async def add(self, token: Token, digest: str, once: Once | None = None) -> None:
         """See `TokenStore.add`."""
         row = {
             "token_id": token.token_id,
@@ -32,7 +34,9 @@ class SqlTokenStore:
             "expires_at": token.expires_at,
         }
         async with self._database.writing() as connection:
+            await claim(connection, once, token.created_at)
             await connection.execute(sa.insert(schema.tokens).values(row))
+            await settle(connection, once, token)
 
     async def find(self, digest: str) -> Token | None:
         """See `TokenStore.find`."""
@@ -46,6 +50,15 @@ class SqlTokenStore:
         query = sa.select(schema.tokens).order_by(
             schema.tokens.c.name, schema.tokens.c.created_at, schema.tokens.c.token_id
         )
+        async with self._database.reading() as connection:
+            return [_token(row) for row in await connection.execute(query)]
+
+    async def page(self, after: str, limit: int) -> Sequence[Token]:
+        """See `TokenStore.page`."""
+        order = (schema.tokens.c.name, schema.tokens.c.token_id)
+        name, _, token_id = after.partition(" ")
+        follows = sa.tuple_(*order) > sa.tuple_(sa.literal(name), sa.literal(token_id))
+        query = sa.select(schema.tokens).where(follows).order_by(*order).limit(limit)
         async with self._database.reading() as connection:
             return [_token(row) for row in await connection.execute(query)]
 

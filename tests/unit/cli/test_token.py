@@ -52,6 +52,16 @@ def test_a_program_gets_the_token_as_json(token: Token) -> None:
     assert (made["name"], made["scopes"], made["expires_at"]) == ("etl", ["admin"], None)
 
 
+def test_a_token_may_be_for_some_tables_alone(token: Token) -> None:
+    asked = ("--grant", "write:sales.*", "--grant", "read:hr.x", "--scope", "read")
+    said = token("create", "etl", *asked)
+
+    assert "read, read:hr.x, write:sales.*" in said.err
+    (listed,) = json.loads(token("list", "--json").out)["tokens"]
+    assert listed["grants"] == ["read:hr.x", "write:sales.*"]
+    assert "write:sales.*" in token("list").out
+
+
 def test_tokens_are_listed_without_their_secrets(token: Token, state_dir: Path) -> None:
     made = [
         json.loads(token("create", name, "--scope", "read", "--json").out)
@@ -97,6 +107,7 @@ def test_a_token_is_revoked_once_and_for_good(token: Token) -> None:
         (("create", "", "--scope", "read"), 1, "is not a name"),
         (("create", "a b", "--scope", "read"), 1, "is not a name"),
         (("create", "x" * 129, "--scope", "read"), 1, "at most 128"),
+        (("create", "etl", "--grant", "read:a*"), 1, "names no table"),
         (("create", "etl", "--scope", "root"), 1, "read, write, worker, admin"),
         (("create", "etl"), 2, "--scope"),
         (("create", "etl", "--scope", "read", "--expires", "0d"), 1, "longer than nothing"),

@@ -18,7 +18,6 @@ SCOPES: Mapping[str, frozenset[str]] = {
     "worker": frozenset({"worker"}),
     "admin": frozenset({"read", "write", "worker", "admin"}),
 }
-MAX_GRANTS = 100
 _EVERY = "*"
 _BELOW = ".*"
 _TABLE = re.compile(TABLE_NAME_PATTERN)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from windrow_service.usecases.ports import Once
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
@@ -38,7 +40,7 @@ class Token:
 class TokenStore(Protocol):
     """Tokens, by the digests of their secrets."""
 
-    async def add(self, token: Token, digest: str) -> None:
+    async def add(self, token: Token, digest: str, once: Once | None = None) -> None:
         """Keep a new token."""
 
     async def find(self, digest: str) -> Token | None:
@@ -46,6 +48,9 @@ class TokenStore(Protocol):
 
     async def list(self) -> Sequence[Token]:
         """Return all tokens by name, the oldest of each first."""
+
+    async def page(self, after: str, limit: int) -> Sequence[Token]:
+        """Return at most `limit` tokens by name and id, after "NAME ID"; empty for the start."""
 
     async def revoke(self, token_id: str, now: datetime) -> Token:
         """Refuse a token from now on; a revoked token keeps the time of its revocation.

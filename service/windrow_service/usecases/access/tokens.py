@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from windrow.models import MAX_GRANTS, MAX_TOKEN_DAYS
 from windrow_service.usecases.access.authenticate import ANONYMOUS, TOKEN_PREFIX, digest_of
 from windrow_service.usecases.access.errors import InvalidTokenError
-from windrow_service.usecases.access.grants import MAX_GRANTS, SCOPES, grant_of
+from windrow_service.usecases.access.grants import SCOPES, grant_of
 from windrow_service.usecases.access.ports import Token, TokenStore
+from windrow_service.usecases.ports import Once
 
 if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
-_LONGEST = timedelta(days=3650)
+_LONGEST = timedelta(days=MAX_TOKEN_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,11 @@ class ManageTokens:
     clock: Clock
 
     async def create(
-        self, name: str, grants: Sequence[str], expires_in: timedelta | None
+        self,
+        name: str,
+        grants: Sequence[str],
+        expires_in: timedelta | None,
+        once: Once | None = None,
     ) -> tuple[Token, str]:
         """Return a new token, and its secret, which is shown only once.
 
@@ -37,6 +43,7 @@ class ManageTokens:
             name: Of its user.
             grants: What it allows, as `grant_of` reads it.
             expires_in: How long it is valid; None for ever.
+            once: The caller's key.
 
         Raises:
             InvalidTokenError: The name, a grant or the lifetime is not valid.
@@ -66,12 +73,16 @@ class ManageTokens:
             expires_at=None if expires_in is None else now + expires_in,
         )
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        await self.tokens.add(token, digest_of(secret))
+        await self.tokens.add(token, digest_of(secret), once)
         return token, secret
 
     async def list(self) -> Sequence[Token]:
         """Return all tokens, also those that expired or were revoked."""
         return await self.tokens.list()
+
+    async def page(self, after: str, limit: int) -> Sequence[Token]:
+        """Return at most `limit` tokens by name and id, after "NAME ID"; empty for the start."""
+        return await self.tokens.page(after, limit)
 
     async def revoke(self, token_id: str) -> Token:
         """Refuse a token from now on, and within seconds everywhere.

@@ -1,0 +1,61 @@
+"""Tokens of callers: made, listed and revoked by those who may manage the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+from windrow.calls.arguments import checked
+from windrow.calls.transport import Calls, read_answer
+from windrow.models import NewToken, TokenInfo, TokenPage, TokenRequest
+
+
+class TokenCalls(Calls):
+    """The calls that are about tokens; they need the scope `admin` on everything."""
+
+    def create_token(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[str] = (),
+        grants: Sequence[str] = (),
+        expires_in: timedelta | None = None,
+    ) -> NewToken:
+        """Make a token and return it with its secret, this one time.
+
+        Args:
+            name: Of the caller; tokens of the same name belong to the same caller.
+            scopes: What the token allows on everything: `read`, `write`, `worker`, `admin`.
+            grants: What it allows on some tables, such as `write:sales.*`.
+            expires_in: How long it is valid; until it is revoked by default.
+
+        Returns:
+            The token. Its secret is None if the answer to an earlier attempt was lost: revoke it
+            then, and make another.
+
+        Raises:
+            InvalidArgumentError: The name, a scope or the lifetime is not valid.
+            ProblemError: The coordinator refused a name or a grant.
+        """
+        given: dict[str, Any] = {"name": name, "scopes": list(scopes), "grants": list(grants)}
+        if expires_in is not None:
+            given["expires_in_seconds"] = int(expires_in.total_seconds())
+        asked = checked(TokenRequest, given)
+        answer = self._transport.call("POST", "/tokens", body=asked.model_dump_json())
+        return read_answer(NewToken, answer)
+
+    def tokens(self) -> Iterator[TokenInfo]:
+        """Yield the tokens by name, a page at a time, also those that expired or were revoked."""
+        for page in self._transport.pages(TokenPage, "/tokens"):
+            yield from page.tokens
+
+    def revoke_token(self, token_id: str) -> TokenInfo:
+        """Refuse a token from now on, and within seconds on every replica.
+
+        Raises:
+            NotFoundError: No token has this id.
+        """
+        path = f"/tokens/{quote(token_id, safe='')}"
+        return read_answer(TokenInfo, self._transport.call("DELETE", path))

@@ -1,0 +1,102 @@
+"""Calls about callers' tokens: make one, list them, revoke one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import Path, Response, status
+
+from windrow.models import NewToken, TokenInfo, TokenPage, TokenRequest
+from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.once import KeptAnswer, OnceDep
+from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import ADMIN, GuardedRouter
+from windrow_service.api.services import AccessDep
+from windrow_service.usecases.access.ports import Token
+
+router = GuardedRouter(tags=["tokens"])
+_DEFAULT_PAGE = 100
+_SECRETS = {"Cache-Control": "no-store"}
+
+TokenIdPath = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="Not secret.")]
+
+
+@router.post(
+    "/tokens",
+    operation_id="create_token",
+    dependencies=[ADMIN],
+    status_code=status.HTTP_201_CREATED,
+    response_model=NewToken,
+    responses=problem_responses(400, 413, 422, 503, 504),
+)
+async def create_token(asked: TokenRequest, services: AccessDep, once: OnceDep) -> Response:
+    """Make a token for a caller. The answer tells its secret, this one time.
+
+    The database keeps only a digest of the secret. If the answer is lost, repeating the request
+    with its `Idempotency-Key` makes no other token, but tells the id of the first: revoke it, and
+    make another with a new key.
+    """
+    expires_in = asked.expires_in_seconds
+    token, secret = await services.tokens.create(
+        asked.name,
+        [*asked.scopes, *asked.grants],
+        None if expires_in is None else timedelta(seconds=expires_in),
+        once(_made),
+    )
+    return _made(token, secret).response()
+
+
+@router.get(
+    "/tokens",
+    operation_id="list_tokens",
+    dependencies=[ADMIN],
+    responses=problem_responses(404, 422, 503),
+)
+async def list_tokens(
+    services: AccessDep,
+    page_tokens: PageTokensDep,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
+) -> TokenPage:
+    """List the tokens by name, a page at a time, also those that have expired or were revoked."""
+    limit = page_size or _DEFAULT_PAGE
+    after = page_tokens.read_text("tokens", page_token)
+    found = await services.tokens.page(after, limit + 1)
+    more = len(found) > limit
+    last = f"{found[limit - 1].name} {found[limit - 1].token_id}" if more else ""
+    return TokenPage(
+        tokens=[_info(token) for token in found[:limit]],
+        next_page_token=page_tokens.make("tokens", last) if more else None,
+    )
+
+
+@router.delete(
+    "/tokens/{token_id}",
+    operation_id="revoke_token",
+    dependencies=[ADMIN],
+    responses=problem_responses(404, 422, 503, 504),
+)
+async def revoke_token(token_id: TokenIdPath, services: AccessDep) -> TokenInfo:
+    """Refuse a token from now on, and within five seconds on every replica.
+
+    It stays in the list. Repeating the call changes nothing.
+    """
+    return _info(await services.tokens.revoke(token_id))
+
+
+def _made(token: Token, secret: str | None = None) -> KeptAnswer:
+    new = NewToken(**_info(token).model_dump(), token=secret)
+    return KeptAnswer(status=status.HTTP_201_CREATED, headers=_SECRETS, body=new.model_dump_json())
+
+
+def _info(token: Token) -> TokenInfo:
+    return TokenInfo(
+        token_id=token.token_id,
+        name=token.name,
+        scopes=list(token.scopes),
+        grants=list(token.grants),
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        revoked_at=token.revoked_at,
+    )
