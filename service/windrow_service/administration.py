@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timezone
@@ -17,6 +18,7 @@ from windrow_service.store.database import (
 )
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access.tokens import ManageTokens
+from windrow_service.usecases.audit import Actor, acting
 
 
 def database_url(settings: Settings) -> sa.URL:
@@ -45,6 +47,17 @@ async def open_tokens(settings: Settings) -> AsyncIterator[ManageTokens]:
     """
     database = await open_database(database_url(settings))
     try:
-        yield ManageTokens(tokens=SqlTokenStore(database), clock=lambda: datetime.now(timezone.utc))
+        with acting(lambda: Actor(f"command:{_user()}", "windrow token")):
+            yield ManageTokens(
+                tokens=SqlTokenStore(database), clock=lambda: datetime.now(timezone.utc)
+            )
     finally:
         await database.aclose()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()[:100]
+    except (ImportError, KeyError, OSError):
+        # Users of containers may have no name.
+        return "unknown"

@@ -47,6 +47,7 @@ from windrow_service.runs.shared import TasksInCommon
 from windrow_service.runs.threads import ThreadRunner
 from windrow_service.runs.turns import TakenInTurn
 from windrow_service.settings import Settings
+from windrow_service.store.audit import SqlAuditLog
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import (
     open_database,
@@ -176,6 +177,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         plans = stored(SqlPlanStore(database, _now, settings.limits.max_plan_bytes), "plans")
         once = stored(SqlOnceStore(database), "once")
         tokens = stored(SqlTokenStore(database), "tokens")
+        audit = stored(SqlAuditLog(database), "audit")
+
+        async def purge_audit() -> int:
+            return await audit.purge(_now() - settings.audit.max_age, settings.audit.max_records)
+
         if settings.tokens_required:
             await _say_if_nobody_may_call(tokens)
         cache = _open_cache(settings, stack)
@@ -241,6 +247,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
             ("forget expired keys", lambda: once.purge(_now()), _PURGE_EVERY_S),
             ("forget expired cache rules", lambda: cache_rules.purge(_now()), _EXPIRE_EVERY_S),
+            ("forget old records of changes", purge_audit, _EXPIRE_EVERY_S),
             ("drop old snapshots", expire_snapshots.everywhere, _EXPIRE_EVERY_S),
             ("go on with abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),
         ):
@@ -359,6 +366,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 cache=cache,
                 config=_config(settings),
                 meters=meters,
+                audit=audit,
             ),
         )
 

@@ -95,6 +95,17 @@ class SnapshotSettings(BaseModel):
         return self
 
 
+class AuditSettings(BaseModel):
+    """How long, and how many, records of changes are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_age: Annotated[timedelta, Field(ge=timedelta(hours=1), le=timedelta(days=36_500))] = (
+        timedelta(days=365)
+    )
+    max_records: Annotated[int, Field(ge=1)] = 1_000_000
+
+
 class MetricsSettings(BaseModel):
     """Where metrics are served, and how many series they have."""
 
@@ -162,6 +173,7 @@ class Settings(BaseSettings):
     )
     limits: LimitSettings = LimitSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
+    audit: AuditSettings = AuditSettings()
     metrics: MetricsSettings = MetricsSettings()
 
     @model_validator(mode="before")

@@ -32,7 +32,7 @@ IDENTITIES: dict[str, tuple[str, ...] | None] = {
     "`read`, `write:mine.*`": ("read", "write:mine.*"),
     "`worker:mine`": ("worker:mine",),
 }
-_OF_ALL = {"/tokens"}
+_OF_ALL = {"/audit", "/tokens"}
 
 
 @dataclass(frozen=True)

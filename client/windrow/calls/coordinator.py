@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from windrow.calls.audit import AuditCalls
 from windrow.calls.cache_rules import CacheRuleCalls
 from windrow.calls.compaction import CompactionCalls
 from windrow.calls.plans import PlanCalls
@@ -16,6 +17,7 @@ from windrow.models import ServiceConfig
 
 
 class Coordinator(
+    AuditCalls,
     CacheRuleCalls,
     CompactionCalls,
     PlanCalls,

@@ -30,6 +30,7 @@ from windrow.errors import (
     error_of,
 )
 from windrow.models import (
+    AuditPage,
     PartitionPage,
     Problem,
     SnapshotPage,
@@ -49,7 +50,9 @@ _PATIENCE_S = 120.0
 _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
-P = TypeVar("P", PartitionPage, SnapshotPage, TablePage, TokenPage, WorkerPage, WritePage)
+P = TypeVar(
+    "P", AuditPage, PartitionPage, SnapshotPage, TablePage, TokenPage, WorkerPage, WritePage
+)
 
 
 class Transport:

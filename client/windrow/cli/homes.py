@@ -25,6 +25,7 @@ _HOMES = {
     "db": ("db", "app"),
     "token": ("token", "app"),
     "write": ("writes", "app"),
+    "audit": ("audit", "audit"),
 }
 
 

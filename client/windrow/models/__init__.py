@@ -11,6 +11,7 @@ from windrow.models.advice import (
     WriteOrigin,
     WriteTrouble,
 )
+from windrow.models.audit import AuditedKind, AuditedOutcome, AuditPage, AuditRecord
 from windrow.models.base import (
     TABLE_NAME_PATTERN,
     Answer,
@@ -169,6 +170,10 @@ __all__ = [
     "Advice",
     "AdviceKind",
     "Answer",
+    "AuditPage",
+    "AuditRecord",
+    "AuditedKind",
+    "AuditedOutcome",
     "Between",
     "BucketSpec",
     "ByteSize",

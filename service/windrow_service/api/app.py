@@ -14,6 +14,7 @@ from windrow.models import InventoryChange, PartitionList, WritePlanRequest
 from windrow.version import __version__
 from windrow_service.api import (
     advice,
+    audit,
     cache_rules,
     caller_tokens,
     compaction,
@@ -64,6 +65,7 @@ def _routes() -> list[BaseRoute]:
     router.include_router(caller_tokens.router, responses=refusals)
     router.include_router(operations.health)
     router.include_router(operations.router, responses=refusals)
+    router.include_router(audit.router, responses=refusals)
     return router.routes
 
 

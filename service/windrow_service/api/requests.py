@@ -16,6 +16,7 @@ from structlog.contextvars import bound_contextvars
 from windrow_service.api.problems import problem_answer
 from windrow_service.api.services import services_of
 from windrow_service.logs import get_logger
+from windrow_service.usecases.audit import Actor, acting
 
 _REQUEST_ID_HEADER = b"x-request-id"
 # Browsers must not guess a content type other than the declared one.
@@ -54,7 +55,7 @@ class RequestLog:
                 message = {**message, "headers": [*message.get("headers", ()), *added]}
             await send(message)
 
-        with bound_contextvars(request_id=request_id):
+        with bound_contextvars(request_id=request_id), acting(lambda: _actor(scope)):
             try:
                 await self._app(scope, receive, noting)
             except ClientDisconnect:
@@ -72,6 +73,11 @@ class RequestLog:
 def _request_id(scope: Scope) -> str:
     sent = Headers(scope=scope).get("X-Request-Id", "")
     return sent if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
+
+
+def _actor(scope: Scope) -> Actor:
+    state, route = scope["state"], scope["route"]
+    return Actor(state["principal"].name, route.operation_id, state["request_id"])
 
 
 def _note(scope: Scope, status: int, seconds: float) -> None:

@@ -15,6 +15,7 @@ from windrow_service.runs.refreshes import Refreshes
 from windrow_service.telemetry.meters import Meters
 from windrow_service.usecases.access.authenticate import Authenticate
 from windrow_service.usecases.access.tokens import ManageTokens
+from windrow_service.usecases.audit import AuditLog
 from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
@@ -111,13 +112,14 @@ class CacheServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationServices:
-    """Health, configuration and metrics."""
+    """Health, configuration, metrics and the audit log."""
 
     ping: Callable[[], Awaitable[None]]
     has_room: Callable[[], Awaitable[bool]]
     cache: CacheMap
     config: ServiceConfig
     meters: Meters
+    audit: AuditLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import CacheRule, CacheRuleDefinition
+from windrow.models import AuditedOutcome, CacheRule, CacheRuleDefinition
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.committing import lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
@@ -65,10 +66,12 @@ class SqlCacheRuleStore:
                 await _check_room(connection, table, table_id)
                 values |= {"table_id": table_id, "name": rule, "created_at": now}
                 await connection.execute(sa.insert(schema.cache_rules).values(values))
+                await self._note(connection, "created", table, rule, None, values)
             elif _definition(row.definition) != definition:
                 await connection.execute(
                     sa.update(schema.cache_rules).where(_is(table_id, rule)).values(values)
                 )
+                await self._note(connection, "changed", table, rule, row, values)
             result = _stored(await _find(connection, table_id, rule)), row is None
             await settle(connection, once, result)
             return result
@@ -89,6 +92,7 @@ class SqlCacheRuleStore:
             row = await _require(connection, table, table_id, rule)
             _check_version(table, rule, row, expected)
             await connection.execute(sa.delete(schema.cache_rules).where(_is(table_id, rule)))
+            await self._note(connection, "deleted", table, rule, row, {})
             await settle(connection, once, None)
 
     async def list(self, table: str) -> Sequence[StoredCacheRule]:
@@ -110,6 +114,26 @@ class SqlCacheRuleStore:
                 sa.delete(schema.cache_rules).where(_RULES.expires_at <= now - _KEPT)
             )
         return gone.rowcount
+
+    async def _note(
+        self,
+        connection: AsyncConnection,
+        outcome: AuditedOutcome,
+        table: str,
+        rule: str,
+        row: Any,
+        after: Mapping[str, Any],
+    ) -> None:
+        await note(
+            connection,
+            self._clock(),
+            "cache_rule",
+            outcome,
+            table=table,
+            item=rule,
+            before=None if row is None else row.version,
+            after=after.get("version"),
+        )
 
 
 async def _find(connection: AsyncConnection, table_id: int, rule: str) -> Any:

@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
 
+from windrow_service.logs import get_logger
 from windrow_service.store import migrate, schema
 from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 
@@ -32,6 +33,8 @@ _ROOM_BYTES = 64 * 2**10
 _STATEMENT_TIMEOUT_MS = 120_000
 _POOL_SIZE = 10
 _IDLE_S = 2.0
+_TO_BE_SAID = "to be said"
+_log = get_logger(__name__)
 
 
 class Database:
@@ -71,6 +74,7 @@ class Database:
         """
         try:
             async with _connected(self._engine) as connection, connection.begin() as transaction:
+                connection.info.pop(_TO_BE_SAID, None)
                 yield connection
                 try:
                     await transaction.commit()
@@ -78,6 +82,8 @@ class Database:
                     if error.connection_invalidated:
                         raise OutcomeUnknownError from error
                     raise
+                for event, said in connection.info.pop(_TO_BE_SAID, ()):
+                    _log.info(event, **said)
         except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             raise_named(error)
             raise
@@ -242,6 +248,11 @@ async def insert_missing(
     # Not every driver counts the rows of a statement with RETURNING.
     inserted = await connection.execute(statement.returning(*table.primary_key))
     return inserted.first() is not None
+
+
+def after_commit(connection: AsyncConnection, event: str, said: Mapping[str, Any]) -> None:
+    """Write a line to the log once the transaction of `Database.writing` is committed."""
+    connection.info.setdefault(_TO_BE_SAID, []).append((event, said))
 
 
 def _takes_more(folder: Path) -> bool:

@@ -7,12 +7,16 @@ from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.database import Database
 from windrow_service.store.once import claim, settle
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.tables.ports import StoredTable
+
+_MAX_ITEM = 256
 
 
 class SqlSnapshotKeeping:
@@ -66,7 +70,9 @@ class SqlSnapshotKeeping:
                 .where(sa.tuple_(snapshots.table_id, snapshots.snapshot_id).in_(wanted))
                 .returning(snapshots.table_id, snapshots.snapshot_id)
             )
-            gone = [snapshot_id for _, snapshot_id in sorted(map(tuple, rows))]
+            dropped = sorted(map(tuple, rows))
+            gone = [snapshot_id for _, snapshot_id in dropped]
+            await _note_dropped(connection, now, dropped)
             await settle(connection, once, gone)
         return gone
 
@@ -95,3 +101,26 @@ class SqlSnapshotKeeping:
         except IntegrityError:
             return 0
         return gone.rowcount
+
+
+async def _note_dropped(
+    connection: AsyncConnection, now: datetime, dropped: Sequence[tuple[int, int]]
+) -> None:
+    if not dropped:
+        return
+    tables = schema.tables.c
+    of = {table_id for table_id, _ in dropped}
+    rows = await connection.execute(
+        sa.select(tables.table_id, tables.name).where(tables.table_id.in_(of))
+    )
+    for table_id, name in sorted(map(tuple, rows)):
+        snapshots = [snapshot_id for gone_of, snapshot_id in dropped if gone_of == table_id]
+        await note(connection, now, "snapshot", "deleted", table=name, item=_as_ranges(snapshots))
+
+
+def _as_ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text such as `1-5, 8`."""
+    firsts = [at for at in numbers if at - 1 not in numbers]
+    lasts = [at for at in numbers if at + 1 not in numbers]
+    ranges = (str(a) if a == b else f"{a}-{b}" for a, b in zip(firsts, lasts, strict=True))
+    return ", ".join(ranges)[:_MAX_ITEM]

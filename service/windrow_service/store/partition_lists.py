@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from windrow.models import PartitionListChange
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.committing import refuse_others
 from windrow_service.store.database import Database
 from windrow_service.store.once import claim, settle
@@ -63,6 +64,15 @@ class SqlPartitionListStore:
                 row = {"table_id": table.table_id, "body": body}
                 await connection.execute(sa.insert(_lists).values(row))
             result = stored(await find_row(connection, name))
+            await note(
+                connection,
+                now,
+                "partitions",
+                "deleted" if body is None else "changed",
+                table=name,
+                before=table.version,
+                after=result.version,
+            )
             await settle(connection, once, (result, change))
             return result
 

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import RefreshStatus
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
 from windrow_service.usecases.snapshots.ports import RefreshRecord, Standing
@@ -98,7 +99,16 @@ class SqlRefreshStore:
             )
             if cancelled.rowcount != 1:
                 raise RefreshNotRunningError(table)
-            return _record_of(await _row(connection, table))
+            found = _record_of(await _row(connection, table))
+            await note(
+                connection,
+                now,
+                "refresh",
+                "cancelled",
+                table=table,
+                item=found.status.refresh_id,
+            )
+            return found
 
 
 def _runs(table_id: int, status: RefreshStatus) -> sa.ColumnElement[bool]:

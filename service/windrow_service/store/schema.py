@@ -216,6 +216,30 @@ idempotency_keys = sa.Table(
     sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
 )
 
+# Who changed what; rows are only added, and purged when they are old.
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("principal", sa.String(128), nullable=False),
+    sa.Column("operation", sa.String(64), nullable=False),
+    sa.Column("request_id", sa.String(128)),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("outcome", sa.String(16), nullable=False),
+    # Names, since the table or the rule may be gone.
+    sa.Column("table_name", sa.String(256)),
+    sa.Column("item", sa.String(256)),
+    sa.Column("before", sa.String(64)),
+    sa.Column("after", sa.String(64)),
+    *(
+        sa.Index(f"ix_audit_{column}", column, "number")
+        for column in ("at", "principal", "table_name")
+    ),
+    # Numbers are never reused.
+    sqlite_autoincrement=True,
+)
+
 tokens = sa.Table(
     "tokens",
     metadata,

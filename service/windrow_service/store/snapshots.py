@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow.models import SnapshotInfo
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.committing import refuse_others
 from windrow_service.store.database import Database, insert_missing
 from windrow_service.store.once import claim, settle
@@ -157,6 +158,7 @@ class SqlSnapshotStore:
                     .values(snapshot_id=snapshot_id)
                 )
             result = stored(await find_row(connection, table.info.name))
+            await _note(connection, now, table, snapshot_id, result.version)
             await settle(connection, once, result)
             return result
 
@@ -168,17 +170,19 @@ class SqlSnapshotStore:
         async with self._database.writing() as connection:
             row = await require_row(connection, table.info.name)
             info = _info_of(inventory, row.last_snapshot_id + 1, now)
+            version_after = new_version()
             moved = await connection.execute(
                 sa.update(schema.tables)
                 .where(
                     schema.tables.c.table_id == row.table_id,
                     schema.tables.c.version == table.version,
                 )
-                .values(version=new_version(), updated_at=now, last_snapshot_id=info.snapshot_id)
+                .values(version=version_after, updated_at=now, last_snapshot_id=info.snapshot_id)
             )
             if moved.rowcount != 1:
                 raise TableChangedError(table.info.name, table.version, row.version)
             await _insert(connection, row.table_id, info, inventory, version)
+            await _note(connection, now, table, info.snapshot_id, version_after)
             return info
 
     async def confirm(
@@ -202,6 +206,21 @@ class SqlSnapshotStore:
                 raise TableChangedError(table.info.name, table.version, row.version)
             await refuse_others(connection, table.table_id, table.info.name)
             await _keep_listing(connection, table.table_id, current.snapshot_id, listing)
+
+
+async def _note(
+    connection: AsyncConnection, now: datetime, table: StoredTable, snapshot_id: int, after: str
+) -> None:
+    await note(
+        connection,
+        now,
+        "snapshot",
+        "created",
+        table=table.info.name,
+        item=str(snapshot_id),
+        before=table.version,
+        after=after,
+    )
 
 
 def _not_looked_at_since(table: StoredTable) -> sa.ColumnElement[bool]:

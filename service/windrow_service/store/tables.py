@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.committing import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.names import is_among, similar_names
@@ -76,6 +77,9 @@ class SqlTableStore:
                 }
                 if not await insert_missing(connection, schema.tables, new):
                     raise _OvertakenError
+                await note(
+                    connection, now, "table", "created", table=name, after=str(new["version"])
+                )
             elif (before := TableDefinition.model_validate_json(row.definition)) != definition:
                 changes: dict[str, object] = {
                     "definition": definition.model_dump_json(),
@@ -100,6 +104,15 @@ class SqlTableStore:
                 if moved.rowcount != 1:
                     raise _OvertakenError
                 await refuse_others(connection, row.table_id, name)
+                await note(
+                    connection,
+                    now,
+                    "table",
+                    "changed",
+                    table=name,
+                    before=row.version,
+                    after=str(changes["version"]),
+                )
                 if drops_snapshots:
                     await connection.execute(
                         sa.delete(schema.snapshots).where(
@@ -135,7 +148,8 @@ class SqlTableStore:
     async def delete(self, name: str, if_match: str | None, once: Once | None = None) -> None:
         """See `TableStore.delete`."""
         async with self._database.writing() as connection:
-            await claim(connection, once, self._clock())
+            now = self._clock()
+            await claim(connection, once, now)
             await lock_table(connection, name)
             row = await require_row(connection, name)
             check_version(name, row, if_match)
@@ -143,6 +157,7 @@ class SqlTableStore:
             await connection.execute(
                 sa.delete(schema.tables).where(schema.tables.c.table_id == row.table_id)
             )
+            await note(connection, now, "table", "deleted", table=name, before=row.version)
             await settle(connection, once, None)
 
 

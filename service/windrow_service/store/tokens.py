@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.database import Database, utc
 from windrow_service.store.once import claim, settle
 from windrow_service.usecases.access.errors import TokenNotFoundError
@@ -36,6 +37,7 @@ class SqlTokenStore:
         async with self._database.writing() as connection:
             await claim(connection, once, token.created_at)
             await connection.execute(sa.insert(schema.tokens).values(row))
+            await note(connection, token.created_at, "token", "created", item=_named(token))
             await settle(connection, once, token)
 
     async def find(self, digest: str) -> Token | None:
@@ -66,7 +68,7 @@ class SqlTokenStore:
         """See `TokenStore.revoke`."""
         is_it = schema.tokens.c.token_id == token_id
         async with self._database.writing() as connection:
-            await connection.execute(
+            revoked = await connection.execute(
                 sa.update(schema.tokens)
                 .where(is_it, schema.tokens.c.revoked_at.is_(None))
                 .values(revoked_at=now)
@@ -75,7 +77,14 @@ class SqlTokenStore:
             row = found.one_or_none()
             if row is None:
                 raise TokenNotFoundError(token_id)
-            return _token(row)
+            token = _token(row)
+            if revoked.rowcount:
+                await note(connection, now, "token", "deleted", item=_named(token))
+            return token
+
+
+def _named(token: Token) -> str:
+    return f"{token.name} ({token.token_id})"
 
 
 def _token(row: Any) -> Token:

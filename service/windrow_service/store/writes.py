@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow.models import KeyReport, WriteRecord, WriteReport, WriteUpdate
 from windrow_service.store import schema
+from windrow_service.store.audit import note
 from windrow_service.store.committing import committing_write, in_progress, lock_table
 from windrow_service.store.database import Database, utc
 from windrow_service.store.tables import new_version, require_row
@@ -76,7 +77,19 @@ class SqlWriteStore:
                     sa.update(_writes).where(_is(table_id, write_id)).values(values)
                 )
             after = await _find(connection, table_id, write_id)
-        if row is None or row.state != after.state:
+            is_new_state = row is None or row.state != after.state
+            if is_new_state:
+                await note(
+                    connection,
+                    now,
+                    "write",
+                    "created" if row is None else "changed",
+                    table=table,
+                    item=write_id,
+                    before=None if row is None else row.state,
+                    after=after.state,
+                )
+        if is_new_state:
             self._meters.write(after.kind, after.state)
         return self._record(table, after), row is None
 

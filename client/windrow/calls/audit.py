@@ -1,0 +1,36 @@
+"""The audit log: who changed what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from windrow.calls.transport import Calls
+from windrow.models import AuditPage, AuditRecord
+
+
+class AuditCalls(Calls):
+    """The calls that are about the audit log; they need the scope `admin`."""
+
+    def changes(
+        self,
+        *,
+        table: str | None = None,
+        principal: str | None = None,
+        since: datetime | None = None,
+    ) -> Iterator[AuditRecord]:
+        """Yield the changes of tables, snapshots, cache rules, writes and tokens, newest first.
+
+        Args:
+            table: Only those of this table.
+            principal: Only those by this caller.
+            since: Only those from this time on, with a time zone.
+        """
+        wanted = {
+            "table": table,
+            "principal": principal,
+            "since": None if since is None else since.isoformat(),
+        }
+        params = {name: value for name, value in wanted.items() if value is not None}
+        for page in self._transport.pages(AuditPage, "/audit", params):
+            yield from page.changes

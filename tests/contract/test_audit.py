@@ -1,0 +1,381 @@
+"""`/audit`: each change leaves one record, and what changes nothing leaves none."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from anyio.from_thread import start_blocking_portal
+
+from tests.support import hive
+from tests.support.contract import operations
+from tests.support.databases import on_database
+from tests.support.problems import problem_of
+from tests.support.servers import PLAIN, running
+from windrow.models import TableDefinition
+from windrow_service import administration
+from windrow_service.logs import logging_to
+from windrow_service.settings import Settings
+from windrow_service.store.audit import SqlAuditLog
+from windrow_service.store.database import Database
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.usecases.audit import Actor, acting
+
+WRITE = "1" * 32
+_ON_SNAPSHOTS = ("publish_inventory", "expire_snapshots", "define_cache_rule", "delete_cache_rule")
+BESIDE = {"mode": "append", "host": "driver-1", "process": 7}
+
+# What each call leaves in the log. A call that changes something must be here, or below.
+RECORDED = {
+    "register_table": ("table", "created"),
+    "delete_table": ("table", "deleted"),
+    "set_partitions": ("partitions", "changed"),
+    "remove_partitions": ("partitions", "deleted"),
+    "refresh_table": ("snapshot", "created"),
+    "cancel_refresh": ("refresh", "cancelled"),
+    "publish_inventory": ("snapshot", "created"),
+    "expire_snapshots": ("snapshot", "deleted"),
+    "put_write": ("write", "created"),
+    "define_cache_rule": ("cache_rule", "created"),
+    "delete_cache_rule": ("cache_rule", "deleted"),
+}
+NOT_RECORDED = {
+    "make_plan": "plans expire by themselves",
+    "delete_plan": "plans expire by themselves",
+    "plan_compaction": "stores nothing",
+    "plan_write": "stores nothing",
+    "beat": "workers are forgotten by themselves",
+    "forget_worker": "workers are forgotten by themselves",
+    "report_cached_files": "workers are forgotten by themselves",
+}
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = tmp_path_factory.mktemp("audited")
+    return Settings(
+        state_dir=folder / "state", allowed_locations=(str(folder),), require_tokens=True
+    )
+
+
+def token(settings: Settings, name: str, scope: str) -> str:
+    async def create() -> str:
+        async with administration.open_tokens(settings) as tokens:
+            return (await tokens.create(name, [scope], None))[1]
+
+    with start_blocking_portal() as portal:
+        return portal.call(create)
+
+
+@pytest.fixture(scope="module")
+def url(settings: Settings) -> Iterator[str]:
+    with running(settings) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def secret(settings: Settings, url: str) -> str:
+    return token(settings, "ana", "admin")
+
+
+@pytest.fixture
+def http(url: str, secret: str) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {secret}"}
+    with httpx.Client(base_url=url, timeout=60, verify=PLAIN, headers=headers) as client:
+        yield client
+
+
+@pytest.fixture
+def location(settings: Settings, name: str) -> Path:
+    return hive.write_events(Path(settings.allowed_locations[0]) / name)
+
+
+Call = Callable[[], httpx.Response]
+
+
+class Caller:
+    """Calls about one table, by their ids in openapi.yaml; `prepare` first, where that is needed."""
+
+    def __init__(self, http: httpx.Client, table: str, location: Path) -> None:
+        self.http = http
+        self.location = location
+        self.path = f"/tables/{table}"
+        rule = f"{self.path}/cache-rules/recent"
+        folder = str(location / "ds=2026-11-01")
+        partitions = [{"values": ["2026-11-01"], "location": folder}]
+        self.calls: dict[str, Call] = {
+            "register_table": self.register,
+            "delete_table": lambda: http.delete(self.path),
+            "set_partitions": lambda: http.put(
+                f"{self.path}/partitions", json={"partitions": partitions}
+            ),
+            "remove_partitions": lambda: http.delete(f"{self.path}/partitions"),
+            "refresh_table": lambda: http.post(f"{self.path}/refresh"),
+            "cancel_refresh": lambda: http.delete(f"{self.path}/refresh"),
+            "publish_inventory": lambda: http.post(
+                f"{self.path}/snapshots", json={"mode": "delta", "removed": [self.first_file()]}
+            ),
+            "expire_snapshots": lambda: http.post(
+                f"{self.path}/snapshots/expire", json={"keep_last": 1, "max_age_seconds": 0}
+            ),
+            "put_write": self.write("staging"),
+            "define_cache_rule": lambda: http.put(rule, json={"filter": "ds > '2026-11-01'"}),
+            "delete_cache_rule": lambda: http.delete(rule),
+        }
+
+    def register(self) -> httpx.Response:
+        body = {
+            "location": str(self.location),
+            "partition_columns": [{"name": "ds", "type": "string"}],
+        }
+        return self.http.put(self.path, json=body)
+
+    def write(self, state: str) -> Call:
+        url = f"{self.path}/writes/{WRITE}"
+        return lambda: self.http.put(url, json=BESIDE | {"state": state})
+
+    def first_file(self) -> str:
+        return next(iter(hive.data_files(self.location)), "missing.parquet")
+
+    def add_file(self) -> None:
+        hive.write_file(self.location / "ds=2026-11-09" / "new.parquet", range(3))
+
+    def prepare(self, operation: str) -> None:
+        if operation == "register_table":
+            return
+        self.register().raise_for_status()
+        if operation in _ON_SNAPSHOTS:
+            self.calls["refresh_table"]().raise_for_status()
+        if operation == "expire_snapshots":
+            self.add_file()
+            self.calls["refresh_table"]().raise_for_status()
+        if operation == "remove_partitions":
+            self.calls["set_partitions"]().raise_for_status()
+        if operation == "delete_cache_rule":
+            self.calls["define_cache_rule"]().raise_for_status()
+        if operation == "cancel_refresh":
+            # It waits for the write.
+            for state in ("staging", "committing"):
+                self.write(state)().raise_for_status()
+            self.http.post(f"{self.path}/refresh", headers={"Prefer": "respond-async"})
+
+
+@pytest.fixture
+def caller(http: httpx.Client, name: str, location: Path) -> Caller:
+    return Caller(http, name, location)
+
+
+def changes(http: httpx.Client, **wanted: Any) -> list[dict[str, Any]]:
+    answer = http.get("/audit", params=wanted)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["changes"]
+    return found
+
+
+def test_every_call_that_may_change_something_is_listed_here() -> None:
+    may_change = {
+        operation["operationId"]
+        for name, operation in operations().items()
+        if not name.startswith("GET ")
+    }
+
+    assert may_change == RECORDED.keys() | NOT_RECORDED.keys()
+
+
+@pytest.mark.parametrize("operation", RECORDED)
+def test_a_change_leaves_one_record_and_a_failure_none(
+    caller: Caller, http: httpx.Client, name: str, operation: str
+) -> None:
+    missing = Caller(http, f"{name}_missing", Path("/nowhere"))
+    caller.prepare(operation)
+    before = changes(http)
+
+    assert missing.calls[operation]().is_error
+    assert changes(http) == before
+    answer = caller.calls[operation]()
+    assert answer.is_success, answer.text
+
+    (record, *older) = changes(http)
+    assert older == before[: len(older)]
+    assert len(older) == min(len(before), 99)
+    kind, outcome = RECORDED[operation]
+    assert (
+        record.items()
+        >= {
+            "principal": "ana",
+            "operation": operation,
+            "request_id": answer.headers["X-Request-Id"],
+            "table": name,
+            "kind": kind,
+            "outcome": outcome,
+        }.items()
+    )
+    assert record["item"] is not None or kind in ("table", "partitions")
+
+
+@pytest.mark.parametrize(
+    "operation", ["register_table", "refresh_table", "define_cache_rule", "put_write"]
+)
+def test_repeating_what_changes_nothing_leaves_no_record(
+    caller: Caller, http: httpx.Client, operation: str
+) -> None:
+    caller.prepare(operation)
+    caller.calls[operation]().raise_for_status()
+    before = changes(http)
+
+    assert caller.calls[operation]().is_success
+
+    assert changes(http) == before
+
+
+def test_a_request_that_is_repeated_by_its_key_leaves_one_record(
+    http: httpx.Client, caller: Caller, name: str
+) -> None:
+    http.headers["Idempotency-Key"] = f"key-{name}"
+
+    for _ in range(2):
+        caller.register().raise_for_status()
+
+    assert len(changes(http, table=name)) == 1
+
+
+def test_records_tell_the_versions_of_the_table_before_and_after(
+    caller: Caller, http: httpx.Client, name: str
+) -> None:
+    tags = [
+        answer.headers["ETag"].strip('"')
+        for answer in (caller.register(), caller.calls["refresh_table"](), http.get(caller.path))
+        if "ETag" in answer.headers
+    ]
+    caller.write("staging")()
+    caller.write("undone")()
+    caller.calls["delete_table"]()
+
+    told = [(change["before"], change["after"]) for change in changes(http, table=name)]
+
+    assert told == [
+        (tags[-1], None),
+        ("staging", "undone"),
+        (None, "staging"),
+        (tags[0], tags[-1]),
+        (None, tags[0]),
+    ]
+
+
+def test_a_table_that_reads_files_anew_and_its_dropped_snapshots_are_one_change(
+    caller: Caller, http: httpx.Client, name: str
+) -> None:
+    caller.prepare("publish_inventory")
+
+    body = {"location": str(caller.location), "partition_columns": []}
+    assert http.put(caller.path, json=body).status_code == 200
+
+    assert changes(http, table=name)[0]["outcome"] == "changed"
+    assert len(changes(http, table=name)) == 3
+
+
+def test_changes_are_found_by_table_caller_and_time_a_page_at_a_time(
+    caller: Caller, http: httpx.Client, name: str
+) -> None:
+    caller.prepare("delete_cache_rule")
+    caller.calls["delete_cache_rule"]()
+    kinds = [change["kind"] for change in changes(http, table=name)]
+    assert kinds == ["cache_rule", "cache_rule", "snapshot", "table"]
+
+    second = changes(http, table=name)[1]
+    assert len(changes(http, table=name, since=second["at"])) == 2
+    assert changes(http, table=name, principal="nobody") == []
+    paged: list[str] = []
+    params = {"table": name, "page_size": 2}
+    while True:
+        page = http.get("/audit", params=params).json()
+        paged += [change["kind"] for change in page["changes"]]
+        if page["next_page_token"] is None:
+            break
+        params["page_token"] = page["next_page_token"]
+    assert paged == kinds
+
+
+def test_only_admins_read_the_log(settings: Settings, url: str) -> None:
+    headers = {"Authorization": f"Bearer {token(settings, 'bo', 'write')}"}
+    refused = httpx.get(f"{url}/audit", headers=headers, verify=PLAIN)
+    problem_of(refused, 403, "scope-missing")
+
+
+def test_tokens_made_and_revoked_by_commands_are_recorded(
+    settings: Settings, http: httpx.Client
+) -> None:
+    async def make_and_revoke() -> None:
+        async with administration.open_tokens(settings) as tokens:
+            made, _ = await tokens.create("cy", ["read"], None)
+            await tokens.revoke(made.token_id)
+            # Nothing is left to revoke.
+            await tokens.revoke(made.token_id)
+
+    with start_blocking_portal() as portal:
+        portal.call(make_and_revoke)
+
+    (revoked, made) = changes(http, page_size=2)
+    assert (revoked["outcome"], made["outcome"]) == ("deleted", "created")
+    assert revoked["item"] == made["item"]
+    assert made["item"].startswith("cy (")
+    assert made["principal"].startswith("command:")
+    assert made["operation"] == "windrow token"
+
+
+def test_changes_are_lines_of_the_log_without_secrets(tmp_path: Path) -> None:
+    log = io.StringIO()
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
+    with (
+        logging_to(log, level="info", for_people=False),
+        running(settings) as url,
+        httpx.Client(base_url=url, verify=PLAIN) as http,
+    ):
+        answer = http.put("/tables/t", json={"location": str(tmp_path / "t")})
+        http.put("/tables/t", json={"location": "/etc"})
+
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    (change,) = [line for line in lines if line["event"] == "change"]
+    assert (
+        change.items()
+        >= {
+            "principal": "anonymous",
+            "operation": "register_table",
+            "kind": "table",
+            "outcome": "created",
+            "table_name": "t",
+            "request_id": answer.headers["X-Request-Id"],
+        }.items()
+    )
+    assert "location" not in change
+
+
+def test_old_records_are_forgotten_by_age_and_by_number(database_url: sa.URL) -> None:
+    began = datetime(2026, 11, 21, tzinfo=timezone.utc)
+    now = began
+
+    async def body(database: Database) -> None:
+        nonlocal now
+        tables, audit = SqlTableStore(database, lambda: now), SqlAuditLog(database)
+        with acting(lambda: Actor("ana", "test")):
+            for day in range(10):
+                now = began + timedelta(days=day)
+                await tables.put(f"t{day}", TableDefinition(location="/data"), None)
+
+        async def left() -> list[str | None]:
+            return [record.table for record in await audit.page(2**62, 99)]
+
+        assert await audit.purge(began, 10) == 0
+        assert await audit.purge(began + timedelta(days=3), 10) == 3
+        assert await left() == [f"t{day}" for day in (9, 8, 7, 6, 5, 4, 3)]
+        assert await audit.purge(began, 2) == 5
+        assert await left() == ["t9", "t8"]
+
+    on_database(database_url, body)
