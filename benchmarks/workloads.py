@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tables import KIB, MIB
 
+from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow_service.planner.columns import DELETE, inventory_schema
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -85,6 +86,8 @@ def inventory(
         "native_columns": pa.nulls(count, pa.list_(pa.string())),
         "first_row_id": pa.nulls(count, pa.int64()),
         "deletes": pa.nulls(count, pa.list_(DELETE)),
+        "outline": pa.nulls(count, OUTLINE),
+        "chunks": pa.nulls(count, CHUNKS),
         "partition": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
         "stats": pa.StructArray.from_buffers(pa.struct([]), count, [None]),
     }

@@ -42,13 +42,13 @@ def columns(draw: st.DrawFn) -> pa.Array:
     shape = draw(st.sampled_from(["plain", "list", "struct", "list of structs"]))
     one = st.none() | value
     if shape == "list":
-        type_, one = pa.list_(type_), st.lists(one, max_size=3)
+        type_, one = pa.list_(type_), st.none() | st.lists(one, max_size=3)
     elif shape != "plain":
         names = draw(st.lists(TEXTS, unique=True, max_size=3))
         type_ = pa.struct([(name, type_) for name in names])
-        one = st.fixed_dictionaries(dict.fromkeys(names, one))
+        one = st.none() | st.fixed_dictionaries(dict.fromkeys(names, one))
         if shape == "list of structs":
-            type_, one = pa.list_(type_), st.lists(one, max_size=3)
+            type_, one = pa.list_(type_), st.none() | st.lists(one, max_size=3)
     values = draw(st.lists(one, max_size=5))
     begin = draw(st.integers(0, len(values)))
     return pa.array(values, type_).slice(begin)

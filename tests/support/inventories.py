@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_service.planner.caching.cached import Cached
-from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.columns import EXCERPT_FIELDS, inventory_schema
 
 MIB = 2**20
 
@@ -42,7 +42,7 @@ def inventory(
             pa.nulls(count, pa.list_(pa.string())),
             pa.nulls(count, pa.list_(pa.string())),
             pa.nulls(count, pa.int64()),
-            pa.nulls(count, schema.field("deletes").type),
+            *(pa.nulls(count, schema.field(name).type) for name in ("deletes", *EXCERPT_FIELDS)),
             nothing,
             nothing,
         ],

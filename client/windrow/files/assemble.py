@@ -16,6 +16,7 @@ from windrow.files.arrays import flat as in_one
 from windrow.files.arrays import make_struct
 from windrow.files.bounds import fit_bounds
 from windrow.files.chunks import FooterGroup
+from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow.files.schema import ColumnNames
 from windrow.files.types import has_order, spark_type
 
@@ -27,10 +28,14 @@ _FILE_COLUMNS = (
     "grouped_columns",
     "native_columns",
     "first_row_id",
+    "outline",
+    "chunks",
 )
 # Which of them names the columns that a file holds in another type than the table's: those that
 # only the grouped reader gives in the table's type, or only Spark's own.
 Evolved: TypeAlias = Literal["grouped_columns", "native_columns"]
+# Only an inventory that was taken by the coordinator has them.
+UNPUBLISHED = ("outline", "chunks")
 _STATS = ("min", "max", "null_count")
 
 
@@ -75,8 +80,8 @@ def footer_columns(
         check: Called between columns; raises to stop.
 
     Returns:
-        `row_count`, `row_group_offsets`, `stats_see_nan`, `grouped_columns`, `native_columns` and
-        `stats`, ordered by `row`.
+        `row_count`, `row_group_offsets`, `stats_see_nan`, `grouped_columns`, `native_columns`,
+        `outline`, `chunks` and `stats`, ordered by `row`.
     """
     fields = _Checked([field for field in data_schema if has_order(field.type)], check)
     parts = [
@@ -108,7 +113,7 @@ def published_files(
     """
     footers = footer_columns(
         groups, None, data_schema, data_schema, file_count=len(listed), kept_has_all=False
-    )
+    ).drop_columns(list(UNPUBLISHED))
     columns = dict(zip(listed.column_names, listed.columns, strict=True))
     columns |= dict(zip(footers.column_names, footers.columns, strict=True))
     named = [{"name": field.name, "type": spark_type(field.type)} for field in data_schema]
@@ -169,6 +174,8 @@ def _flat_schema(fields: Iterable[pa.Field]) -> pa.Schema:
             pa.field("grouped_columns", pa.list_(pa.string())),
             pa.field("native_columns", pa.list_(pa.string())),
             pa.field("first_row_id", pa.int64()),
+            pa.field("outline", OUTLINE),
+            pa.field("chunks", CHUNKS),
             *stats,
         ]
     )
@@ -184,6 +191,8 @@ def _of_empty(rows: npt.NDArray[np.int64], fields: Iterable[pa.Field]) -> pa.Tab
         "grouped_columns": pa.array([[]] * len(rows), schema.field("grouped_columns").type),
         "native_columns": pa.array([[]] * len(rows), schema.field("native_columns").type),
         "first_row_id": pa.nulls(len(rows), pa.int64()),
+        "outline": pa.nulls(len(rows), OUTLINE),
+        "chunks": pa.nulls(len(rows), CHUNKS),
     }
     columns = [
         nothing[field.name] if field.name in nothing else pa.nulls(len(rows), field.type)

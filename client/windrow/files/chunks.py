@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +25,21 @@ from windrow.files.bounds import (
     writer_sees_nan,
 )
 from windrow.files.calendars import has_calendar, is_certain, widened
-from windrow.files.footers import TAIL_BYTES, footer_bytes_in, row_group_start, rows_in
+from windrow.files.excerpts.outlines import Outlines
+from windrow.files.excerpts.places import (
+    CHUNKS,
+    OUTLINE,
+    SMALL_FILE_BYTES,
+    are_excerpted,
+    places_in,
+)
+from windrow.files.footers import (
+    TAIL_BYTES,
+    footer_bytes_in,
+    footer_in,
+    row_group_start,
+    rows_in,
+)
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.meanings import told_by_spark
 from windrow.files.remote import is_remote, open_remote_file, why_unreadable
@@ -51,7 +66,8 @@ class FooterGroup:
         bounded: Names and types of the columns that have bounds.
         table: `row` (which of the files asked for), `row_count`, `row_group_offsets`,
             `stats_see_nan`, `grouped_columns` (what `GroupedOnly` names), `native_columns` (null,
-            as for ORC alone there are any), and for the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
+            as for ORC alone there are any), `outline` and `chunks` (null where there can be no
+            excerpts), and for the i-th bounded column `<i>.min`, `<i>.max`, `<i>.nulls`.
     """
 
     files: FileSchema
@@ -82,6 +98,8 @@ def unread_rows(rows: Sequence[int]) -> pa.Table:
         "grouped_columns": nothing,
         "native_columns": pa.nulls(count, pa.list_(pa.string())),
         "first_row_id": pa.nulls(count, pa.int64()),
+        "outline": pa.nulls(count, OUTLINE),
+        "chunks": pa.nulls(count, CHUNKS),
     }
     return pa.table(columns)
 
@@ -137,7 +155,9 @@ def read_ones(
 class _GroupBuilder:
     """Gathers, as lists, the footers of files that share a Parquet schema."""
 
-    def __init__(self, parquet: Any, told: Mapping[str, str], path: str) -> None:
+    def __init__(
+        self, parquet: Any, told: Mapping[str, str], path: str, *, excerpted: bool
+    ) -> None:
         self.files = FileSchema(file_schema(parquet, told), path)
         self.bounded: list[BoundedColumn] = bounded_columns(parquet, self.files.schema)
         self.rows: list[int] = []
@@ -146,6 +166,10 @@ class _GroupBuilder:
         self.see_nan: list[bool] = []
         self.grouped_only = GroupedOnly()
         self.grouped_columns: list[list[str]] = []
+        self._excerpted = excerpted
+        self._outlines = Outlines()
+        self.outlines: list[str | None] = []
+        self.chunks: list[list[int] | None] = []
         self.group_files: list[int] = []
         self.group_row_counts: list[int] = []
         self.has_calendar = any(has_calendar(column.type) for column in self.bounded)
@@ -154,7 +178,7 @@ class _GroupBuilder:
             ([], [], []) for _ in self.bounded
         ]
 
-    def add(self, row: int, metadata: Any, size_bytes: int) -> None:
+    def add(self, row: int, metadata: Any, size_bytes: int, tail: bytes) -> None:
         file = len(self.rows)
         offsets = []
         uncertain = self.has_calendar and not is_certain(metadata.metadata)
@@ -174,10 +198,25 @@ class _GroupBuilder:
                 count = stats.null_count if stats is not None else None
                 nulls.append(0 if column.required else count)
         self.rows.append(row)
+        self._add_chunks(metadata, size_bytes, tail, offsets)
         self.row_counts.append(rows_in(metadata))
         self.offsets.append(sorted(offsets))
         self.see_nan.append(writer_sees_nan(metadata.created_by))
         self.grouped_columns.append(self.grouped_only.names_in(metadata))
+
+    def _add_chunks(
+        self, metadata: Any, size_bytes: int, tail: bytes, offsets: Sequence[int]
+    ) -> None:
+        """Note where the file's column chunks lie, if there will be excerpts of it."""
+        outline = found = None
+        # Splits tell row groups by where they begin.
+        in_order = all(one < next_ for one, next_ in pairwise(offsets))
+        if self._excerpted and size_bytes > SMALL_FILE_BYTES and in_order:
+            found = places_in(metadata, size_bytes)
+        if found is not None:
+            outline = self._outlines.of(footer_in(tail), metadata, found.codecs)
+        self.outlines.append(outline)
+        self.chunks.append(found.numbers if found and outline is not None else None)
 
     def finish(self) -> FooterGroup:
         row_counts = np.array(self.group_row_counts, np.int64)
@@ -191,6 +230,8 @@ class _GroupBuilder:
             "grouped_columns": pa.array(self.grouped_columns, pa.list_(pa.string())),
             "native_columns": pa.nulls(len(self.rows), pa.list_(pa.string())),
             "first_row_id": pa.nulls(len(self.rows), pa.int64()),
+            "outline": pa.array(self.outlines, pa.string()).dictionary_encode(),
+            "chunks": pa.array(self.chunks, CHUNKS),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)
@@ -237,7 +278,7 @@ def read_chunk(
         max_footer_bytes: A file whose footer says that it is longer is unreadable.
     """
     tails = read_tails(location, paths, sizes_bytes, mtimes_ns, max_footer_bytes)
-    return parse_tails(first_row, paths, sizes_bytes, tails)
+    return parse_tails(first_row, paths, sizes_bytes, tails, excerpted=are_excerpted(location))
 
 
 def read_tails(
@@ -265,9 +306,16 @@ def read_tails(
 
 
 def parse_tails(
-    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Iterable[Tail]
+    first_row: int,
+    paths: Sequence[str],
+    sizes_bytes: Sequence[int],
+    tails: Iterable[Tail],
+    *,
+    excerpted: bool = False,
 ) -> ChunkFooters:
     """Say what the footers of n files say; see `read_chunk`.
+
+    With `excerpted`, also where column chunks of large files lie.
 
     Arrow ends the process on some damaged footers: run it where that does no harm.
     """
@@ -282,8 +330,9 @@ def parse_tails(
             key = str(metadata.schema).partition("\n")[2], frozenset(told.items())
             builder = builders.get(key)
             if builder is None:
-                builder = builders[key] = _GroupBuilder(metadata.schema, told, path)
-            builder.add(first_row + index, metadata, sizes_bytes[index])
+                builder = _GroupBuilder(metadata.schema, told, path, excerpted=excerpted)
+                builders[key] = builder
+            builder.add(first_row + index, metadata, sizes_bytes[index], tail)
         except MemoryError:
             # Arrow's is an ArrowException too. The files before may have taken the memory.
             raise

@@ -19,6 +19,11 @@ def footer_bytes_in(tail: bytes) -> int:
     return int.from_bytes(tail[-_END_BYTES : -len(_MAGIC)], "little") + _END_BYTES
 
 
+def footer_in(tail: bytes) -> bytes:
+    """Return the footer that a file's last bytes hold in full, without its length."""
+    return tail[-footer_bytes_in(tail) : -_END_BYTES]
+
+
 def rows_in(metadata: Any) -> int:
     """Return how many rows a file holds: those of its row groups, whatever the footer's total says.
 

@@ -78,6 +78,16 @@ class Delete(Answer):
     size_bytes: int | None = Field(default=None, description="Length of the file.")
 
 
+class Excerpt(Answer):
+    """What a plan needs of a large Parquet file on an object store."""
+
+    outline: int = Field(description="Position among the plan's `outlines`.")
+    chunks: list[int] = Field(
+        description="For each row group of the split: its rows, and for each leaf of the outline "
+        "where its column chunk begins, its bytes, those of its dictionary page, and its values."
+    )
+
+
 class Split(Answer):
     """A byte range of one data file."""
 
@@ -111,6 +121,12 @@ class Split(Answer):
     )
     deletes: list[Delete] | None = Field(
         default=None, description="What deletes rows of the file; null if nothing does."
+    )
+
+    excerpt: Excerpt | None = Field(
+        default=None,
+        description="Where the columns that the plan needs lie in the file, so that they can be "
+        "read without its footer; null where the file is read as it is.",
     )
 
 
@@ -253,6 +269,14 @@ class Plan(Answer):
         default={},
         description="Columns that files hold under another name than the table's, or that are found "
         "by an id.",
+    )
+    outlines: list[str] = Field(
+        default=[],
+        description="What footers of files with an `excerpt` have in common, of the columns that "
+        "the plan needs. As JSON: `version`, `created_by`, `keys` and `columns`, each with its "
+        "`name`, its part of the `schema`, what begins the metadata of a chunk of each of its "
+        "`leaves`, both in Thrift's compact protocol and Base64, and its type in `arrow`, a schema "
+        "of one field, or null.",
     )
     columns: list[Column] = Field(description="The requested columns, in that order.")
     hidden_columns: list[Column] = Field(

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
+from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow_service.delta.actions import (
     Changes,
     Head,
@@ -297,6 +298,8 @@ def _inventory(
         "grouped_columns": _lists(count, pa.array(shape.widened, pa.string())),
         "native_columns": pa.nulls(count, pa.list_(pa.string())),
         "first_row_id": pa.nulls(count, pa.int64()),
+        "outline": pa.nulls(count, OUTLINE),
+        "chunks": pa.nulls(count, CHUNKS),
         "deletes": deletes,
         "partition": partition_values(
             location,

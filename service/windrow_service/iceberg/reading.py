@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
+from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow.files.schema import ColumnNames, fields_in
 from windrow_service.iceberg.deletes import deletes_by_file
 from windrow_service.iceberg.errors import IcebergMetadataError
@@ -308,6 +309,8 @@ class _Assembly:
             "native_columns": pa.nulls(count, pa.list_(pa.string())),
             "first_row_id": pa.nulls(count, pa.int64()),
             "deletes": pa.nulls(count, pa.list_(DELETE)),
+            "outline": pa.nulls(count, OUTLINE),
+            "chunks": pa.nulls(count, CHUNKS),
         }
         return pa.table([found[name] for name in full.names], schema=full)
 

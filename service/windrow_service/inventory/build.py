@@ -33,6 +33,7 @@ from windrow_service.inventory.footers.blooms import (
     chosen_columns,
     filter_struct,
 )
+from windrow_service.inventory.footers.excerpts import bounded
 from windrow_service.inventory.footers.reading import read_with
 from windrow_service.inventory.footers.unread import unread, unread_schema
 from windrow_service.inventory.listing.partition_lists import PartitionList, partitions_in
@@ -226,6 +227,7 @@ def take_inventory(
         # name a file, and only reading all of them tells which one.
         nothing_kept = pa.nulls(files.num_rows, known_rows.type)
         data_schema, footers, read_count = reader.read(nothing_kept, None)
+    footers = bounded(footers, files["size_bytes"])
     if is_acid:
         footers = with_first_row_ids(files["path"], footers)
     chosen = chosen_columns(bloom, data_schema) if len(files) else []

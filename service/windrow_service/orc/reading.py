@@ -17,6 +17,7 @@ from pyarrow._orc import ORCReader
 
 from windrow.files.bounds import merge_row_groups
 from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, read_tails
+from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import FileSchema
 from windrow.files.types import has_order
@@ -216,6 +217,8 @@ class _GroupBuilder:
             "first_row_id": pa.array(
                 np.zeros(count, np.int64), mask=np.full(count, self.has_names or not self.is_acid)
             ),
+            "outline": pa.nulls(count, OUTLINE),
+            "chunks": pa.nulls(count, CHUNKS),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(
             zip(self.bounded, self.raw, strict=True)

@@ -16,6 +16,8 @@
 | `native_columns` | list<string>, null | ORC: columns of the file that only Spark's own reader gives right, in lower case; null if unknown, and for other formats |
 | `first_row_id` | int64, null | number of the first row among those of its bucket, where rows of a transactional table have no names of their own; else null |
 | `deletes` | list<struct>, null | what deletes rows of the file, where the log of its table tells: see `DELETE` |
+| `outline` | dictionary of string, null | what the file's footer has in common with others, where excerpts of the file can be read; else null |
+| `chunks` | list<int32>, null | where its column chunks lie, as `windrow.files.excerpts.places` says; null where `outline` is |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column whose type is ordered |
 | `bloom` | struct of large_binary | one field per column with Bloom filters; absent if no column has them |
@@ -35,6 +37,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow.files.types import has_order
 
 # A deletion vector, or a file that names deleted rows.
@@ -70,7 +73,11 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("native_columns", pa.list_(pa.string())),
     pa.field("first_row_id", pa.int64()),
     pa.field("deletes", pa.list_(DELETE)),
+    pa.field("outline", OUTLINE),
+    pa.field("chunks", CHUNKS),
 )
+# Those of them that only plans of files on object stores need, and that take room.
+EXCERPT_FIELDS = ("outline", "chunks")
 
 
 def bloom_columns(inventory: pa.Schema) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyErr
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.packing.cut import cut
 from windrow_service.planner.packing.deletes import GroupDeletes, deletes_of
+from windrow_service.planner.packing.excerpts import Excerpts
 from windrow_service.planner.packing.preferred_hosts import preferred_hosts
 from windrow_service.planner.packing.strategies import STRATEGIES, Strategy
 from windrow_service.planner.policy import MAX_SPLITS, Policy
@@ -45,6 +46,7 @@ class GroupedSplits:
         grouped: For each file, whether the grouped reader does.
         blocks: Of ORC, which stripes each split covers; see `covered_blocks`.
         deletes: The delete files of each group; None if they are not known by name.
+        excerpts: What is read of each split; None if all splits are read as they are.
     """
 
     files: pa.Table
@@ -61,6 +63,7 @@ class GroupedSplits:
     grouped: pa.Array
     blocks: tuple[pa.Array, pa.Array] | None
     deletes: GroupDeletes | None = None
+    excerpts: Excerpts | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -39,10 +39,10 @@ def json_texts(column: pa.Array) -> pa.Array:
     which have few distinct values.
     """
     if pt.is_struct(column.type):
-        return _objects(column)
-    if pt.is_list(column.type):
-        return _lists(column)
-    if pt.is_integer(column.type):
+        texts = _objects(column)
+    elif pt.is_list(column.type):
+        texts = _lists(column)
+    elif pt.is_integer(column.type):
         texts = column.cast(pa.string())
     elif (
         pt.is_string(column.type) and not pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py()
@@ -55,7 +55,8 @@ def json_texts(column: pa.Array) -> pa.Array:
             for value in encoded.dictionary.to_pylist()
         ]
         texts = pa.array(distinct, pa.string()).take(encoded.indices)
-    return texts.fill_null("null")
+    known = texts.fill_null("null")
+    return pc.if_else(column.is_valid(), known, "null") if column.null_count else known
 
 
 def _objects(column: pa.StructArray) -> pa.Array:
@@ -177,6 +178,8 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
     }
     if plan.files["deletes"].null_count < len(plan.files):
         columns["deletes"] = plan.files["deletes"].take(pa.array(plan.splits.file))
+    if plan.excerpts is not None:
+        columns["excerpt"] = plan.excerpts.column
     if plan.deletes is not None:
         numbers = plan.files["first_row_id"]
         columns["first_row_id"] = numbers.take(pa.array(plan.splits.file))

@@ -18,7 +18,9 @@ from windrow_service.inventory import (
     decode_manifest,
     encode_manifest,
 )
-from windrow_service.planner.columns import inventory_schema
+from windrow_service.inventory.footers.excerpts import bounded
+from windrow_service.inventory.manifests.row_changes import differing
+from windrow_service.planner.columns import EXCERPT_FIELDS, inventory_schema
 
 
 def inventory(
@@ -127,3 +129,54 @@ def test_a_truncated_manifest_is_never_mistaken_for_a_smaller_one() -> None:
 def test_other_bytes_are_not_a_manifest() -> None:
     with pytest.raises(CorruptManifestError, match="manifest cannot be read"):
         decode_manifest(b"PAR1" + encode_manifest(inventory(names(1, 2))))
+
+
+def outlined(outlines: Sequence[str | None], chunks: Sequence[list[int] | None]) -> pa.Table:
+    """Return an inventory of files with these outlines and chunks."""
+    files = inventory([f"f{at}" for at in range(len(outlines))])
+    for name, values in zip(EXCERPT_FIELDS, (outlines, chunks), strict=True):
+        field = files.schema.field(name)
+        at = files.schema.get_field_index(name)
+        column = (
+            pa.array(values, pa.string()) if name == "outline" else pa.array(values, field.type)
+        )
+        column = column.dictionary_encode() if name == "outline" else column
+        files = files.set_column(at, field, column)
+    return files
+
+
+def test_outlines_and_chunks_are_kept_once_each_and_left_out_if_not_wanted() -> None:
+    files = outlined(["b" * 9999, None, "a", *["b" * 9999] * 97], [[1, 2], None, [], *[[3]] * 97])
+    # As after files have gone: in another order, and with what no file has any more.
+    other = outlined(["x", "a", "b" * 9999, None], [[0], [], [1, 2], None])
+    again = pa.concat_tables([other.slice(2, 2), other.slice(1, 1), files.slice(3)])
+    again = again.set_column(0, again.schema.field(0), files["path"])
+
+    data = encode_manifest(files)
+
+    decoded = decode_manifest(data)
+    assert decoded.equals(files)
+    assert len(decoded["outline"].combine_chunks().dictionary) == 2
+    assert encode_manifest(again) == data
+    assert not differing(files, again).any()
+    without = decode_manifest(data, excerpts=False)
+    assert without.equals(files.drop_columns(list(EXCERPT_FIELDS)))
+    changed = outlined(["a", *[None] * 99], [[1, 2], None, [1], *[[3]] * 97])
+    assert differing(files, changed).nonzero()[0].tolist() == [0, 2, *range(3, 100)]
+
+
+def test_manifests_without_outlines_are_as_if_there_were_no_such_columns() -> None:
+    files = inventory(["f"])
+
+    assert encode_manifest(files) == encode_manifest(files.drop_columns(list(EXCERPT_FIELDS)))
+
+
+def test_the_largest_files_keep_their_chunks_if_there_are_too_many() -> None:
+    files = outlined(["a", "b" * 50, "a", None], [[1, 2, 3], [1], [1, 2], None])
+    sizes = pa.chunked_array([[10, 20, 30, 40]])
+
+    assert bounded(files, sizes).equals(files)
+    assert bounded(files, sizes, max_numbers=5)["chunks"].to_pylist() == [None, [1], [1, 2], None]
+    few = bounded(files, sizes, max_outlines_bytes=50)
+    assert few["outline"].to_pylist() == ["a", None, "a", None]
+    assert few["chunks"].to_pylist() == [[1, 2, 3], None, [1, 2], None]

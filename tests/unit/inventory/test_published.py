@@ -11,7 +11,7 @@ import pytest
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_service.inventory import InvalidInventoryError, Inventory
 from windrow_service.inventory.published.accepting import accept_delta, accept_inventory
-from windrow_service.planner.columns import inventory_schema
+from windrow_service.planner.columns import EXCERPT_FIELDS, inventory_schema
 
 MIB = 2**20
 DATA = pa.schema([("x", pa.int32()), ("s", pa.string()), ("nested", pa.list_(pa.int32()))])
@@ -55,7 +55,7 @@ def test_an_inventory_listed_here_can_be_published_elsewhere(tmp_path: Path) -> 
     taken = take_inline(str(tmp_path), bloom=["x", "s"])
 
     accepted = accept_inventory(
-        taken.files.drop(["partition"]).take([2, 0, 1]),
+        taken.files.drop(["partition", *EXCERPT_FIELDS]).take([2, 0, 1]),
         columns=taken.data_schema,
         partition_types=None,
         bucket_count=None,
@@ -166,7 +166,7 @@ def test_a_delta_states_added_and_removed_files() -> None:
     assert delta.added["path"].to_pylist() == ["month=1/a", "month=2/b"]
     assert delta.added["size_bytes"].to_pylist() == [10, 20]
     assert delta.removed.to_pylist() == [{"path": "month=2/c", "row": 0}]
-    assert delta.carried == ("grouped_columns", "native_columns", "bloom")
+    assert delta.carried == ("grouped_columns", "native_columns", "bloom", *EXCERPT_FIELDS)
 
 
 def test_a_delta_that_only_removes_files_needs_only_paths() -> None:

@@ -7,12 +7,21 @@ which is 0 as a rule, so that all of them fit 32 bits; in plans it is counted fr
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
+
+# The columns of inventories.
+OUTLINE = pa.dictionary(pa.int32(), pa.string())
+CHUNKS = pa.list_(pa.int32())
+
+# A request for a few columns takes about as long as one for all of a file this small.
+SMALL_FILE_BYTES = 256 * 2**10
 
 # The longest file whose chunks are kept apart: 100 row groups of 200 columns.
 MAX_CHUNKS = 20_000
@@ -21,13 +30,30 @@ _NUMBERS = 4  # of a chunk
 _MAGIC_BYTES = 4
 
 
+class Places(NamedTuple):
+    """Where the column chunks of a file lie.
+
+    Attributes:
+        codecs: Those of its leaves.
+        numbers: As in inventories.
+    """
+
+    codecs: tuple[str, ...]
+    numbers: list[int]
+
+
+def are_excerpted(location: str) -> bool:
+    """Tell whether files of a location are read by ranges: those on object stores."""
+    return location.startswith(("s3:", "gs:"))
+
+
 def columns_of(leaf_count: int) -> int:
     """Return how many numbers there are of a row group."""
     return 1 + _NUMBERS * leaf_count
 
 
-def places_in(metadata: Any, size_bytes: int) -> tuple[tuple[str, ...], list[int]] | None:
-    """Return the codecs of a file's leaves, and its numbers as in inventories.
+def places_in(metadata: Any, size_bytes: int) -> Places | None:
+    """Return where the column chunks of a file lie.
 
     Args:
         metadata: A `pyarrow.parquet.FileMetaData`.
@@ -69,21 +95,36 @@ def places_in(metadata: Any, size_bytes: int) -> tuple[tuple[str, ...], list[int
     except ValueError:
         return None
     assert codecs is not None
-    return codecs, numbers
+    return Places(codecs, numbers)
 
 
-def in_plan(numbers: Ints, leaf_count: int) -> Ints:
-    """Return the numbers of a file as in plans: a row for each row group.
+def in_plan(numbers: Ints, leaf_count: int, firsts: Ints | None = None) -> Ints:
+    """Return the numbers of files as in plans: a row for each row group.
 
     Args:
         numbers: As in inventories.
-        leaf_count: How many leaves the file has.
+        leaf_count: How many leaves each file has.
+        firsts: For each row group, the first one of its file; None if all are of one file.
     """
     groups = numbers.reshape(-1, columns_of(leaf_count)).astype(np.int64)
     gaps, lengths = groups[:, 1::_NUMBERS], groups[:, 2::_NUMBERS]
-    ends = _MAGIC_BYTES + np.cumsum((gaps + lengths).reshape(-1)).reshape(gaps.shape)
-    groups[:, 1::_NUMBERS] = ends - lengths
+    steps = gaps + lengths
+    ends = np.cumsum(steps.reshape(-1)).reshape(gaps.shape)
+    if firsts is not None:
+        ends -= (ends[:, :1] - steps[:, :1])[firsts]
+    groups[:, 1::_NUMBERS] = _MAGIC_BYTES + ends - lengths
     return groups
+
+
+def columns_for(leaves: Sequence[int]) -> list[int]:
+    """Return which columns of the numbers of row groups are those of some leaves."""
+    return [0, *(1 + _NUMBERS * leaf + at for leaf in leaves for at in range(_NUMBERS))]
+
+
+def read_bytes(groups: Ints) -> Ints:
+    """Return the bytes of the chunks of each row group."""
+    total: Ints = groups[:, 2::_NUMBERS].sum(axis=1)
+    return total
 
 
 def require_possible(groups: Ints, size_bytes: int) -> None:

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from windrow.files.arrays import flat
 from windrow_service.inventory.errors import CorruptManifestError
-from windrow_service.planner.columns import FIXED_FIELDS
+from windrow_service.planner.columns import EXCERPT_FIELDS, FIXED_FIELDS
 from windrow_service.planner.pruning.ranges import range_of
 
 MANIFEST_FILES = 50_000
@@ -30,7 +30,8 @@ _FIXED = {field.name: field for field in FIXED_FIELDS}
 _ADDED = {
     at: field
     for at, field in enumerate(FIXED_FIELDS)
-    if field.name in ("grouped_columns", "native_columns", "first_row_id", "deletes")
+    if field.name
+    in ("grouped_columns", "native_columns", "first_row_id", "deletes", *EXCERPT_FIELDS)
 }
 
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -124,6 +125,8 @@ def cut_files(
 
 def encode_manifest(files: pa.Table, check: Callable[[], None] = lambda: None) -> bytes:
     """Return the rows as bytes that depend only on their values and types."""
+    if EXCERPT_FIELDS[0] in files.column_names and _is_null(files, EXCERPT_FIELDS):
+        files = files.drop_columns(list(EXCERPT_FIELDS))
     table = _canonical(files, check)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_WRITE_OPTIONS) as writer:
@@ -134,7 +137,11 @@ def encode_manifest(files: pa.Table, check: Callable[[], None] = lambda: None) -
 
 
 def decode_manifest(
-    data: bytes, *, columns: Collection[str] | None = None, bloom: bool = True
+    data: bytes,
+    *,
+    columns: Collection[str] | None = None,
+    bloom: bool = True,
+    excerpts: bool = True,
 ) -> pa.Table:
     """Return the rows of a manifest.
 
@@ -142,6 +149,7 @@ def decode_manifest(
         data: The result of `encode_manifest`.
         columns: The columns wanted, or None for all; others cost nothing.
         bloom: Whether Bloom filters are wanted; if there are any, they are most of the bytes.
+        excerpts: Whether `EXCERPT_FIELDS` are wanted, which take as much room.
 
     Raises:
         CorruptManifestError: The bytes are not a manifest.
@@ -149,27 +157,35 @@ def decode_manifest(
     if not data.endswith(_END_OF_STREAM):
         # Arrow accepts a stream that stops between two messages as complete.
         raise CorruptManifestError("its end is missing")
+
+    def is_wanted(name: str) -> bool:
+        return (
+            (columns is None or name in columns)
+            and (bloom or name != "bloom")
+            and (excerpts or name not in EXCERPT_FIELDS)
+        )
+
     try:
         with pa.ipc.open_stream(data) as reader:
             names = reader.schema.names
-            wanted = [
-                at
-                for at, name in enumerate(names)
-                if (columns is None or name in columns) and (bloom or name != "bloom")
-            ]
+            wanted = [at for at, name in enumerate(names) if is_wanted(name)]
             if len(wanted) == len(names):
-                return _with_added_columns(reader.read_all(), columns)
+                return _with_added_columns(reader.read_all(), is_wanted)
         options = pa.ipc.IpcReadOptions(included_fields=wanted)
         with pa.ipc.open_stream(data, options=options) as reader:
-            return _with_added_columns(reader.read_all(), columns)
+            return _with_added_columns(reader.read_all(), is_wanted)
     except (pa.ArrowException, OSError) as error:
         raise CorruptManifestError(str(error)) from error
 
 
-def _with_added_columns(files: pa.Table, columns: Collection[str] | None) -> pa.Table:
+def _is_null(files: pa.Table, names: Collection[str]) -> bool:
+    return all(files[name].null_count == len(files) for name in names)
+
+
+def _with_added_columns(files: pa.Table, is_wanted: Callable[[str], bool]) -> pa.Table:
     """Return the rows of a manifest as now: older ones lack columns, and nulls in another."""
     for at, added in _ADDED.items():
-        if added.name not in files.column_names and (columns is None or added.name in columns):
+        if added.name not in files.column_names and is_wanted(added.name):
             at = min(at, files.num_columns)
             files = files.add_column(at, added, pa.nulls(len(files), added.type))
     now = pa.schema([_FIXED.get(field.name, field) for field in files.schema])
@@ -202,6 +218,11 @@ def _canonical_array(array: pa.Array, check: Callable[[], None]) -> pa.Array:
         return pa.Array.from_buffers(
             array.type, len(array), buffers, array.null_count, children=[values]
         )
+    if pt.is_dictionary(array.type):
+        used = pc.unique(array.indices).drop_null()
+        values = _canonical_array(array.dictionary.take(used), check)
+        indices = _canonical_array(pc.index_in(array.indices, used), check)
+        return pa.DictionaryArray.from_arrays(indices, values)
     if array.null_count == 0 or pt.is_null(array.type):
         return array
     filled = pc.fill_null(array, _zero(array.type)).buffers()

@@ -32,6 +32,10 @@ def _differ(one: pa.Array, other: pa.Array) -> Bools:
         return flags
     if pt.is_list(one.type):
         return _lists_differ(one, other)
+    if pt.is_dictionary(one.type):
+        # Compared as values, each of which may be long, they would be copied for every row.
+        numbered = pa.chunked_array([one, other]).unify_dictionaries()
+        one, other = (chunk.indices for chunk in numbered.chunks)
     if pt.is_floating(one.type):
         # Compared as numbers, NaN would differ from itself.
         bits = pa.int32() if one.type == pa.float32() else pa.int64()

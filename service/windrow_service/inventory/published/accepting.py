@@ -30,7 +30,12 @@ from windrow_service.inventory.published.columns import (
     check_names,
 )
 from windrow_service.inventory.published.size import refuse_beyond, stats_bytes
-from windrow_service.planner.columns import FIXED_FIELDS, bloom_columns, inventory_schema
+from windrow_service.planner.columns import (
+    EXCERPT_FIELDS,
+    FIXED_FIELDS,
+    bloom_columns,
+    inventory_schema,
+)
 from windrow_service.planner.pruning.bounds import Bools, mask
 
 # Columns of which only one reader gives the values; not known of other types than they were.
@@ -175,7 +180,12 @@ def _is_added(published: pa.Table) -> Bools:
 
 def _not_published(published: pa.Table) -> tuple[str, ...]:
     """Return the columns that were not published; unchanged files keep their values."""
-    together = (("stats", "stats_see_nan"), *((name,) for name in _LEARNT), ("bloom",))
+    together = (
+        ("stats", "stats_see_nan"),
+        *((name,) for name in _LEARNT),
+        ("bloom",),
+        EXCERPT_FIELDS,
+    )
     return tuple(
         name for names in together if names[0] not in published.column_names for name in names
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.files.excerpts.places import are_excerpted
 from windrow.files.formats import LOGGED, begins_at_any_line, files_of
 from windrow.models import (
     Column,
@@ -26,6 +27,7 @@ from windrow_service.filters.reading import read_filter
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.caching.workers import Caching
+from windrow_service.planner.packing.excerpts import excerpts_of
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.pruning.expressions import Expression, columns_of
 from windrow_service.planner.splits import Bools
@@ -55,6 +57,7 @@ class Draft:
         hidden_columns: Further columns that residual filters and sort columns need.
         sort_columns: The table's sort columns, spelled as the columns are.
         file_fields: How files hold columns, where names alone do not tell.
+        outlines: Of the files that are read by ranges.
         filter: As a JSON tree; `Plan` makes nodes of it.
         options: As asked for, with which the plan was made.
     """
@@ -65,6 +68,7 @@ class Draft:
     hidden_columns: list[Column]
     sort_columns: list[SortColumn]
     file_fields: dict[str, FileField]
+    outlines: list[str]
     filter: Any
     options: SettledOptions
 
@@ -146,6 +150,7 @@ class DraftPlan:
                 begin=phases.begin,
             ),
             bloom=True,
+            excerpts=are_excerpted(table.info.definition.location),
             check=check,
         )
         phases.end()
@@ -215,6 +220,9 @@ def draft_plan(
     needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
     needed.update(sort_names)
     hidden = [name for name in types if name in needed and name not in columns]
+    if files_of(definition.format) == "parquet" and "outline" in files.column_names:
+        excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden])
+        groups = replace(groups, excerpts=excerpts)
     return Draft(
         summary=_summary(groups, options),
         body=codec.encode(groups, check),
@@ -225,6 +233,7 @@ def draft_plan(
             for column, name in zip(sort_columns, sort_names, strict=True)
         ],
         file_fields=told,
+        outlines=list(groups.excerpts.outlines) if groups.excerpts is not None else [],
         filter=to_tree(expression) if expression is not None else None,
         options=settled,
     )

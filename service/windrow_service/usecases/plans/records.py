@@ -89,6 +89,7 @@ def described(
         valid_write_ids=snapshot.info.valid_write_ids,
         logged=definition.format in LOGGED,
         file_fields=draft.file_fields,
+        outlines=draft.outlines,
         sort_columns=draft.sort_columns,
         partition_columns=snapshot.info.partition_columns,
         columns=draft.columns,

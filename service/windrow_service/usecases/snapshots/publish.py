@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow.files.excerpts.places import are_excerpted
 from windrow.files.formats import LOGGED, READ_BY_SPARK
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
@@ -269,7 +270,8 @@ class PublishInventory:
 
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
-        at_hand = self.manifests.at_hand(previous, entries, bloom=True)
+        excerpts = are_excerpted(definition.location)
+        at_hand = self.manifests.at_hand(previous, entries, bloom=True, excerpts=excerpts)
         missing = [manifest for manifest in entries if manifest.manifest_id not in at_hand]
         found = await self.snapshots.bodies(name, previous, missing)
         bodies = {manifest.manifest_id: body for manifest, body in zip(missing, found, strict=True)}

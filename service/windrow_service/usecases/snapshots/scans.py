@@ -69,7 +69,7 @@ def types_of(snapshot: Snapshot) -> dict[str, pa.DataType]:
 
 
 T = TypeVar("T")
-_Key: TypeAlias = tuple[str, bool]
+_Key: TypeAlias = tuple[str, bool, bool]
 
 
 class ManifestReader:
@@ -104,6 +104,7 @@ class ManifestReader:
         work: Callable[[Scan, pa.Table], T],
         *,
         bloom: bool = False,
+        excerpts: bool = False,
         check: Checkpoint = lambda: None,
     ) -> T:
         """Work on the files of a snapshot that can match a filter, in a thread.
@@ -114,6 +115,7 @@ class ManifestReader:
             expression: Returns the filter, or None for all files; called in a thread.
             work: Makes the result of the manifests that can match and of their files.
             bloom: Whether Bloom filters are wanted, where they help the filter.
+            excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests that are decoded.
 
         Raises:
@@ -125,7 +127,7 @@ class ManifestReader:
         def look() -> tuple[Scan, list[T]]:
             scan = Scan.of(snapshot, expression())
             with_bloom = bloom and scan.asks_for_values
-            at_hand = self.at_hand(snapshot, scan.manifests, bloom=with_bloom)
+            at_hand = self.at_hand(snapshot, scan.manifests, bloom=with_bloom, excerpts=excerpts)
             if len(at_hand) < len(scan.manifests):
                 return scan, []
             self._meters.manifests(hits=len(at_hand), misses=0)
@@ -137,7 +139,12 @@ class ManifestReader:
         if done:
             return done[0]
         decoded = await self.read(
-            table, snapshot, scan.manifests, bloom=bloom and scan.asks_for_values, check=check
+            table,
+            snapshot,
+            scan.manifests,
+            bloom=bloom and scan.asks_for_values,
+            excerpts=excerpts,
+            check=check,
         )
         return await self._runner.run(lambda: work(scan, scan.files(decoded)))
 
@@ -148,6 +155,7 @@ class ManifestReader:
         manifests: Sequence[Manifest],
         *,
         bloom: bool,
+        excerpts: bool = False,
         check: Checkpoint = lambda: None,
     ) -> list[pa.Table]:
         """Return the rows of some of a snapshot's manifests, in the order given.
@@ -159,6 +167,7 @@ class ManifestReader:
             snapshot: Has the manifests.
             manifests: Which.
             bloom: Whether Bloom filters are wanted.
+            excerpts: Whether `EXCERPT_FIELDS` are wanted.
             check: Called between manifests.
 
         Raises:
@@ -166,7 +175,7 @@ class ManifestReader:
             CorruptManifestError: A manifest cannot be decoded.
             BusyError: Too much is waiting already.
         """
-        found = self.at_hand(snapshot, manifests, bloom=bloom)
+        found = self.at_hand(snapshot, manifests, bloom=bloom, excerpts=excerpts)
         bloom = bloom and bool(snapshot.bloom_columns)
         missing = [manifest for manifest in manifests if manifest.manifest_id not in found]
         self._meters.manifests(hits=len(found), misses=len(missing))
@@ -176,21 +185,29 @@ class ManifestReader:
             def decode() -> None:
                 for manifest, body in zip(missing, bodies, strict=True):
                     check()
-                    found[manifest.manifest_id] = decode_manifest(body, bloom=bloom)
+                    found[manifest.manifest_id] = decode_manifest(
+                        body, bloom=bloom, excerpts=excerpts
+                    )
 
             await self._runner.run(decode)
             for manifest in missing:
-                self._keep((manifest.manifest_id, bloom), found[manifest.manifest_id])
+                key = manifest.manifest_id, bloom, excerpts
+                self._keep(key, found[manifest.manifest_id])
         return [found[manifest.manifest_id] for manifest in manifests]
 
     def at_hand(
-        self, snapshot: Snapshot, manifests: Sequence[Manifest], *, bloom: bool
+        self,
+        snapshot: Snapshot,
+        manifests: Sequence[Manifest],
+        *,
+        bloom: bool,
+        excerpts: bool = False,
     ) -> dict[str, pa.Table]:
         """Return the rows of the cached manifests among these, by id; from any thread."""
         bloom = bloom and bool(snapshot.bloom_columns)
         with self._lock:
             kept = {
-                manifest.manifest_id: self._kept.get((manifest.manifest_id, bloom))
+                manifest.manifest_id: self._kept.get((manifest.manifest_id, bloom, excerpts))
                 for manifest in manifests
             }
         return {manifest_id: table for manifest_id, table in kept.items() if table is not None}

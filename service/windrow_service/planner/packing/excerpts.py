@@ -1,0 +1,117 @@
+"""Where the column chunks that a plan asks for lie in files on object stores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.files.arrays import flat
+from windrow.files.excerpts.outlines import Outline
+from windrow.files.excerpts.places import columns_for, columns_of, in_plan, read_bytes
+from windrow_service.planner.packing.blocks import covered_blocks
+from windrow_service.planner.splits import Ints, Splits
+
+EXCERPT = pa.struct(
+    [
+        # Position among the plan's outlines.
+        pa.field("outline", pa.int32()),
+        # As `windrow.files.excerpts.places` says.
+        pa.field("chunks", pa.list_(pa.int64())),
+    ]
+)
+
+# Splits most of whose bytes are asked for are read as they are.
+_MAX_SHARE = 0.5
+_MAX_NUMBERS = 2**23  # 64 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpts:
+    """What is read of splits.
+
+    Attributes:
+        outlines: As text; of the columns asked for alone.
+        column: `EXCERPT` of each split; null where it is read as it is.
+    """
+
+    outlines: tuple[str, ...]
+    column: pa.Array
+
+
+def excerpts_of(
+    files: pa.Table, splits: Splits, names: Collection[str], max_numbers: int = _MAX_NUMBERS
+) -> Excerpts | None:
+    """Return which chunks are read of splits; None if all splits are read as they are.
+
+    Args:
+        files: An inventory, with `EXCERPT_FIELDS`.
+        splits: Splits of its files.
+        names: The columns asked for.
+        max_numbers: Most numbers of chunks; splits beyond are read as they are.
+    """
+    held = flat(files["outline"])
+    if held.null_count == len(held):
+        return None
+    codes = held.indices.take(pa.array(splits.file)).fill_null(-1).to_numpy()
+    first, count = (blocks.fill_null(-1).to_numpy() for blocks in covered_blocks(files, splits))
+    outlines: list[str] = []
+    rows: list[Ints] = []
+    parts: list[pa.Array] = []
+    for code in np.unique(codes[codes >= 0]).tolist():
+        whole = Outline.of_text(held.dictionary[code].as_py())
+        some, leaves = whole.only(list(names))
+        if not leaves:
+            continue
+        mine = np.flatnonzero(codes == code)
+        groups, offsets = _row_groups(
+            files, splits.file[mine], first[mine], count[mine], whole.leaf_count
+        )
+        groups = groups[:, columns_for(leaves)]
+        ends = np.append(0, np.cumsum(read_bytes(groups)))[offsets]
+        kept = np.diff(ends) <= _MAX_SHARE * splits.length[mine]
+        kept &= np.cumsum(np.diff(offsets) * groups.shape[1] * kept) <= max_numbers
+        if not kept.any():
+            continue
+        lists = pa.ListArray.from_arrays(
+            pa.array((offsets * groups.shape[1]).astype(np.int32)), pa.array(groups.reshape(-1))
+        ).filter(pa.array(kept))
+        max_numbers -= len(lists.flatten())
+        number = pa.repeat(pa.scalar(len(outlines), pa.int32()), len(lists))
+        parts.append(pa.StructArray.from_arrays([number, lists], fields=list(EXCERPT)))
+        rows.append(mine[kept])
+        outlines.append(some.to_text())
+    if not parts:
+        return None
+    at = np.full(len(splits), -1, np.int64)
+    order = np.concatenate(rows)
+    at[order] = np.arange(len(order))
+    column = pa.concat_arrays(parts).take(pa.array(at, mask=at < 0))
+    return Excerpts(tuple(outlines), column)
+
+
+def _row_groups(
+    files: pa.Table, file: Ints, first: Ints, count: Ints, leaf_count: int
+) -> tuple[Ints, Ints]:
+    """Return the numbers of the row groups of splits, one after the other, and where each begins.
+
+    Args:
+        files: An inventory.
+        file: The file of each split; all of one outline.
+        first: The first row group of each; -1 for all.
+        count: How many.
+        leaf_count: Of the outline.
+    """
+    distinct, place = np.unique(file, return_inverse=True)
+    lists = flat(files["chunks"].take(pa.array(distinct)))
+    held = pc.list_value_length(lists).to_numpy().astype(np.int64) // columns_of(leaf_count)
+    firsts = np.cumsum(held) - held
+    groups = in_plan(lists.flatten().to_numpy(), leaf_count, np.repeat(firsts, held))
+    begins = firsts[place] + np.maximum(first, 0)
+    count = np.where(first < 0, held[place], count)
+    offsets = np.append(0, np.cumsum(count))
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
+    return groups[np.repeat(begins, count) + within], offsets
