@@ -45,6 +45,8 @@ RECORDED = {
     "put_write": ("write", "created"),
     "define_cache_rule": ("cache_rule", "created"),
     "delete_cache_rule": ("cache_rule", "deleted"),
+    "create_token": ("token", "created"),
+    "revoke_token": ("token", "deleted"),
 }
 NOT_RECORDED = {
     "make_plan": "plans expire by themselves",
@@ -107,6 +109,7 @@ class Caller:
         self.http = http
         self.location = location
         self.path = f"/tables/{table}"
+        self.token_id = "0" * 16
         rule = f"{self.path}/cache-rules/recent"
         folder = str(location / "ds=2026-11-01")
         partitions = [{"values": ["2026-11-01"], "location": folder}]
@@ -128,6 +131,8 @@ class Caller:
             "put_write": self.write("staging"),
             "define_cache_rule": lambda: http.put(rule, json={"filter": "ds > '2026-11-01'"}),
             "delete_cache_rule": lambda: http.delete(rule),
+            "create_token": lambda: self.create_token("read"),
+            "revoke_token": lambda: http.delete(f"/tokens/{self.token_id}"),
         }
 
     def register(self) -> httpx.Response:
@@ -136,6 +141,9 @@ class Caller:
             "partition_columns": [{"name": "ds", "type": "string"}],
         }
         return self.http.put(self.path, json=body)
+
+    def create_token(self, scope: str) -> httpx.Response:
+        return self.http.post("/tokens", json={"name": "cy", "scopes": [scope]})
 
     def write(self, state: str) -> Call:
         url = f"{self.path}/writes/{WRITE}"
@@ -156,6 +164,8 @@ class Caller:
         if operation == "expire_snapshots":
             self.add_file()
             self.calls["refresh_table"]().raise_for_status()
+        if operation == "revoke_token":
+            self.token_id = self.create_token("read").json()["token_id"]
         if operation == "remove_partitions":
             self.calls["set_partitions"]().raise_for_status()
         if operation == "delete_cache_rule":
@@ -194,6 +204,7 @@ def test_a_change_leaves_one_record_and_a_failure_none(
     caller: Caller, http: httpx.Client, name: str, operation: str
 ) -> None:
     missing = Caller(http, f"{name}_missing", Path("/nowhere"))
+    missing.calls["create_token"] = lambda: missing.create_token("everything")
     caller.prepare(operation)
     before = changes(http)
 
@@ -212,7 +223,7 @@ def test_a_change_leaves_one_record_and_a_failure_none(
             "principal": "ana",
             "operation": operation,
             "request_id": answer.headers["X-Request-Id"],
-            "table": name,
+            "table": None if kind == "token" else name,
             "kind": kind,
             "outcome": outcome,
         }.items()
@@ -221,7 +232,8 @@ def test_a_change_leaves_one_record_and_a_failure_none(
 
 
 @pytest.mark.parametrize(
-    "operation", ["register_table", "refresh_table", "define_cache_rule", "put_write"]
+    "operation",
+    ["register_table", "refresh_table", "define_cache_rule", "put_write", "revoke_token"],
 )
 def test_repeating_what_changes_nothing_leaves_no_record(
     caller: Caller, http: httpx.Client, operation: str
