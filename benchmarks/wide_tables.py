@@ -22,6 +22,7 @@ from rich.table import Table
 
 from windrow.calls.snapshots import inventory_stream
 from windrow.files.chunks import read_chunk
+from windrow.files.status import FileStatus
 from windrow_service.inventory import take_inventory
 from windrow_service.inventory.manifests.encoding import cut_files, decode_manifest
 from windrow_service.inventory.published.accepting import accept_inventory
@@ -74,8 +75,8 @@ def _microseconds(columns: int, files: int) -> dict[str, float]:
         _write(folder, columns, files)
         listed = sorted(path.name for path in folder.iterdir())
         stats = [(folder / name).stat() for name in listed]
-        sizes, times = [one.st_size for one in stats], [one.st_mtime_ns for one in stats]
-        timed("footers", lambda: read_chunk(made, 0, listed, sizes, times))
+        states = [FileStatus(one.st_size, one.st_mtime_ns) for one in stats]
+        timed("footers", lambda: read_chunk(made, 0, listed, states))
         # Footers are read in other processes, whose time is not counted here.
         taken = timed("inventory", lambda: take_inventory(made))
     manifests = timed("manifests", lambda: cut_files(taken.files))

@@ -18,11 +18,12 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from windrow.files.chunks import ChunkFooters, Tail, parse_tails, read_tails
-from windrow.files.entries import FolderEntries, file_table
+from windrow.files.entries import FolderEntries, file_table, listed_of
 from windrow.files.errors import LocationError
 from windrow.files.limits import bound_memory
 from windrow.files.remote import is_remote, scan_of
 from windrow.files.sinks import read_sink_log
+from windrow.files.status import FileStatus
 from windrow.files.surroundings import refuse_part_of_table
 
 # Surroundings: files committed by a streaming query, if one writes the table; refused folders with
@@ -85,9 +86,9 @@ def read_footers(location: str, max_footer_bytes: int, listed: tuple[int, bytes]
     found = []
     for start in range(0, len(files), _FILES_AT_A_TIME):
         some = files.slice(start, _FILES_AT_A_TIME)
-        paths, sizes_bytes, mtimes_ns = (column.to_pylist() for column in some.columns)
-        tails = list(read_tails(location, paths, sizes_bytes, mtimes_ns, max_footer_bytes))
-        found.append(_parsed(first_row + start, paths, sizes_bytes, tails))
+        paths, states = listed_of(some)
+        tails = list(read_tails(location, paths, states, max_footer_bytes))
+        found.append(_parsed(first_row + start, paths, states, tails))
     groups, unreadable, changed = zip(*found, strict=True)
     return [*chain(*groups)], [*chain(*unreadable)], [*chain(*changed)]
 
@@ -108,22 +109,22 @@ def decoded(content: bytes) -> pa.Table:
 
 
 def _parsed(
-    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Sequence[Tail]
+    first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
 ) -> Footers:
-    answer, last_words = _in_child(first_row, paths, sizes_bytes, tails)
+    answer, last_words = _in_child(first_row, paths, states, tails)
     if answer is not None:
         return answer
     if len(paths) == 1:
         return [], [(paths[0], f"its footer is damaged ({last_words})")], []
     # Halve until the damaged file is found.
     half = len(paths) // 2
-    one = _parsed(first_row, paths[:half], sizes_bytes[:half], tails[:half])
-    other = _parsed(first_row + half, paths[half:], sizes_bytes[half:], tails[half:])
+    one = _parsed(first_row, paths[:half], states[:half], tails[:half])
+    other = _parsed(first_row + half, paths[half:], states[half:], tails[half:])
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 def _in_child(
-    first_row: int, paths: Sequence[str], sizes_bytes: Sequence[int], tails: Sequence[Tail]
+    first_row: int, paths: Sequence[str], states: Sequence[FileStatus], tails: Sequence[Tail]
 ) -> tuple[Footers | None, str]:
     """Parse in a forked process, since Arrow aborts the process on some damaged footers.
 
@@ -142,7 +143,7 @@ def _in_child(
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
                 bound_memory()
                 with os.fdopen(writing, "wb") as answers:
-                    chunk = parse_tails(first_row, paths, sizes_bytes, tails)
+                    chunk = parse_tails(first_row, paths, states, tails)
                     pickle.dump(_plain(chunk), answers)
                 status = 0
             except BaseException as error:

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windrow.files.beneath import absolute_path, home_for, home_of
+from windrow.files.entries import listed_of
+from windrow.files.status import FileStatus
 from windrow.host_cache.cache import CacheTroubleError, FileCache, FileKey
 from windrow.host_cache.folders import UnusableFolderError
 from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
@@ -91,13 +93,14 @@ class Warming:
 
     def _warmed(self, task: int, cache: FileCache, files: pa.RecordBatch) -> Warmed:
         home = home_of(self.location)
-        columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "mtime_ns")]
+        paths, planned = listed_of(pa.Table.from_batches([files]))
         fetched: list[int] = []
         present: list[int] = []
         failures: list[str] = []
         with CacheUse(cache) as use, ThreadPoolExecutor(_THREADS) as threads:
-            answers = threads.map(partial(self._fetch, cache, use, home), *columns)
-            for size_bytes, (was_there, failure) in zip(columns[1], answers, strict=True):
+            answers = threads.map(partial(self._fetch, cache, use, home), paths, planned)
+            sizes_bytes = (one.size_bytes for one in planned)
+            for size_bytes, (was_there, failure) in zip(sizes_bytes, answers, strict=True):
                 if failure is not None:
                     failures.append(failure)
                 else:
@@ -120,21 +123,21 @@ class Warming:
         use: CacheUse,
         home: str,
         path: str,
-        size_bytes: int,
-        mtime_ns: int,
+        planned: FileStatus,
     ) -> tuple[bool, str | None]:
         """Return whether a file was already cached, and why it is not cached now, if so."""
-        key = FileKey(self.table, self.location, size_bytes, mtime_ns, path).text()
+        state = (planned.size_bytes, planned.mtime_ns or 0, path, planned.etag or "")
+        key = FileKey(self.table, self.location, *state).text()
         uri = absolute_path(self.location, path)
-        planned = (home_for(self.location, home, uri), uri, size_bytes)
-        changed_ns = None if self.logged else mtime_ns
+        inside = home_for(self.location, home, uri)
+        known = planned._replace(mtime_ns=None) if self.logged else planned
         try:
             if cache.holds(key):
                 return True, None
-            if size_bytes <= _BUFFERED_BYTES:
-                use.fetch(key, lambda: read_whole(*planned, changed_ns))
+            if planned.size_bytes <= _BUFFERED_BYTES:
+                use.fetch(key, lambda: bytes(read_whole(inside, uri, known)))
             elif file := use.open(
-                key, size_bytes, lambda write: copy_whole(*planned, changed_ns, write)
+                key, planned.size_bytes, lambda write: copy_whole(inside, uri, known, write)
             ):
                 file.close()
             kept = cache.holds(key)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
+from windrow.files.status import FileStatus
 from windrow_service.inventory.footers.blooms import read_filters
 from windrow_service.planner.pruning.bloom import MAX_FILTER_BYTES, BloomColumn, bloom_filter
 
@@ -97,7 +98,9 @@ def test_a_value_that_a_file_holds_is_always_found(data: st.DataObject, name: st
         path = Path(folder) / "f"
         pq.write_table(table, path, row_group_size=max(1, len(values) // 2))
         status = path.stat()
-        chunk = read_filters(folder, ["col"], 0, ["f"], [status.st_size], [status.st_mtime_ns])
+        chunk = read_filters(
+            folder, ["col"], 0, ["f"], [FileStatus(status.st_size, status.st_mtime_ns)]
+        )
     column = BloomColumn(
         pa.chunked_array([pa.array(chunk.filters[0], pa.large_binary())]), table_type
     )

@@ -42,7 +42,10 @@ def inventory(
             pa.nulls(count, pa.list_(pa.string())),
             pa.nulls(count, pa.list_(pa.string())),
             pa.nulls(count, pa.int64()),
-            *(pa.nulls(count, schema.field(name).type) for name in ("deletes", *EXCERPT_FIELDS)),
+            *(
+                pa.nulls(count, schema.field(name).type)
+                for name in ("deletes", "etag", *EXCERPT_FIELDS)
+            ),
             nothing,
             nothing,
         ],

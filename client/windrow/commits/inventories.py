@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.files.assemble import published_files
 from windrow.files.chunks import FooterGroup, joined, read_chunk
-from windrow.files.entries import FolderEntries, file_table, scan_local_folder
+from windrow.files.entries import FolderEntries, file_table, listed_of, scan_local_folder
 from windrow.files.errors import FileChangedError, UnreadableFileError
 from windrow.files.schema import FileSchema, merge_schemas
 from windrow.files.types import spark_type
@@ -87,8 +87,7 @@ def take_local(folder: str, listed: pa.Table, partitions: Sequence[str]) -> Loca
 
 def _footers(folder: str, listed: pa.Table) -> Iterator[FooterGroup]:
     for start in range(0, len(listed), _FILES_PER_CHUNK):
-        some = [column.to_pylist() for column in listed.slice(start, _FILES_PER_CHUNK).columns]
-        chunk = read_chunk(folder, start, *some)
+        chunk = read_chunk(folder, start, *listed_of(listed.slice(start, _FILES_PER_CHUNK)))
         if chunk.unreadable:
             raise UnreadableFileError(tuple(chunk.unreadable[:_SHOWN]))
         if chunk.changed:

@@ -42,14 +42,16 @@ from windrow.files.footers import (
 )
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.meanings import told_by_spark
-from windrow.files.remote import is_remote, open_remote_file, why_unreadable
+from windrow.files.objects.troubles import ChangedObjectError
+from windrow.files.remote import is_remote, read_part, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
+from windrow.files.status import FileStatus
 
 # Longer ones are read one at a time.
 _SHORT_FOOTER_BYTES = 2**20
 # Reads overlap, which matters where the disk is slow.
 _READING_THREADS = 8
-_REMOTE_READING_THREADS = 25  # as many connections as `pyarrow.fs` keeps
+_REMOTE_READING_THREADS = 32
 
 # The end of a file; why it cannot be read; None if it is no longer what was listed.
 Tail: TypeAlias = bytes | str | None
@@ -133,14 +135,14 @@ class ChunkFooters:
 
 
 def read_ones(
-    chunk: ChunkFooters, paths: Sequence[str], sizes_bytes: Sequence[int], read: Iterable[Tail]
+    chunk: ChunkFooters, paths: Sequence[str], listed: Sequence[FileStatus], read: Iterable[Tail]
 ) -> Iterator[tuple[int, str, bytes]]:
     """Yield the number, the path and what was read of each file that is not empty.
 
     Args:
         chunk: Files that could not be read, or have changed, are named there.
         paths: n paths.
-        sizes_bytes: n sizes, as listed.
+        listed: n states, as listed.
         read: What was read of each.
     """
     for index, (path, content) in enumerate(zip(paths, read, strict=True)):
@@ -148,7 +150,7 @@ def read_ones(
             chunk.unreadable.append((path, content))
         elif content is None:
             chunk.changed.append(path)
-        elif sizes_bytes[index]:
+        elif listed[index].size_bytes:
             yield index, path, content
 
 
@@ -260,8 +262,7 @@ def read_chunk(
     location: str,
     first_row: int,
     paths: Sequence[str],
-    sizes_bytes: Sequence[int],
-    mtimes_ns: Sequence[int],
+    listed: Sequence[FileStatus],
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
@@ -273,19 +274,17 @@ def read_chunk(
         location: Absolute path of the table's folder, or its URI.
         first_row: Number of the first file, for `FooterGroup.table`.
         paths: n paths, relative to the location.
-        sizes_bytes: n sizes, as listed.
-        mtimes_ns: n times of the last change, as listed.
+        listed: n states, as listed.
         max_footer_bytes: A file whose footer says that it is longer is unreadable.
     """
-    tails = read_tails(location, paths, sizes_bytes, mtimes_ns, max_footer_bytes)
-    return parse_tails(first_row, paths, sizes_bytes, tails, excerpted=are_excerpted(location))
+    tails = read_tails(location, paths, listed, max_footer_bytes)
+    return parse_tails(first_row, paths, listed, tails, excerpted=are_excerpted(location))
 
 
 def read_tails(
     location: str,
     paths: Sequence[str],
-    sizes_bytes: Sequence[int],
-    mtimes_ns: Sequence[int],
+    listed: Sequence[FileStatus],
     max_footer_bytes: int,
     footer_bytes_in: FooterBytes = footer_bytes_in,
 ) -> Iterator[Tail]:
@@ -298,17 +297,17 @@ def read_tails(
     short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
     read_short = partial(_tried, partial(read_tail, short_bytes), location)
     with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
-        short = list(threads.map(read_short, paths, sizes_bytes, mtimes_ns))
+        short = list(threads.map(read_short, paths, listed))
     read_long = partial(_tried, partial(read_tail, max_footer_bytes), location)
-    for tail, path, size_bytes, mtime_ns in zip(short, paths, sizes_bytes, mtimes_ns, strict=True):
-        read = read_long(path, size_bytes, mtime_ns) if isinstance(tail, int) else tail
+    for tail, path, file in zip(short, paths, listed, strict=True):
+        read = read_long(path, file) if isinstance(tail, int) else tail
         yield _too_long(read, max_footer_bytes) if isinstance(read, int) else read
 
 
 def parse_tails(
     first_row: int,
     paths: Sequence[str],
-    sizes_bytes: Sequence[int],
+    listed: Sequence[FileStatus],
     tails: Iterable[Tail],
     *,
     excerpted: bool = False,
@@ -321,7 +320,7 @@ def parse_tails(
     """
     chunk = ChunkFooters()
     builders: dict[tuple[str, frozenset[tuple[str, str]]], _GroupBuilder] = {}
-    for index, path, tail in read_ones(chunk, paths, sizes_bytes, tails):
+    for index, path, tail in read_ones(chunk, paths, listed, tails):
         try:
             metadata = _parse(tail)
             # Compared in print, as `ParquetSchema.equals` ignores the names of nested columns; the
@@ -332,7 +331,7 @@ def parse_tails(
             if builder is None:
                 builder = _GroupBuilder(metadata.schema, told, path, excerpted=excerpted)
                 builders[key] = builder
-            builder.add(first_row + index, metadata, sizes_bytes[index], tail)
+            builder.add(first_row + index, metadata, listed[index].size_bytes, tail)
         except MemoryError:
             # Arrow's is an ArrowException too. The files before may have taken the memory.
             raise
@@ -347,15 +346,14 @@ def parse_tails(
 
 
 def _tried(
-    read_tail: Callable[[str, int, int], bytes | int | None],
+    read_tail: Callable[[str, FileStatus], bytes | int | None],
     location: str,
     path: str,
-    size_bytes: int,
-    mtime_ns: int,
+    listed: FileStatus,
 ) -> Tail | int:
     try:
-        return read_tail(path, size_bytes, mtime_ns)
-    except FileNotFoundError:
+        return read_tail(path, listed)
+    except (FileNotFoundError, ChangedObjectError):
         return None
     except OSError as error:
         remote = is_remote(absolute_path(location, path))
@@ -368,19 +366,23 @@ def _read_tail(
     footer_bytes_in: FooterBytes,
     max_footer_bytes: int,
     path: str,
-    size_bytes: int,
-    mtime_ns: int,
+    listed: FileStatus,
 ) -> bytes | int | None:
     absolute = absolute_path(location, path)
+    size_bytes = listed.size_bytes
     if is_remote(absolute):
-        with open_remote_file(absolute) as file:
-            if file.status != (size_bytes, mtime_ns):
-                return None
-            return _tail_of(size_bytes, file.read, footer_bytes_in, max_footer_bytes)
+
+        def read(start: int, end: int) -> bytes:
+            part = read_part(absolute, listed, start, end)
+            if listed.difference(part.found):
+                raise ChangedObjectError
+            return bytes(part.content)
+
+        return _tail_of(size_bytes, read, footer_bytes_in, max_footer_bytes) if size_bytes else b""
     descriptor = open_beneath(home_for(location, home, absolute), absolute)
     try:
         status = os.fstat(descriptor)
-        if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
+        if listed.difference(FileStatus(status.st_size, status.st_mtime_ns)):
             return None
         return _tail_of(
             size_bytes, partial(_read_from, descriptor), footer_bytes_in, max_footer_bytes

@@ -21,12 +21,14 @@ from windrow.files.signs import (
     refuse_folder,
     refuse_hidden,
 )
+from windrow.files.status import FileStatus
 
 LISTING_SCHEMA = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
         pa.field("size_bytes", pa.int64(), nullable=False),
         pa.field("mtime_ns", pa.int64(), nullable=False),
+        pa.field("etag", pa.string()),
     ]
 )
 
@@ -48,6 +50,7 @@ class FolderEntries:
         paths: Files, relative to the location; `sizes_bytes` and `mtimes_ns` go with them.
         stamps: For files on a local disk: hashes of what else changes when a file does, its inode
             number and the time of its last change of any kind. Empty elsewhere.
+        etags: For objects: their ETags, without quotes; None if unknown. Empty elsewhere.
         hold_links: Whether a symbolic link was among them.
         acid_folders: Folders that Hive names as those of a transactional table; None if the table
             is not one, so that they are refused.
@@ -58,6 +61,7 @@ class FolderEntries:
     sizes_bytes: list[int] = field(default_factory=list)
     mtimes_ns: list[int] = field(default_factory=list)
     stamps: list[int] = field(default_factory=list)
+    etags: list[str | None] = field(default_factory=list)
     hold_links: bool = False
     acid_folders: list[str] | None = None
 
@@ -198,7 +202,20 @@ def file_table(location: str, entries: FolderEntries) -> pa.Table:
         ) from error
     columns = [paths, pa.array(entries.sizes_bytes, pa.int64())]
     columns.append(pa.array(entries.mtimes_ns, pa.int64()))
+    columns.append(pa.array(entries.etags or [None] * len(paths), pa.string()))
     return pa.table(columns, schema=LISTING_SCHEMA)
+
+
+def listed_of(files: pa.Table) -> tuple[list[str], list[FileStatus]]:
+    """Return the paths of n files, and their states.
+
+    Args:
+        files: n rows with the columns of `LISTING_SCHEMA`.
+    """
+    # Plans leave out ETags where there are none.
+    names = [name for name in FileStatus._fields if name in files.column_names]
+    states = (files[name].to_pylist() for name in names)
+    return files["path"].to_pylist(), list(map(FileStatus, *states))
 
 
 def without_empty(files: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -1,4 +1,4 @@
-"""Files on S3, HDFS or Google Cloud Storage, through `pyarrow.fs`.
+"""Files on S3, Google Cloud Storage or HDFS, read alike.
 
 Credentials, region and endpoint come from the environment, as for the SDKs of these stores
 (`AWS_*`, `GOOGLE_APPLICATION_CREDENTIALS`, `HADOOP_CONF_DIR`), never from a table's location.
@@ -6,82 +6,108 @@ Credentials, region and endpoint come from the environment, as for the SDKs of t
 
 from __future__ import annotations
 
+import io
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from windrow.files import hadoop
+from windrow.files.acid.names import folder_of
 from windrow.files.beneath import absolute_path
 from windrow.files.entries import FolderEntries, ScanFolder, is_hidden, scan_local_folder
 from windrow.files.errors import LocationError
+from windrow.files.objects.requests import Listed, Part, Traffic, requests
+from windrow.files.objects.stores import bucket_and_key
+from windrow.files.objects.troubles import ObjectError
 from windrow.files.signs import (
     metadata_folders,
     refuse_file,
     refuse_hidden,
 )
+from windrow.files.status import FileStatus
 
-_CONNECT_TIMEOUT_S = 5.0
-_REQUEST_TIMEOUT_S = 30.0
-_ATTEMPTS = 4
 # Up to this many folders under the location are listed side by side; beyond that, one listing of
 # everything takes fewer requests, as each returns 1,000 files or folders.
 _MAX_LISTED_APART = 256
-_NS_PER_S = 10**9
-
-_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)")
-_AWS_REASONS = {
-    "NO_SUCH_BUCKET": "lies in a bucket that does not exist: correct the table's location",
-    "ACCESS_DENIED": "may not be read: let the coordinator's credentials list and read it",
-    "NETWORK_CONNECTION": "cannot be reached: check the network, AWS_ENDPOINT_URL and AWS_REGION",
-}
-_BAD_KEY = "may not be read: the coordinator's credentials are not valid; check AWS_* variables"
-_AWS_REASONS |= dict.fromkeys(
-    ("INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_CLIENT_TOKEN_ID"), _BAD_KEY
-)
 _SHOWN_CHARACTERS = 300
 
 
-class _FileSystems(dict[tuple[str, str, str | None], pafs.FileSystem]):
-    """Those that this process has connected to; each keeps its connections.
+class RemoteFile(io.RawIOBase):
+    """A file that can be read at any place; on an object store, each read is one request.
 
-    None of them travels with the code: executors have credentials and a region of their own.
+    Args:
+        uri: The file.
+        found: Its state. Of an object, only the one with this ETag is read.
+        traffic: Requests are counted here.
     """
 
-    def __reduce__(self) -> tuple[type[_FileSystems], tuple[()]]:
-        return _FileSystems, ()
+    def __init__(self, uri: str, found: FileStatus, traffic: Traffic) -> None:
+        super().__init__()
+        self._uri = uri
+        self._found = found
+        self._traffic = traffic
+        self._at = 0
 
+    def read_at(self, start: int, end: int) -> Any:
+        """Return the bytes from `start` to `end`, as a buffer."""
+        end = min(end, self._found.size_bytes)
+        if start >= end:
+            return b""
+        part = requests().read(self._uri, self._traffic, self._found.etag, start, end)
+        return requests().done(part).content
 
-_filesystems = _FileSystems()
+    def read(self, size: int | None = -1) -> bytes:
+        """See `io.RawIOBase.read`."""
+        end = self._found.size_bytes if size is None or size < 0 else self._at + size
+        content = bytes(self.read_at(self._at, end))
+        self._at += len(content)
+        return content
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """See `io.IOBase.seek`."""
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._found.size_bytes}
+        self._at = begin[whence] + offset
+        return self._at
+
+    def tell(self) -> int:
+        """See `io.IOBase.tell`."""
+        return self._at
+
+    def readable(self) -> bool:
+        """See `io.IOBase.readable`."""
+        return True
+
+    def seekable(self) -> bool:
+        """See `io.IOBase.seekable`."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """A file that can be read at any place, as it was when it was opened."""
+    """A file that can be read at any place.
+
+    Attributes:
+        file: The file, as Arrow takes it.
+        found: Its state. Another object in its place is not read.
+    """
 
     file: Any
-    size_bytes: int
-    mtime_ns: int
-
-    @property
-    def status(self) -> tuple[int, int]:
-        """Size and last change, to be compared with what was planned."""
-        return self.size_bytes, self.mtime_ns
-
-    def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to `end`, with one request."""
-        content: bytes = self.file.read_at(end - start, start)
-        return content
+    found: FileStatus
 
 
 def is_remote(location: str) -> bool:
     """Tell whether a canonical location is a URI, not a path of this machine."""
     return not location.startswith("/")
+
+
+def is_object(location: str) -> bool:
+    """Tell whether a canonical location is one of an object store."""
+    return location.startswith(("s3:", "gs:"))
 
 
 def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> None:
@@ -94,21 +120,18 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
     """
     uri = absolute_path(location, folder)
     try:
-        filesystem, base = _located(uri)
-        base = base.rstrip("/") + "/"
         if not folder:
-            found = filesystem.get_file_info(pafs.FileSelector(base))
-            apart = [
-                info.path[len(base) :] for info in found if info.type == pafs.FileType.Directory
-            ]
-            if len(apart) <= _MAX_LISTED_APART:
-                _require_named(uri, apart)
-                _add_files(uri, base, "", found, entries)
-                for name in apart:
+            folders, files = _right_in(uri)
+            if len(folders) <= _MAX_LISTED_APART:
+                if not folders and not files and is_object(uri):
+                    raise FileNotFoundError(uri)
+                _require_named(uri, folders)
+                _add_files(uri, "", [], files, entries)
+                for name in folders:
                     if _is_shown(uri, name, name, entries, is_location=True):
                         entries.folders.append(name)
                 return
-        found = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
+        folders, files = _beneath(uri)
     except FileNotFoundError as error:
         if not folder:
             raise LocationError(
@@ -117,7 +140,64 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
         return
     except (OSError, pa.ArrowException) as error:
         raise LocationError(uri, why_unreadable(error)) from error
-    _add_files(uri, base, f"{folder}/" if folder else "", found, entries)
+    _add_files(uri, f"{folder}/" if folder else "", folders, files, entries)
+
+
+def _right_in(uri: str) -> tuple[list[str], list[Listed]]:
+    """Return names of folders and files right in a folder; no file is told from no folder."""
+    if is_object(uri):
+        store = requests()
+        folders, objects = store.done(store.list_one(uri, Traffic()))
+        _, key = bucket_and_key(uri)
+        above = len(key) + 1 if key else 0
+        return [one[above:] for one in folders], _without_markers(above, objects, folders)
+    return _in_hdfs(uri, recursive=False)
+
+
+def _beneath(uri: str) -> tuple[list[str], list[Listed]]:
+    """Return folders and files beneath a folder, at any depth; see `_right_in`."""
+    if is_object(uri):
+        store = requests()
+        objects = store.done(store.list_all(uri, Traffic()))
+        _, key = bucket_and_key(uri)
+        above = len(key) + 1 if key else 0
+        folders = {one.key.rpartition("/")[0] for one in objects}
+        files = _without_markers(above, objects, folders)
+        left = {one.key for one in files}
+        markers = [one.key[above:] for one in objects if one.key[above:] not in left]
+        return [name for name in markers if name], files
+    return _in_hdfs(uri, recursive=True)
+
+
+def _without_markers(above: int, objects: Iterable[Listed], folders: Iterable[str]) -> list[Listed]:
+    """Return objects by their paths, without those that only stand for a folder.
+
+    Such an object has a slash at the end of its key, which listings leave out, and no bytes.
+    """
+    held = frozenset(folders)
+    return [
+        one._replace(key=one.key[above:])
+        for one in objects
+        if one.found.size_bytes or not (one.key in held or _names_folder(one.key[above:]))
+    ]
+
+
+def _names_folder(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return not name or "=" in name or folder_of(name) is not None
+
+
+def _in_hdfs(uri: str, *, recursive: bool) -> tuple[list[str], list[Listed]]:
+    filesystem, path = hadoop.located(uri)
+    base = path.rstrip("/") + "/"
+    found = filesystem.get_file_info(pafs.FileSelector(base, recursive=recursive))
+    folders = [info.path[len(base) :] for info in found if info.type == pafs.FileType.Directory]
+    files = [
+        Listed(info.path[len(base) :], FileStatus(info.size, info.mtime_ns))
+        for info in found
+        if info.type != pafs.FileType.Directory
+    ]
+    return folders, files
 
 
 def scan_of(location: str) -> ScanFolder:
@@ -126,7 +206,7 @@ def scan_of(location: str) -> ScanFolder:
 
 
 def _add_files(
-    uri: str, base: str, prefix: str, found: list[pafs.FileInfo], entries: FolderEntries
+    uri: str, prefix: str, folders: list[str], files: list[Listed], entries: FolderEntries
 ) -> None:
     shown: dict[str, bool] = {}
 
@@ -141,13 +221,11 @@ def _add_files(
             )
         return shown[folder]
 
-    for info in found:
-        relative = info.path[len(base) :]
-        if info.type == pafs.FileType.Directory:
-            # One that holds no file counts where its name says that it replaces others.
-            if prefix and entries.acid_folders is not None:
-                is_shown(relative)
-            continue
+    if prefix and entries.acid_folders is not None:
+        # One that holds no file counts where its name says that it replaces others.
+        for folder in folders:
+            is_shown(folder)
+    for relative, found in files:
         folder, slash, name = relative.rpartition("/")
         if slash and not is_shown(folder):
             continue
@@ -157,9 +235,11 @@ def _add_files(
             continue
         if within.rpartition("/")[2] in metadata_folders():
             refuse_file(within, name)
+        assert found.mtime_ns is not None
         entries.paths.append(prefix + relative)
-        entries.sizes_bytes.append(info.size)
-        entries.mtimes_ns.append(_planned_mtime_ns(uri, info.mtime_ns))
+        entries.sizes_bytes.append(found.size_bytes)
+        entries.mtimes_ns.append(found.mtime_ns)
+        entries.etags.append(found.etag)
 
 
 def _is_shown(
@@ -182,18 +262,16 @@ def names_in(uri: str) -> list[str] | None:
     Raises:
         OSError: It cannot be listed.
     """
-    if not is_remote(uri):
-        try:
-            return os.listdir(uri)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-    filesystem, path = _located(uri)
     try:
-        found = filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+        if not is_remote(uri):
+            return os.listdir(uri)
+        folders, files = _right_in(uri)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except pa.ArrowException as error:
         raise OSError(str(error)) from error
     # An object store has no empty folders.
-    return [info.base_name for info in found] or None
+    return [*folders, *(one.key for one in files)] or None
 
 
 def read_whole_file(uri: str, max_bytes: int) -> bytes:
@@ -207,15 +285,12 @@ def read_whole_file(uri: str, max_bytes: int) -> bytes:
         FileNotFoundError: It is not there.
         OSError: It cannot be read.
     """
-    if not is_remote(uri):
-        # A pipe in a file's place would block whoever opens it.
-        descriptor = os.open(uri, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as local:
-            return local.read(max_bytes)
-    filesystem, path = _located(uri)
-    with filesystem.open_input_stream(path, compression=None) as stream:
-        content: bytes = stream.read(max_bytes)
-    return content
+    if is_remote(uri):
+        return bytes(read_part(uri, most_bytes=max_bytes).content)
+    # A pipe in a file's place would block whoever opens it.
+    descriptor = os.open(uri, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(descriptor, "rb") as local:
+        return local.read(max_bytes)
 
 
 def _require_named(uri: str, folders: list[str]) -> None:
@@ -226,93 +301,84 @@ def _require_named(uri: str, folders: list[str]) -> None:
             )
 
 
-def remote_status(uri: str) -> tuple[int, int]:
-    """Return size in bytes and last change in ns of a file, with one request.
+def read_part(
+    uri: str,
+    known: FileStatus | None = None,
+    start: int = 0,
+    end: int | None = None,
+    traffic: Traffic | None = None,
+    most_bytes: int | None = None,
+) -> Part:
+    """Read a file, or a part of it, with one request to an object store.
+
+    Args:
+        uri: The file.
+        known: Its state. Of an object, no other is read if its ETag is known; the caller compares
+            the rest.
+        start: First byte; if it is negative, that many bytes of the file's end are read.
+        end: Where the part ends; None for the end of the file.
+        traffic: Requests are counted here.
+        most_bytes: The rest of a longer file is left out.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        ChangedObjectError: It has another ETag.
+        OSError: It cannot be read.
+    """
+    if is_object(uri):
+        store = requests()
+        etag = known.etag if known is not None else None
+        return store.done(store.read(uri, traffic or Traffic(), etag, start, end, most_bytes))
+    # Before it is opened, so that a file put in its place meanwhile shows.
+    found = hadoop.status_of(uri)
+    begin = max(0, found.size_bytes + start) if start < 0 else start
+    with hadoop.opened(uri) as file:
+        end = found.size_bytes if end is None else end
+        end = end if most_bytes is None else min(end, begin + most_bytes)
+        return Part(file.read_at(max(0, end - begin), begin), found)
+
+
+def remote_status(uri: str, traffic: Traffic | None = None) -> FileStatus:
+    """Return the state of a file, with one request.
 
     Raises:
         FileNotFoundError: It is not there.
         OSError: It cannot be looked at.
     """
-    filesystem, path = _located(uri)
-    info = filesystem.get_file_info(path)
-    if info.type == pafs.FileType.NotFound:
-        raise FileNotFoundError(uri)
-    return info.size, _planned_mtime_ns(uri, info.mtime_ns)
+    if is_object(uri):
+        store = requests()
+        return store.done(store.look(uri, traffic or Traffic()))
+    return hadoop.status_of(uri)
 
 
 @contextmanager
-def open_remote_file(uri: str) -> Iterator[OpenedFile]:
-    """Open a file, on S3 with one request.
+def open_remote_file(
+    uri: str, known: FileStatus | None = None, traffic: Traffic | None = None
+) -> Iterator[OpenedFile]:
+    """Open a file; an object whose ETag is known without a request.
 
     Raises:
         FileNotFoundError: It is not there.
         OSError: It cannot be opened.
     """
-    # Before it is opened, so that a file put in its place meanwhile shows. S3 tells both when a
-    # file is opened, which saves a request.
-    status = None if uri.startswith("s3:") else remote_status(uri)
-    filesystem, path = _located(uri)
-    with filesystem.open_input_file(path) as file:
-        if status is None:
-            told = file.metadata()["Last-Modified"].decode()
-            moment = datetime.strptime(told, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
-            status = file.size(), int(moment.timestamp()) * _NS_PER_S
-        yield OpenedFile(file, *status)
+    traffic = traffic or Traffic()
+    found = known if known is not None and known.etag is not None else remote_status(uri, traffic)
+    if is_object(uri):
+        with pa.PythonFile(RemoteFile(uri, found, traffic), mode="r") as file:
+            yield OpenedFile(file, found)
+        return
+    with hadoop.opened(uri) as file:
+        yield OpenedFile(file, found)
 
 
 def why_unreadable(error: Exception) -> str:
     """Say what is wrong with something that could not be read, and what to do about it."""
     text = " ".join(str(error).split())
-    if (code := _AWS_ERROR.search(text)) and code[1] in _AWS_REASONS:
-        return _AWS_REASONS[code[1]]
+    if isinstance(error, ObjectError):
+        return text
     if "to load lib" in text:
         return (
             "needs Hadoop's native client and a JVM here: set JAVA_HOME, HADOOP_HOME and CLASSPATH "
             "(`hadoop classpath --glob`)"
         )
     return f"cannot be read: {text[:_SHOWN_CHARACTERS]}"
-
-
-def _planned_mtime_ns(uri: str, mtime_ns: int) -> int:
-    # S3 says a time in whole seconds when a file is opened; some servers list milliseconds.
-    return mtime_ns // _NS_PER_S * _NS_PER_S if uri.startswith("s3:") else mtime_ns
-
-
-def _located(uri: str) -> tuple[pafs.FileSystem, str]:
-    """Return the file system of a URI, and the path in it.
-
-    Raises:
-        OSError: It cannot be connected to.
-    """
-    scheme, _, rest = uri.partition("://")
-    authority, _, path = rest.partition("/")
-    # The environment may name another endpoint by now.
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    key = (
-        scheme,
-        authority if scheme == "hdfs" else "",
-        endpoint if scheme == "s3" else None,
-    )
-    if key not in _filesystems:
-        try:
-            _filesystems[key] = _connected(*key)
-        except pa.ArrowException as error:
-            raise OSError(str(error)) from error
-    return _filesystems[key], f"/{path}" if scheme == "hdfs" else rest
-
-
-def _connected(scheme: str, authority: str, endpoint: str | None) -> pafs.FileSystem:
-    if scheme == "hdfs":
-        host, _, port = authority.partition(":")
-        # Host "default" is what core-site.xml says; a name service goes without a port.
-        return pafs.HadoopFileSystem(host or "default", int(port or 0))
-    if scheme == "gs":
-        return pafs.GcsFileSystem(retry_time_limit=timedelta(seconds=_REQUEST_TIMEOUT_S))
-    if scheme != "s3":
-        raise OSError(f"{scheme}: is not supported by this version of Windrow")
-    return pafs.S3FileSystem(
-        endpoint_override=endpoint,
-        connect_timeout=_CONNECT_TIMEOUT_S,
-        request_timeout=_REQUEST_TIMEOUT_S,
-        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
-    )

@@ -43,6 +43,7 @@ class FileKey(NamedTuple):
         size_bytes: Size of the file.
         mtime_ns: Time of its last change, in nanoseconds since 1970.
         path: Path relative to `location`.
+        etag: Of an object, its ETag; empty if there is none, or it is unknown.
     """
 
     table: str
@@ -50,10 +51,11 @@ class FileKey(NamedTuple):
     size_bytes: int
     mtime_ns: int
     path: str
+    etag: str = ""
 
     def text(self) -> str:
         """Return the name of the entry; names of one table sort together."""
-        return json.dumps(self)
+        return json.dumps(self if self.etag else self[:-1])
 
     @classmethod
     def of(cls, text: str) -> FileKey:

@@ -59,6 +59,7 @@ from windrow.models.filters import (
     StartsWith,
 )
 from windrow.models.options import (
+    READING_OPTIONS,
     OptionSource,
     PlanDefaults,
     PlanOptions,
@@ -164,6 +165,7 @@ __all__ = [
     "MAX_TOKEN_DAYS",
     "MAX_WRITE_KEYS",
     "ON_DISK",
+    "READING_OPTIONS",
     "TABLE_NAME_PATTERN",
     "WORKER_ID_PATTERN",
     "WRITE_ID_PATTERN",

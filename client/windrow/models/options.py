@@ -17,6 +17,10 @@ _Parallelism = Annotated[int, Whole(1, 1_000_000)]
 _InitialSplits = Annotated[int, Whole(0, 1_000_000)]
 _Lookback = Annotated[int, Whole(1, 100)]
 _Part = Annotated[float, Field(gt=0, le=1, strict=True)]
+_Files = Annotated[int, Whole(1, 10_000)]
+
+# What the planner does not need: readers find it in the plan.
+READING_OPTIONS = frozenset({"prefetch_files", "prefetch_bytes", "requests_per_second"})
 
 
 class PlanDefaults(Request):
@@ -71,6 +75,19 @@ class PlanDefaults(Request):
         description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
         "splits of one bucket that are cached on the same worker may share a group.",
     )
+    prefetch_files: _Files | None = Field(
+        default=None,
+        description="On object stores and HDFS: number of small files that a task asks for before it "
+        "decodes them.",
+    )
+    prefetch_bytes: ByteSize | None = Field(
+        default=None, description="Bytes of such files that a task holds at most."
+    )
+    requests_per_second: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(
+        default=None,
+        description="Requests that a read sends to object stores at most, divided evenly over the "
+        "tasks that run at the same time; as many as the store answers by default.",
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> PlanDefaults:
@@ -110,6 +127,14 @@ class PlanOptions(PlanDefaults):
         default="separate",
         description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
         "splits of one bucket that are cached on the same worker may share a group.",
+    )
+    prefetch_files: _Files = Field(
+        default=64,
+        description="On object stores and HDFS: number of small files that a task asks for before it "
+        "decodes them.",
+    )
+    prefetch_bytes: ByteSize = Field(
+        default=16 * 2**20, description="Bytes of such files that a task holds at most."
     )
 
     @classmethod

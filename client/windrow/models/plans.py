@@ -96,6 +96,9 @@ class Split(Answer):
     length: int
     size_bytes: int
     mtime_ns: int
+    etag: str | None = Field(
+        default=None, description="Of an object, its ETag as it was listed, without quotes."
+    )
     row_count: int | None = Field(default=None, description="Null if not known, as of text.")
     partition: dict[str, Scalar]
     native: bool | None = Field(

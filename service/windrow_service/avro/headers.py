@@ -16,8 +16,10 @@ import pyarrow as pa
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
 from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow.files.remote import is_remote, open_remote_file, why_unreadable
+from windrow.files.objects.troubles import ChangedObjectError
+from windrow.files.remote import is_remote, read_part, why_unreadable
 from windrow.files.schema import FileSchema
+from windrow.files.status import FileStatus
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
 _MAGIC = b"Obj\x01"
@@ -103,19 +105,18 @@ def read_chunk(
     location: str,
     first_row: int,
     paths: Sequence[str],
-    sizes_bytes: Sequence[int],
-    mtimes_ns: Sequence[int],
+    listed: Sequence[FileStatus],
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
 ) -> ChunkFooters:
     """Read the headers of n Avro files; as `windrow.files.chunks.read_chunk` does of Parquet."""
     read = partial(_tried, location, max_footer_bytes)
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as threads:
-        texts = list(threads.map(read, paths, sizes_bytes, mtimes_ns))
+        texts = list(threads.map(read, paths, listed))
     chunk = ChunkFooters()
     rows: dict[bytes, list[int]] = {}
     schemas: dict[bytes, FileSchema] = {}
-    for index, path, text in read_ones(chunk, paths, sizes_bytes, texts):
+    for index, path, text in read_ones(chunk, paths, listed, texts):
         try:
             if text not in schemas:
                 schemas[text] = FileSchema(avro_columns(text), path)
@@ -128,27 +129,27 @@ def read_chunk(
     return chunk
 
 
-def _tried(location: str, max_bytes: int, path: str, size_bytes: int, mtime_ns: int) -> Tail:
+def _tried(location: str, max_bytes: int, path: str, listed: FileStatus) -> Tail:
     """Return the schema of a file, as `Tail` is its end."""
     absolute = absolute_path(location, path)
     remote = is_remote(absolute)
     try:
-        if not size_bytes:
+        if not listed.size_bytes:
             return b""
         read = _read_remote if remote else _read_local
         for most in (min(_SHORT_BYTES, max_bytes), max_bytes):
-            header = read(location, absolute, size_bytes, mtime_ns, most)
+            header = read(location, absolute, listed, most)
             if header is None:
                 return None
             try:
                 return schema_text(header)
             except EOFError:
-                if len(header) == size_bytes:
+                if len(header) == listed.size_bytes:
                     return "its header is cut off: part of the file is missing"
         return (
             f"its header has more than {max_bytes:,} bytes: raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, ChangedObjectError):
         return None
     except OSError as error:
         return why_unreadable(error) if remote else error.strerror or str(error)
@@ -156,13 +157,11 @@ def _tried(location: str, max_bytes: int, path: str, size_bytes: int, mtime_ns: 
         return str(error)
 
 
-def _read_local(
-    location: str, path: str, size_bytes: int, mtime_ns: int, most: int
-) -> bytes | None:
+def _read_local(location: str, path: str, listed: FileStatus, most: int) -> bytes | None:
     descriptor = open_beneath(home_for(location, home_of(location), path), path)
     try:
         status = os.fstat(descriptor)
-        if (status.st_size, status.st_mtime_ns) != (size_bytes, mtime_ns):
+        if listed.difference(FileStatus(status.st_size, status.st_mtime_ns)):
             return None
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(most)
@@ -170,10 +169,6 @@ def _read_local(
         os.close(descriptor)
 
 
-def _read_remote(
-    location: str, path: str, size_bytes: int, mtime_ns: int, most: int
-) -> bytes | None:
-    with open_remote_file(path) as file:
-        if file.status != (size_bytes, mtime_ns):
-            return None
-        return file.read(0, min(most, size_bytes))
+def _read_remote(location: str, path: str, listed: FileStatus, most: int) -> bytes | None:
+    part = read_part(path, listed, 0, min(most, listed.size_bytes))
+    return None if listed.difference(part.found) else bytes(part.content)

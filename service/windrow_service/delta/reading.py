@@ -301,6 +301,8 @@ def _inventory(
         "outline": pa.nulls(count, OUTLINE),
         "chunks": pa.nulls(count, CHUNKS),
         "deletes": deletes,
+        # Logs do not tell them.
+        "etag": pa.nulls(count, pa.string()),
         "partition": partition_values(
             location,
             flat(added["partitionValues"]),

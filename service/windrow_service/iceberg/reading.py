@@ -309,6 +309,7 @@ class _Assembly:
             "native_columns": pa.nulls(count, pa.list_(pa.string())),
             "first_row_id": pa.nulls(count, pa.int64()),
             "deletes": pa.nulls(count, pa.list_(DELETE)),
+            "etag": pa.nulls(count, pa.string()),
             "outline": pa.nulls(count, OUTLINE),
             "chunks": pa.nulls(count, CHUNKS),
         }

@@ -461,4 +461,7 @@ def unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:
         same = pc.and_(
             same, pc.fill_null(pc.equal(previous.files[name].take(rows), files[name]), False)
         )
+    # Not known of either, it tells nothing.
+    other = pc.not_equal(previous.files["etag"].take(rows), files["etag"])
+    same = pc.and_not(same, pc.fill_null(other, False))
     return flat(pc.if_else(same, rows, pa.scalar(None, rows.type)))

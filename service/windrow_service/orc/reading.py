@@ -20,6 +20,7 @@ from windrow.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, rea
 from windrow.files.excerpts.places import CHUNKS, OUTLINE
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.schema import FileSchema
+from windrow.files.status import FileStatus
 from windrow.files.types import has_order
 from windrow_service.orc.columns import Kind, OrcColumn, columns_of, has_row_names
 from windrow_service.orc.messages import DecodeError, FileTail, PostScript
@@ -56,8 +57,7 @@ def read_chunk(
     location: str,
     first_row: int,
     paths: Sequence[str],
-    sizes_bytes: Sequence[int],
-    mtimes_ns: Sequence[int],
+    listed: Sequence[FileStatus],
     *,
     max_footer_bytes: int = MAX_FOOTER_BYTES,
     is_acid: bool = False,
@@ -67,16 +67,14 @@ def read_chunk(
     With `is_acid`, they are of a transactional table whose rows can be deleted: its columns lie
     beside the names of rows, if rows have names.
     """
-    tails = read_tails(
-        location, paths, sizes_bytes, mtimes_ns, max_footer_bytes, footer_bytes_in=footer_bytes_in
-    )
-    return parse_tails(first_row, paths, sizes_bytes, tails, is_acid=is_acid)
+    tails = read_tails(location, paths, listed, max_footer_bytes, footer_bytes_in=footer_bytes_in)
+    return parse_tails(first_row, paths, listed, tails, is_acid=is_acid)
 
 
 def parse_tails(
     first_row: int,
     paths: Sequence[str],
-    sizes_bytes: Sequence[int],
+    listed: Sequence[FileStatus],
     tails: Iterable[Tail],
     *,
     is_acid: bool = False,
@@ -84,14 +82,14 @@ def parse_tails(
     """Say what the footers of n ORC files say; run it where a lost process does no harm."""
     chunk = ChunkFooters()
     builders: dict[bytes, _GroupBuilder] = {}
-    for index, path, tail in read_ones(chunk, paths, sizes_bytes, tails):
+    for index, path, tail in read_ones(chunk, paths, listed, tails):
         try:
             found = _parse(tail)
             key = _schema_key(found.footer)
             builder = builders.get(key)
             if builder is None:
                 builder = builders[key] = _GroupBuilder(found.footer, path, is_acid=is_acid)
-            builder.add(first_row + index, found, sizes_bytes[index])
+            builder.add(first_row + index, found, listed[index].size_bytes)
         except MemoryError:
             raise
         except (DecodeError, UnicodeDecodeError):

@@ -16,6 +16,7 @@
 | `native_columns` | list<string>, null | ORC: columns of the file that only Spark's own reader gives right, in lower case; null if unknown, and for other formats |
 | `first_row_id` | int64, null | number of the first row among those of its bucket, where rows of a transactional table have no names of their own; else null |
 | `deletes` | list<struct>, null | what deletes rows of the file, where the log of its table tells: see `DELETE` |
+| `etag` | string, null | of an object, its ETag as listed, without quotes; null if unknown, and for files of other stores and of tables with logs |
 | `outline` | dictionary of string, null | what the file's footer has in common with others, where excerpts of the file can be read; else null |
 | `chunks` | list<int32>, null | where its column chunks lie, as `windrow.files.excerpts.places` says; null where `outline` is |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
@@ -73,6 +74,7 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("native_columns", pa.list_(pa.string())),
     pa.field("first_row_id", pa.int64()),
     pa.field("deletes", pa.list_(DELETE)),
+    pa.field("etag", pa.string()),
     pa.field("outline", OUTLINE),
     pa.field("chunks", CHUNKS),
 )

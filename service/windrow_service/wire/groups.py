@@ -17,7 +17,6 @@ import pyarrow.types as pt
 from pydantic_core import to_json
 
 from windrow.files.arrays import flat
-from windrow.files.entries import LISTING_SCHEMA
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.packing.deletes import GroupDeletes
 from windrow_service.planner.plan import GroupedSplits
@@ -87,6 +86,7 @@ SPLITS_PER_BATCH = 65_536
 # Below this, passing columns to threads takes longer than compressing them.
 _FEW_SPLITS = 16_384
 _FILE_COLUMNS = ("size_bytes", "mtime_ns", "row_count", "partition")
+_DELETE_FILE = ["path", "size_bytes", "mtime_ns"]
 
 
 class ArrowGroups:
@@ -176,6 +176,8 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         "grouped": plan.grouped.take(pa.array(plan.splits.file)),
         **dict(zip(("first_block", "block_count"), plan.blocks or (), strict=False)),
     }
+    if plan.files["etag"].null_count < len(plan.files):
+        columns["etag"] = plan.files["etag"].take(pa.array(plan.splits.file))
     if plan.files["deletes"].null_count < len(plan.files):
         columns["deletes"] = plan.files["deletes"].take(pa.array(plan.splits.file))
     if plan.excerpts is not None:
@@ -208,6 +210,6 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
 
 
 def _delete_files(deletes: GroupDeletes) -> pa.ListArray:
-    files = deletes.files.take(pa.array(deletes.rows)).select(LISTING_SCHEMA.names)
+    files = deletes.files.take(pa.array(deletes.rows)).select(_DELETE_FILE)
     structs = pa.StructArray.from_arrays([flat(one) for one in files.columns], files.column_names)
     return pa.ListArray.from_arrays(pa.array(deletes.offsets, pa.int32()), structs)

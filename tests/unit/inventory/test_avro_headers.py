@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.avro_files import avro_file, block, long
+from windrow.files.status import FileStatus
 from windrow_service.avro.headers import read_chunk
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 from windrow_service.inventory.build import take_inventory
@@ -21,7 +22,9 @@ RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}
 def read(folder: Path, content: bytes, **limits: int) -> Any:
     (folder / "f").write_bytes(content)
     status = (folder / "f").stat()
-    return read_chunk(str(folder), 0, ["f"], [status.st_size], [status.st_mtime_ns], **limits)
+    return read_chunk(
+        str(folder), 0, ["f"], [FileStatus(status.st_size, status.st_mtime_ns)], **limits
+    )
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_a_delta_states_added_and_removed_files() -> None:
     assert delta.added["path"].to_pylist() == ["month=1/a", "month=2/b"]
     assert delta.added["size_bytes"].to_pylist() == [10, 20]
     assert delta.removed.to_pylist() == [{"path": "month=2/c", "row": 0}]
-    assert delta.carried == ("grouped_columns", "native_columns", "bloom", *EXCERPT_FIELDS)
+    assert delta.carried == ("grouped_columns", "native_columns", "etag", "bloom", *EXCERPT_FIELDS)
 
 
 def test_a_delta_that_only_removes_files_needs_only_paths() -> None:

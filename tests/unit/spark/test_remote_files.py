@@ -11,15 +11,16 @@ from pyspark import cloudpickle
 
 from tests.support.stores import slow_store
 from windrow.files import remote
+from windrow.files.status import FileStatus
 from windrow.spark.executor.errors import UnreadableFileError
 from windrow.spark.executor.files import read_whole, require_unchanged
 
 cloudpickle.register_pickle_by_value(remote)
 
 
-def planned(path: Path) -> tuple[int, int]:
+def planned(path: Path) -> FileStatus:
     status = path.stat()
-    return status.st_size, int(status.st_mtime) * 10**9
+    return FileStatus(status.st_size, int(status.st_mtime) * 10**9)
 
 
 def test_a_task_reads_from_the_store_that_the_environment_currently_names(
@@ -35,15 +36,15 @@ def test_a_task_reads_from_the_store_that_the_environment_currently_names(
         ):
             for name, value in store.environment.items():
                 monkeypatch.setenv(name, value)
-            size_bytes, mtime_ns = planned(store.root / "bucket" / "a")
+            known = planned(store.root / "bucket" / "a")
 
-            assert read_whole("", "s3://bucket/a", size_bytes, mtime_ns) == content
-            require_unchanged("s3://bucket/a", size_bytes, mtime_ns)
+            assert bytes(read_whole("", "s3://bucket/a", known)) == content
+            require_unchanged("s3://bucket/a", known)
 
 
 def test_a_store_of_another_kind_is_refused_by_its_name() -> None:
     with pytest.raises(UnreadableFileError, match=r"ftp: is not supported"):
-        read_whole("", "ftp://bucket/a", 1, 1)
+        read_whole("", "ftp://bucket/a", FileStatus(1, 1))
 
 
 def test_no_connection_of_the_driver_travels_to_executors(

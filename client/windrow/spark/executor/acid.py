@@ -33,6 +33,7 @@ from windrow.files.acid.names import (
 from windrow.files.acid.write_ids import WriteIds
 from windrow.files.beneath import absolute_path, home_for, home_of
 from windrow.files.file_fields import place_in
+from windrow.files.status import FileStatus
 from windrow.spark.executor.caching import Files
 from windrow.spark.executor.conversions import convert, widens
 from windrow.spark.executor.decoding import Rows
@@ -242,7 +243,7 @@ class _Deletes:
     def _names_in(self, file: DeleteFile, bucket: int) -> Iterator[RowNames]:
         path = absolute_path(self._location, file.path)
         home = home_for(self._location, self._home, path)
-        content = read_whole(home, path, file.size_bytes, file.mtime_ns)
+        content = read_whole(home, path, FileStatus(file.size_bytes, file.mtime_ns))
         reader = self._format.opened(path, pa.BufferReader(content), 0)
         self._counts["delete_files"] += 1
         schema = _schema(path, reader)

@@ -7,18 +7,24 @@ import os
 import sys
 import types
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from windrow.files.beneath import home_for, home_of, path_in
+from windrow.files.footers import TAIL_BYTES
+from windrow.files.objects.requests import Traffic, requests
+from windrow.files.remote import is_object
+from windrow.files.status import FileStatus
 from windrow.host_cache.cache import CacheTroubleError, FileKey
 from windrow.host_cache.folders import UnusableFolderError
 from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
 from windrow.host_cache.uses import CacheUse
 from windrow.spark.executor.files import (
     STREAM_BUFFER_BYTES,
+    AskedObject,
     Opened,
     copy_whole,
     open_stream,
@@ -30,15 +36,31 @@ from windrow.spark.executor.spec import ReadSpec, Split
 _log = logging.getLogger("windrow.host_cache")
 
 
+class Coming(Protocol):
+    """A file that was asked for."""
+
+    def result(self) -> bytes:
+        """Return its content, once it is there."""
+
+    def cancel(self) -> object:
+        """Do without it."""
+
+
+# The bytes of a small file to decode, or what will return them; None if nobody asked for them yet.
+Content: TypeAlias = bytes | Coming | None
+
+
 class Files:
     """Files read where they are.
 
     Args:
         spec: What is read.
+        traffic: Requests to object stores are counted here.
     """
 
-    def __init__(self, spec: ReadSpec) -> None:
+    def __init__(self, spec: ReadSpec, traffic: Traffic) -> None:
         self._location = spec.location
+        self._traffic = traffic
         self._home = home_of(spec.location)
         self._is_logged = spec.logged
 
@@ -50,30 +72,46 @@ class Files:
     def close(self) -> None:
         """Release what is held."""
 
-    def at_hand(self, split: Split) -> bytes | None:
-        """Return the content of a file if that takes no request."""
-        return None
-
     def whole(self, split: Split) -> bytes:
         """Return the content of a file; see `read_whole`."""
-        return read_whole(self._home_of(split), *self._planned(split))
+        return read_whole(self._home_of(split), split.path, self._planned(split), self._traffic)
+
+    def ask(self, split: Split, threads: ThreadPoolExecutor, *, footer: bool) -> Content:
+        """Ask for a file, and return what will give its content, or the content if it is at hand.
+
+        Args:
+            split: The file's.
+            threads: Where a file is read that would keep this thread waiting.
+            footer: Whether its footer is enough.
+        """
+        if not is_object(split.path):
+            return threads.submit(self.footer if footer else self.whole, split)
+        planned = self._planned(split)
+        start = -min(TAIL_BYTES, split.size_bytes) if footer else 0
+        store = requests()
+        part = store.begin(store.read(split.path, self._traffic, planned.etag, start))
+        return AskedObject(
+            path=split.path, planned=planned, part=part, traffic=self._traffic, footer=footer
+        )
 
     def footer(self, split: Split) -> bytes:
         """Return the end of a file, or more of it; see `read_footer`."""
-        return read_footer(self._home_of(split), *self._planned(split))
+        return read_footer(self._home_of(split), split.path, self._planned(split), self._traffic)
 
     @contextmanager
     def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
         """Open a large file; see `open_stream`."""
-        with open_stream(self._home_of(split), *self._planned(split), opened) as reader:
+        home, planned = self._home_of(split), self._planned(split)
+        with open_stream(home, split.path, planned, opened, self._traffic) as reader:
             yield reader
 
     def _home_of(self, split: Split) -> str:
         return home_for(self._location, self._home, split.path)
 
-    def _planned(self, split: Split) -> tuple[str, int, int | None]:
-        """Return the path of a file, its size, and its last change if that is to be compared."""
-        return split.path, split.size_bytes, None if self._is_logged else split.mtime_ns
+    def _planned(self, split: Split) -> FileStatus:
+        """Return the state of a file, with its last change if that is to be compared."""
+        mtime_ns = None if self._is_logged else split.mtime_ns
+        return FileStatus(split.size_bytes, mtime_ns, split.etag)
 
 
 class CachedFiles(Files):
@@ -81,11 +119,12 @@ class CachedFiles(Files):
 
     Args:
         spec: What is read.
+        traffic: As of `Files`.
         use: This task's use of the cache.
     """
 
-    def __init__(self, spec: ReadSpec, use: CacheUse) -> None:
-        super().__init__(spec)
+    def __init__(self, spec: ReadSpec, traffic: Traffic, use: CacheUse) -> None:
+        super().__init__(spec, traffic)
         self._use = use
         self._table = spec.table
         self._max_buffered_bytes = spec.limits.max_buffered_file_bytes
@@ -99,13 +138,20 @@ class CachedFiles(Files):
         """Note what was read."""
         self._use.close()
 
-    def at_hand(self, split: Split) -> bytes | None:
-        """See `Files.at_hand`."""
-        return self._use.at_hand(self._key(split))
+    def ask(self, split: Split, threads: ThreadPoolExecutor, *, footer: bool) -> Content:
+        """See `Files.ask`."""
+        # Handing work to a thread costs more than taking a file that is at hand.
+        content = self._use.at_hand(self._key(split))
+        return (
+            threads.submit(self.footer if footer else self.whole, split)
+            if content is None
+            else content
+        )
 
     def whole(self, split: Split) -> bytes:
         """See `Files.whole`."""
-        return self._use.fetch(self._key(split), lambda: super(CachedFiles, self).whole(split))
+        fetched = super().whole
+        return self._use.fetch(self._key(split), lambda: bytes(fetched(split)))
 
     def footer(self, split: Split) -> bytes:
         """See `Files.footer`. The cache serves files that it holds, and takes in none for that."""
@@ -116,11 +162,11 @@ class CachedFiles(Files):
     @contextmanager
     def stream(self, split: Split, opened: Opened) -> Iterator[Any]:
         """See `Files.stream`."""
-        planned = self._planned(split)
+        home, planned = self._home_of(split), self._planned(split)
         file = self._use.open(
             self._key(split),
             split.size_bytes,
-            lambda write: copy_whole(self._home_of(split), *planned, write),
+            lambda write: copy_whole(home, split.path, planned, write, self._traffic),
         )
         if file is None:
             with super().stream(split, opened) as reader:
@@ -131,36 +177,38 @@ class CachedFiles(Files):
 
     def _key(self, split: Split) -> str:
         path = path_in(self._location, split.path)
-        return FileKey(self._table, self._location, split.size_bytes, split.mtime_ns, path).text()
+        state = (split.size_bytes, split.mtime_ns, path, split.etag or "")
+        return FileKey(self._table, self._location, *state).text()
 
 
-def files_of(spec: ReadSpec, cached_on: str | None, file_count: int) -> Files:
+def files_of(spec: ReadSpec, traffic: Traffic, cached_on: str | None, file_count: int) -> Files:
     """Return where the files of a group are read from.
 
     Args:
         spec: What is read.
+        traffic: Requests to object stores are counted here.
         cached_on: The host whose cache the group's files belong in; None for no host.
         file_count: How many files it has.
     """
     if cached_on is None:
-        return Files(spec)
+        return Files(spec, traffic)
     path = os.environ.get(FOLDER_VARIABLE)
     if not path:
         _say_once(f"files are read past the cache of {cached_on}, as {FOLDER_VARIABLE} is not set")
-        return Files(spec)
+        return Files(spec, traffic)
     try:
         cache = open_cache(os.path.abspath(path))
     except UnusableFolderError as error:
         _say_once(f"files are read past the cache: {error}")
-        return Files(spec)
+        return Files(spec, traffic)
     if cache.folder.host == cached_on:
-        return CachedFiles(spec, CacheUse(cache))
+        return CachedFiles(spec, traffic, CacheUse(cache))
     # They stay out of this cache: plans expect them in the other host's.
     try:
         cache.note((), {"elsewhere": file_count})
     except CacheTroubleError as error:
         _say_once(f"reads of other hosts' files are not counted: {error}")
-    return Files(spec)
+    return Files(spec, traffic)
 
 
 def _say_once(message: str) -> None:

@@ -7,9 +7,8 @@ partition columns) is done for many files at once.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,8 @@ import pyarrow as pa
 
 from windrow.files.beneath import absolute_path
 from windrow.files.remote import is_remote
-from windrow.spark.executor.caching import Files
+from windrow.spark.executor.ahead import asked_ahead
+from windrow.spark.executor.caching import Content, Files
 from windrow.spark.executor.deleted_positions import DeletedPositions, kept_rows
 from windrow.spark.executor.errors import (
     OldTimeError,
@@ -30,14 +30,10 @@ from windrow.spark.executor.formats import FORMAT_ERRORS, FileFormat, unreadable
 from windrow.spark.executor.layouts import Layout, nothing
 from windrow.spark.executor.orc import OrcFormat
 from windrow.spark.executor.parquet import ParquetFormat, rows_before
-from windrow.spark.executor.spec import KIB, MIB, ReadSpec, Split
+from windrow.spark.executor.spec import KIB, ReadSpec, Split
 
 # Most files whose decoded tables wait to be joined, should they hold next to no rows.
 _MAX_JOINED_FILES = 16 * KIB
-# Where each read is a request, several are made at once.
-_FETCHING_THREADS = 16
-_MAX_FILES_AHEAD = 64
-_MAX_BYTES_AHEAD = 16 * MIB
 _NO_COLUMNS = pa.table({})
 # Below this, asking a decoded table for its size costs more than it tells.
 _NEGLIGIBLE_BYTES = 64 * KIB
@@ -77,27 +73,31 @@ def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
     ]
 
 
-# The bytes of a small file to decode, or the future that reads them; None before either.
-Content = bytes | Future[bytes] | None
-
-
 class Decoder:
     """Decodes files, and remembers the layouts it has seen.
 
     Args:
         spec: What is read.
         files: Where from.
+        counts: What is read is added here.
         deleted: Which rows of the files are left out; None if none are.
     """
 
     def __init__(
-        self, spec: ReadSpec, files: Files, deleted: DeletedPositions | None = None
+        self,
+        spec: ReadSpec,
+        files: Files,
+        counts: Counter[str],
+        deleted: DeletedPositions | None = None,
     ) -> None:
         self._spec = spec
         self._files = files
+        self._counts = counts
         self._deleted = deleted
         self._wanted = spec.decoded
         self._format = _FORMATS[spec.format](spec)
+        # Where nothing is decoded, the footer is enough.
+        self._by_footer = not self._wanted.names and self._format.has_short_footers
         self._layouts: list[Layout] = []
 
     def is_small(self, split: Split) -> bool:
@@ -152,45 +152,28 @@ class Decoder:
             yield self._join(layout, waiting)
 
     def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Content]]:
-        """Yield the splits; with those of small remote files, what is being read of them."""
+        """Yield the splits; with those of small remote files, what was asked for of them."""
         if not is_remote(self._spec.location):
-            yield from ((split, None) for split in splits)
-            return
-        ahead: deque[tuple[Split, Content]] = deque()
-        ahead_bytes = 0
-        with ThreadPoolExecutor(_FETCHING_THREADS) as threads:
-            try:
-                for split in splits:
-                    content = self._ahead(split, threads) if self.is_small(split) else None
-                    ahead.append((split, content))
-                    ahead_bytes += split.size_bytes if content is not None else 0
-                    while len(ahead) > _MAX_FILES_AHEAD or ahead_bytes > _MAX_BYTES_AHEAD:
-                        ahead_bytes -= ahead[0][0].size_bytes if ahead[0][1] is not None else 0
-                        yield ahead.popleft()
-                while ahead:
-                    yield ahead.popleft()
-            finally:
-                for _, content in ahead:
-                    if isinstance(content, Future):
-                        content.cancel()
-
-    def _ahead(self, split: Split, threads: ThreadPoolExecutor) -> Content:
-        # Handing work to a thread costs more than taking a file that is at hand.
-        content = self._files.at_hand(split)
-        return threads.submit(self._fetch, split) if content is None else content
+            return ((split, None) for split in splits)
+        return asked_ahead(
+            self._files,
+            ((split, self.is_small(split)) for split in splits),
+            self._spec.limits,
+            self._counts,
+            footers=self._by_footer,
+        )
 
     def _fetch(self, split: Split) -> bytes:
         """Return what is to be decoded of a small file."""
         # Where nothing is decoded, rows are counted by the footer: the plan's count may be one
         # that somebody published.
-        by_footer = not self._wanted.names and self._format.has_short_footers
-        return self._files.footer(split) if by_footer else self._files.whole(split)
+        return self._files.footer(split) if self._by_footer else self._files.whole(split)
 
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
-        if isinstance(content, Future):
-            content = content.result()
-        elif content is None:
+        if content is None:
             content = self._fetch(split)
+        elif not isinstance(content, bytes):
+            content = content.result()
         format_ = self._format
         reader = format_.opened(split.path, pa.BufferReader(content), 0)
         layout = self._layout_of(split, reader) if self._wanted.names else self._nothing()
@@ -235,8 +218,7 @@ class Decoder:
         return layout
 
     def _decode_large(self, split: Split, max_rows: int, max_bytes: int) -> Iterator[Rows]:
-        by_footer = not self._wanted.names and self._format.has_short_footers
-        if by_footer or split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
+        if self._by_footer or split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
             content = pa.BufferReader(self._fetch(split))
             reader = self._format.opened(split.path, content, 0)
             yield from self._stream(split, reader, max_rows, max_bytes)

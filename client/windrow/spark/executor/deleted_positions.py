@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.files.beneath import absolute_path, home_for, home_of
+from windrow.files.status import FileStatus
 from windrow.spark.executor.bitmaps import BitmapError, positions_in
 from windrow.spark.executor.errors import DeletesError
 from windrow.spark.executor.files import open_stream, read_range
@@ -106,7 +107,7 @@ class DeletedPositions:
         found = {plain: _Listed(path, split) for plain, split in named.items()}
         self._counts["delete_files"] += 1
         try:
-            with open_stream(home, path, size_bytes, None, _opened) as reader:
+            with open_stream(home, path, FileStatus(size_bytes, None), _opened) as reader:
                 for batch in reader.iter_batches(_BATCH_ROWS, columns=["file_path", "pos"]):
                     for plain, positions in _by_path(batch, found.keys()):
                         found[plain].add(positions)

@@ -33,15 +33,15 @@ class StaleFileError(TaskReadError):
 
     Attributes:
         path: The file.
-        aspect: What differs: `size in bytes`, `modification time in ns` or `row count`.
+        aspect: What differs: `size in bytes`, `modification time in ns`, `ETag` or `row count`.
         planned: Its value in the plan.
         found: Its value now.
     """
 
     path: str
     aspect: str
-    planned: int | None
-    found: int | None
+    planned: int | str | None
+    found: int | str | None
     message = (
         "file {path!r} has changed since the plan was made: its {aspect} was {planned} and is "
         "{found}; {remedy}"

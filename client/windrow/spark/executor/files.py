@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from windrow.files.beneath import open_beneath
 from windrow.files.footers import TAIL_BYTES, footer_bytes_in
-from windrow.files.remote import is_remote, open_remote_file, remote_status
+from windrow.files.objects.requests import Part, Traffic
+from windrow.files.objects.troubles import ChangedObjectError
+from windrow.files.remote import is_remote, open_remote_file, read_part, remote_status
+from windrow.files.status import FileStatus
 from windrow.spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
 
 # Takes the path of a large file, the file, and how many bytes to read at once.
@@ -25,26 +30,27 @@ _COPIED_BYTES = 8 * 2**20
 _SHOWN_CHARACTERS = 300
 
 
-def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int | None) -> bytes:
+def read_whole(home: str, path: str, planned: FileStatus, traffic: Traffic | None = None) -> bytes:
     """Return the bytes of a small file.
 
     Args:
         home: Folder that the file must lie beneath; see `open_beneath`.
         path: Absolute path of the file, or its URI.
-        size_bytes: As planned.
-        mtime_ns: As planned; None if the file never changes once it is written.
+        planned: Its state when the plan was made.
+        traffic: Requests to object stores are counted here.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
         UnreadableFileError: The operating system does not let it be read, or it lies outside.
     """
-    if is_remote(path):
-        return _read_remote(path, size_bytes, mtime_ns)
-    with translated(path):
+    with translated(path, planned):
+        if is_remote(path):
+            return whole_of(path, planned, read_part(path, planned, traffic=traffic))
         descriptor = open_beneath(home, path)
         try:
             # One byte more than planned: a file that grew shows. One read as a rule; a network
             # file system may return less than it was asked for.
+            size_bytes = planned.size_bytes
             content = os.read(descriptor, size_bytes + 1)
             while 0 < len(content) < size_bytes and (more := os.read(descriptor, size_bytes)):
                 content += more
@@ -52,11 +58,61 @@ def read_whole(home: str, path: str, size_bytes: int, mtime_ns: int | None) -> b
             found = os.fstat(descriptor)
         finally:
             os.close(descriptor)
-    _require(path, _status_of(found), size_bytes, mtime_ns)
+    _require(path, planned, _status_of(found))
     return content
 
 
-def read_range(home: str, path: str, offset: int, length: int) -> bytes:
+def whole_of(path: str, planned: FileStatus, part: Part) -> bytes:
+    """Return the bytes of a file that was read whole.
+
+    Raises:
+        StaleFileError: It is not the file of the plan.
+    """
+    _require(path, planned, part.found)
+    if len(part.content) != planned.size_bytes:
+        raise StaleFileError(path, "size in bytes", planned.size_bytes, len(part.content))
+    content: bytes = part.content
+    return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedObject:
+    """An object, or its footer, that was asked for.
+
+    Attributes:
+        path: Its URI.
+        planned: Its state when the plan was made.
+        part: What was asked for.
+        traffic: Further requests are counted here.
+        footer: Whether its end with the footer is enough.
+    """
+
+    path: str
+    planned: FileStatus
+    part: Future[Part]
+    traffic: Traffic
+    footer: bool
+
+    def result(self) -> bytes:
+        """Return the bytes, once they are there; see `read_whole` and `read_footer`."""
+        with translated(self.path, self.planned):
+            part = self.part.result()
+        if not self.footer:
+            return whole_of(self.path, self.planned, part)
+        _require(self.path, self.planned, part.found)
+        if len(part.content) < footer_bytes_in(bytes(part.content)) <= self.planned.size_bytes:
+            return read_footer("", self.path, self.planned, self.traffic)
+        content: bytes = part.content
+        return content
+
+    def cancel(self) -> object:
+        """Do without it."""
+        return self.part.cancel()
+
+
+def read_range(
+    home: str, path: str, offset: int, length: int, traffic: Traffic | None = None
+) -> bytes:
     """Return a part of a file that never changes once it is written.
 
     Args:
@@ -64,54 +120,60 @@ def read_range(home: str, path: str, offset: int, length: int) -> bytes:
         path: Absolute path of the file, or its URI.
         offset: First byte.
         length: Bytes.
+        traffic: As for `read_whole`.
 
     Raises:
         UnreadableFileError: The operating system does not let it be read, or the file is shorter.
     """
-    with translated(path), _raw(home, path) as (file, (size_bytes, _)):
-        if offset < 0 or offset + length > size_bytes:
-            reason = f"bytes {offset:,} to {offset + length:,} are wanted of {size_bytes:,}"
-            raise UnreadableFileError(path, reason)
-        file.seek(offset)
-        content = b""
-        while len(content) < length and (more := file.read(length - len(content))):
-            content += more
-    return content
+    with translated(path):
+        if is_remote(path):
+            part = read_part(path, None, offset, offset + length, traffic)
+            content, size_bytes = part.content, part.found.size_bytes
+        else:
+            with os.fdopen(open_beneath(home, path), "rb") as file:
+                size_bytes = os.fstat(file.fileno()).st_size
+                file.seek(offset)
+                content = file.read(length)
+    if len(content) != length:
+        reason = f"bytes {offset:,} to {offset + length:,} are wanted of {size_bytes:,}"
+        raise UnreadableFileError(path, reason)
+    return bytes(content)
 
 
-def _read_remote(path: str, size_bytes: int, mtime_ns: int | None) -> bytes:
-    with translated(path), open_remote_file(path) as file:
-        _require(path, file.status, size_bytes, mtime_ns)
-        content = file.read(0, size_bytes)
-    if len(content) != size_bytes:
-        raise StaleFileError(path, "size in bytes", size_bytes, len(content))
-    return content
-
-
-def read_footer(home: str, path: str, size_bytes: int, mtime_ns: int | None) -> bytes:
+def read_footer(home: str, path: str, planned: FileStatus, traffic: Traffic | None = None) -> bytes:
     """Return the end of a file, with its footer in full; see `read_whole`.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
         UnreadableFileError: The operating system does not let it be read.
     """
-    with translated(path), _raw(home, path) as (file, found):
-        _require(path, found, size_bytes, mtime_ns)
-        tail = _end_of(file, size_bytes, min(TAIL_BYTES, size_bytes))
+    with translated(path, planned):
+        tail = _end_of(home, path, planned, min(TAIL_BYTES, planned.size_bytes), traffic)
         footer_bytes = footer_bytes_in(tail)
-        if len(tail) < footer_bytes <= size_bytes:
-            tail = _end_of(file, size_bytes, footer_bytes)
+        if len(tail) < footer_bytes <= planned.size_bytes:
+            tail = _end_of(home, path, planned, footer_bytes, traffic)
     return tail
 
 
-def _end_of(file: Any, size_bytes: int, length: int) -> bytes:
-    file.seek(size_bytes - length)
-    content: bytes = file.read(length)
-    return content
+def _end_of(
+    home: str, path: str, planned: FileStatus, length: int, traffic: Traffic | None
+) -> bytes:
+    start = planned.size_bytes - length
+    if is_remote(path):
+        part = read_part(path, planned, start, planned.size_bytes, traffic)
+        _require(path, planned, part.found)
+        return bytes(part.content)
+    with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
+        _require(path, planned, _status_of(os.fstat(file.fileno())))
+        return os.pread(file.fileno(), length, start)
 
 
 def copy_whole(
-    home: str, path: str, size_bytes: int, mtime_ns: int | None, write: Callable[[bytes], None]
+    home: str,
+    path: str,
+    planned: FileStatus,
+    write: Callable[[bytes], None],
+    traffic: Traffic | None = None,
 ) -> None:
     """Copy a large file, piece by piece; see `read_whole`.
 
@@ -120,35 +182,39 @@ def copy_whole(
         UnreadableFileError: The operating system does not let it be read.
     """
     with ExitStack() as stack:
-        with translated(path):
-            file, found = stack.enter_context(_raw(home, path))
-        _require(path, found, size_bytes, mtime_ns)
+        with translated(path, planned):
+            file, found = stack.enter_context(_raw(home, path, planned, traffic))
+        _require(path, planned, found)
         copied = 0
-        while copied < size_bytes:
-            with translated(path):
+        while copied < planned.size_bytes:
+            with translated(path, planned):
                 piece = file.read(_COPIED_BYTES)
             if not piece:
-                raise StaleFileError(path, "size in bytes", size_bytes, copied)
+                raise StaleFileError(path, "size in bytes", planned.size_bytes, copied)
             write(piece)
             copied += len(piece)
-    require_unchanged(path, size_bytes, mtime_ns)
+    require_unchanged(path, planned, traffic)
 
 
-def require_unchanged(path: str, size_bytes: int, mtime_ns: int | None) -> None:
+def require_unchanged(path: str, planned: FileStatus, traffic: Traffic | None = None) -> None:
     """Make sure that a file is the one of the plan, without opening it.
+
+    An object whose ETag is known needs no look: only that object is ever read.
 
     Raises:
         StaleFileError: The file is not the one of the plan.
         UnreadableFileError: The operating system does not let it be seen.
     """
-    with translated(path):
-        found = remote_status(path) if is_remote(path) else _status_of(os.stat(path))
-    _require(path, found, size_bytes, mtime_ns)
+    if planned.etag is not None:
+        return
+    with translated(path, planned):
+        found = remote_status(path, traffic) if is_remote(path) else _status_of(os.stat(path))
+    _require(path, planned, found)
 
 
 @contextmanager
 def open_stream(
-    home: str, path: str, size_bytes: int, mtime_ns: int | None, opened: Opened
+    home: str, path: str, planned: FileStatus, opened: Opened, traffic: Traffic | None = None
 ) -> Iterator[Any]:
     """Open a large file for reading it part by part, in bounded memory.
 
@@ -162,37 +228,47 @@ def open_stream(
         UnreadableFileError: It cannot be opened, or is not of its format.
     """
     if is_remote(path):
-        with translated(path), open_remote_file(path) as remote:
-            _require(path, remote.status, size_bytes, mtime_ns)
+        with translated(path, planned), open_remote_file(path, planned, traffic) as remote:
+            _require(path, planned, remote.found)
             yield opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
-        require_unchanged(path, size_bytes, mtime_ns)
+        require_unchanged(path, planned, traffic)
         return
     with translated(path):
         file: BinaryIO = os.fdopen(open_beneath(home, path), "rb", buffering=0)
     with file:
-        _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
+        _require(path, planned, _status_of(os.fstat(file.fileno())))
         yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
-        _require(path, _status_of(os.fstat(file.fileno())), size_bytes, mtime_ns)
+        _require(path, planned, _status_of(os.fstat(file.fileno())))
 
 
 @contextmanager
-def _raw(home: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
-    """Open a file; tell its size in bytes and its last change in ns."""
+def _raw(
+    home: str, path: str, planned: FileStatus, traffic: Traffic | None
+) -> Iterator[tuple[Any, FileStatus]]:
+    """Open a file; tell its state."""
     if is_remote(path):
-        with open_remote_file(path) as remote:
-            yield remote.file, remote.status
+        with open_remote_file(path, planned, traffic) as remote:
+            yield remote.file, remote.found
         return
     with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
         yield file, _status_of(os.fstat(file.fileno()))
 
 
 @contextmanager
-def translated(path: str) -> Iterator[None]:
-    """Turn the operating system's errors about `path` into ours."""
+def translated(path: str, planned: FileStatus | None = None) -> Iterator[None]:
+    """Turn errors of the operating system, or of a store, about `path` into ours.
+
+    Args:
+        path: The file.
+        planned: Its state when the plan was made.
+    """
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
         raise VanishedFileError(path) from error
+    except ChangedObjectError as error:
+        etag = planned.etag if planned is not None else None
+        raise StaleFileError(path, "ETag", etag, "another") from error
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())[:_SHOWN_CHARACTERS]
         if is_remote(path):
@@ -200,13 +276,10 @@ def translated(path: str) -> Iterator[None]:
         raise UnreadableFileError(path, reason) from error
 
 
-def _status_of(found: os.stat_result) -> tuple[int, int]:
-    return found.st_size, found.st_mtime_ns
+def _status_of(found: os.stat_result) -> FileStatus:
+    return FileStatus(found.st_size, found.st_mtime_ns)
 
 
-def _require(path: str, found: tuple[int, int], size_bytes: int, mtime_ns: int | None) -> None:
-    found_bytes, found_ns = found
-    if found_bytes != size_bytes:
-        raise StaleFileError(path, "size in bytes", size_bytes, found_bytes)
-    if mtime_ns is not None and found_ns != mtime_ns:
-        raise StaleFileError(path, "modification time in ns", mtime_ns, found_ns)
+def _require(path: str, planned: FileStatus, found: FileStatus) -> None:
+    if difference := planned.difference(found):
+        raise StaleFileError(path, *difference)

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.files.objects.pacing import Pace
+from windrow.files.objects.requests import Traffic
 from windrow.spark.executor.acid import AcidDecoder, DeleteFile
 from windrow.spark.executor.batches import bounded
 from windrow.spark.executor.caching import files_of
@@ -55,7 +57,8 @@ def read_group(
             `length`, `size_bytes`, `mtime_ns`, `row_count`, `partition`.
         residual: What is left of the filter, as a JSON filter tree.
         cached_on: The host whose cache the files belong in; None if they are not cached.
-        counts: What is read is added here: `files`, `bytes`, `rows`, `cache_hits`, `delete_files`.
+        counts: What is read is added here: `files`, `bytes`, `rows`, `cache_hits`, `delete_files`,
+            and of object stores `requests`, `retries`, `waited_ms`.
         delete_files: Files that name deleted rows of these.
 
     Yields:
@@ -66,11 +69,13 @@ def read_group(
         TaskReadError: A file is not as planned, cannot be read, or does not have the columns.
     """
     counts = Counter() if counts is None else counts
+    most_per_s = spec.limits.requests_per_second
+    traffic = Traffic(pace=None if most_per_s is None else Pace(most_per_s))
     with ExitStack() as stack:
-        files = stack.enter_context(closing(files_of(spec, cached_on, splits.num_rows)))
+        files = stack.enter_context(closing(files_of(spec, traffic, cached_on, splits.num_rows)))
         held = splits_of(spec, splits)
         deleted = DeletedPositions(spec, held, counts) if spec.logged else None
-        decoder: Decoder | AcidDecoder = Decoder(spec, files, deleted)
+        decoder: Decoder | AcidDecoder = Decoder(spec, files, counts, deleted)
         if spec.is_acid:
             decoder = AcidDecoder(spec, files, delete_files, splits, counts)
             stack.enter_context(closing(decoder))
@@ -88,6 +93,9 @@ def read_group(
         counts["files"] += pc.sum(pc.equal(splits.column("start"), 0), min_count=0).as_py()
         counts["bytes"] += pc.sum(splits.column("length"), min_count=0).as_py()
         counts["cache_hits"] += files.hits
+        counts["requests"] += traffic.requests
+        counts["retries"] += traffic.retries
+        counts["waited_ms"] += int(traffic.waited_s * 1_000)
 
 
 def task_of(packed_spec: bytes, counts: Counter[str]) -> Task:

@@ -48,6 +48,10 @@ class ReadLimits:
         max_decoded_at_once_bytes: Largest file whose rows are decoded in one go.
         max_run_bytes: Most decoded bytes that are sorted in memory; beyond, runs are spilled to
             disk and merged from there.
+        prefetch_files: Most files that are asked for before they are decoded, where each is a
+            request.
+        prefetch_bytes: Most bytes of such files, unless it is a single file.
+        requests_per_second: Most requests of a task to an object store; None for no bound.
     """
 
     max_batch_rows: int = 64 * KIB
@@ -55,6 +59,9 @@ class ReadLimits:
     max_buffered_file_bytes: int = 8 * MIB
     max_decoded_at_once_bytes: int = 1 * MIB
     max_run_bytes: int = 64 * MIB
+    prefetch_files: int = 64
+    prefetch_bytes: int = 16 * MIB
+    requests_per_second: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +140,7 @@ class Split(NamedTuple):
         first_block: The first of the ORC file's stripes that the split covers; None if all.
         block_count: How many stripes it covers; None if all.
         deletes: What deletes rows of it, as `windrow.models.Delete`.
+        etag: Of an object, its ETag when the plan was made; None if unknown.
     """
 
     ordinal: int
@@ -145,6 +153,7 @@ class Split(NamedTuple):
     first_block: int | None = None
     block_count: int | None = None
     deletes: list[dict[str, Any]] | None = None
+    etag: str | None = None
 
     def blocks_of(self, file_blocks: int) -> range:
         """Return the numbers of the stripes that the split covers, of so many in its file.

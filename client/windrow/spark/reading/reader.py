@@ -47,7 +47,7 @@ from windrow.spark.executor.reading import (
 from windrow.spark.executor.rebasing import Calendars, may_be_rebased
 from windrow.spark.executor.shipping import Count, PartitionReader, Task, shipped
 from windrow.spark.executor.sorting import is_sortable
-from windrow.spark.executor.spec import BARE_ROWS, ReadSpec, SortKey
+from windrow.spark.executor.spec import BARE_ROWS, ReadLimits, ReadSpec, SortKey
 from windrow.spark.placement import Descriptor, placed, placed_bytes, require_classic
 from windrow.spark.reading.session_calendars import calendars_of
 
@@ -350,6 +350,18 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         is_acid=plan.transactional == "full",
         valid_write_ids=plan.valid_write_ids,
         logged=plan.logged,
+        limits=_limits(plan),
+    )
+
+
+def _limits(plan: Plan) -> ReadLimits:
+    options = plan.options
+    most_per_s = options.requests_per_second
+    tasks = max(1, min(options.parallelism, plan.summary.group_count))
+    return ReadLimits(
+        prefetch_files=options.prefetch_files,
+        prefetch_bytes=options.prefetch_bytes,
+        requests_per_second=None if most_per_s is None else most_per_s / tasks,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from windrow.models import Plan
+from windrow.spark.executor.ahead import most_prefetched_bytes
 from windrow.spark.executor.shipping import Count
 from windrow.spark.relation.counting import counted, counter_of, counts_of, forget_others
 from windrow.spark.relation.filters import Tree
@@ -28,6 +29,11 @@ class Figures:
         rows: Rows that came of them, before the query's own conditions were applied.
         cache_hits: How many of the files were in the cache of the host that read them.
         delete_files: How often files were opened that name deleted rows.
+        requests: How many requests were sent to object stores.
+        retries: How many of them were repeated.
+        waited_s: Seconds for which requests waited, since the store asked for that or was in
+            trouble, or to keep `requests_per_second`; of all requests, which wait side by side.
+        prefetched_bytes: Most bytes of files that a task held before it decoded them, in whole MiB.
     """
 
     files: int
@@ -35,6 +41,10 @@ class Figures:
     rows: int
     cache_hits: int
     delete_files: int = 0
+    requests: int = 0
+    retries: int = 0
+    waited_s: float = 0.0
+    prefetched_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +79,10 @@ class Scan:
             rows=grouped["rows"] + rows,
             cache_hits=grouped["cache_hits"],
             delete_files=grouped["delete_files"],
+            requests=grouped["requests"],
+            retries=grouped["retries"],
+            waited_s=grouped["waited_ms"] / 1_000,
+            prefetched_bytes=most_prefetched_bytes(grouped),
         )
 
     def count_groups(self) -> Count:

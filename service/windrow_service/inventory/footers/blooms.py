@@ -19,8 +19,10 @@ from pyarrow._orc import ORCReader
 
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.calendars import has_calendar, is_certain, is_settled
-from windrow.files.remote import is_remote, open_remote_file
+from windrow.files.objects.troubles import ChangedObjectError
+from windrow.files.remote import is_remote, open_remote_file, read_part
 from windrow.files.schema import ColumnNames
+from windrow.files.status import FileStatus
 from windrow_service.inventory.errors import BloomColumnError
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import ProgressMeter
@@ -147,8 +149,7 @@ def read_filters(
     columns: Sequence[str],
     first_row: int,
     paths: Sequence[str],
-    sizes_bytes: Sequence[int],
-    mtimes_ns: Sequence[int],
+    listed: Sequence[FileStatus],
     *,
     table_format: str = "parquet",
 ) -> ChunkFilters:
@@ -161,20 +162,19 @@ def read_filters(
         columns: Names of columns; if a file lacks one, all its values are null.
         first_row: Number of the first file; it is not used.
         paths: n paths, relative to the location.
-        sizes_bytes: n sizes, as listed.
-        mtimes_ns: n times of the last change, as listed.
+        listed: n states, as listed.
         table_format: The files' format.
     """
     filters_of = _orc_filters if table_format == "orc" else _parquet_filters
     chunk = ChunkFilters()
-    for path, size_bytes, mtime_ns in zip(paths, sizes_bytes, mtimes_ns, strict=True):
+    for path, file_listed in zip(paths, listed, strict=True):
         try:
-            with _opened(location, path) as (file, found):
-                if found != (size_bytes, mtime_ns):
+            with _opened(location, path, file_listed) as (file, found):
+                if file_listed.difference(found):
                     chunk.changed.append(path)
                     continue
                 chunk.filters.append(filters_of(file, columns))
-        except FileNotFoundError:
+        except (FileNotFoundError, ChangedObjectError):
             chunk.changed.append(path)
         except MemoryError:
             # Arrow's memory error is also one of its own errors, caught below.
@@ -185,20 +185,21 @@ def read_filters(
 
 
 @contextmanager
-def _opened(location: str, path: str) -> Iterator[tuple[Any, tuple[int, int]]]:
-    """Open a file; return its size and the time of its last change as well."""
+def _opened(location: str, path: str, listed: FileStatus) -> Iterator[tuple[Any, FileStatus]]:
+    """Open a file; return its state as well."""
     absolute = absolute_path(location, path)
     if is_remote(absolute):
-        with open_remote_file(absolute) as remote:
-            size_bytes = remote.size_bytes
-            whole = size_bytes <= _READ_WHOLE_BYTES
-            content = pa.BufferReader(remote.read(0, size_bytes)) if whole else remote.file
-            yield content, (size_bytes, remote.mtime_ns)
+        if listed.size_bytes <= _READ_WHOLE_BYTES:
+            part = read_part(absolute, listed)
+            yield pa.BufferReader(part.content), part.found
+            return
+        with open_remote_file(absolute, listed) as remote:
+            yield remote.file, remote.found
         return
     home = home_for(location, home_of(location), absolute)
     with os.fdopen(open_beneath(home, absolute), "rb") as file:
         status = os.fstat(file.fileno())
-        yield file, (status.st_size, status.st_mtime_ns)
+        yield file, FileStatus(status.st_size, status.st_mtime_ns)
 
 
 def _parquet_filters(content: Any, columns: Sequence[str]) -> list[bytes]:

@@ -10,6 +10,8 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from windrow.files.entries import listed_of
+from windrow.files.status import FileStatus
 from windrow_service.inventory.errors import FileChangedError, UnreadableFileError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
 
@@ -39,7 +41,7 @@ Found = TypeVar("Found", bound=Chunk)
 
 def in_chunks(
     files: pa.Table,
-    read: Callable[[int, Sequence[str], Sequence[int], Sequence[int]], Found],
+    read: Callable[[int, Sequence[str], Sequence[FileStatus]], Found],
     nothing: Callable[[list[tuple[str, str]]], Found],
     on_read: Callable[[int], None],
     executor: Executor | None,
@@ -51,7 +53,7 @@ def in_chunks(
 
     Args:
         files: n rows of a `Listing`.
-        read: Gets the number of the first file, and paths, sizes and times of change. It is
+        read: Gets the number of the first file, and paths and states as listed. It is
             pickled, and may crash its process.
         nothing: Returns what `read` would return for files that are all unreadable.
         on_read: Called with the number of files that were completed.
@@ -76,10 +78,7 @@ def in_chunks(
                 while unread and len(pending) < _MAX_CHUNKS_IN_FLIGHT:
                     start, count = unread.popleft()
                     rows = files.slice(start, count)
-                    columns = [
-                        rows[name].to_pylist() for name in ("path", "size_bytes", "mtime_ns")
-                    ]
-                    pending[pool.submit(read, start, *columns)] = (start, count)
+                    pending[pool.submit(read, start, *listed_of(rows))] = (start, count)
                 # Wide files take long, and a caller who cancels should not wait for them.
                 done, _ = wait(pending, _CHECK_EVERY_S, FIRST_COMPLETED)
                 check()

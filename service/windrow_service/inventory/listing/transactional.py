@@ -69,10 +69,11 @@ class FolderNotes:
         self._scan(location, folder, entries)
 
 
+_LISTED = [LISTING_SCHEMA.field(name) for name in ("path", "size_bytes", "mtime_ns")]
 # The delete files of a snapshot: those of one partition and bucket apply to all its data files.
 DELETE_FILES = pa.schema(
     [
-        *LISTING_SCHEMA,
+        *_LISTED,
         pa.field("root", pa.string(), nullable=False),
         pa.field("bucket", pa.int32(), nullable=False),
     ]
@@ -148,7 +149,7 @@ def seen_files(
     roots = places.root.take(at)
     delete_files = pa.table(
         [
-            *files.select(LISTING_SCHEMA.names).take(deletes).columns,
+            *files.select([field.name for field in _LISTED]).take(deletes).columns,
             places.root.take(deletes),
             row_buckets(paths).take(deletes),
         ],

@@ -84,7 +84,7 @@ def _worn(manifests: Sequence[Manifest]) -> list[int]:
 Decode: TypeAlias = Callable[[Manifest, Sequence[str] | None], pa.Table]
 
 # The columns needed of rows that a delta replaces or removes.
-_LOOKED_UP = ("path", "size_bytes", "mtime_ns", "row_count")
+_LOOKED_UP = ("path", "size_bytes", "mtime_ns", "row_count", "etag")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +352,8 @@ def _same_file(one: pa.Table, other: pa.Table) -> Bools:
     same = np.ones(len(one), np.bool_)
     for name in ("size_bytes", "mtime_ns"):
         same &= one[name].to_numpy() == other[name].to_numpy()
-    return same
+    # Not known of either, it tells nothing.
+    return same & ~mask(pc.fill_null(pc.not_equal(one["etag"], other["etag"]), False))
 
 
 def _carry(after: pa.Table, before: pa.Table, names: Sequence[str]) -> pa.Table:

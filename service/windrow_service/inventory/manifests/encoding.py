@@ -31,7 +31,7 @@ _ADDED = {
     at: field
     for at, field in enumerate(FIXED_FIELDS)
     if field.name
-    in ("grouped_columns", "native_columns", "first_row_id", "deletes", *EXCERPT_FIELDS)
+    in ("grouped_columns", "native_columns", "first_row_id", "deletes", "etag", *EXCERPT_FIELDS)
 }
 
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"

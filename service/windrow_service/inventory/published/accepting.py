@@ -183,6 +183,7 @@ def _not_published(published: pa.Table) -> tuple[str, ...]:
     together = (
         ("stats", "stats_see_nan"),
         *((name,) for name in _LEARNT),
+        ("etag",),
         ("bloom",),
         EXCERPT_FIELDS,
     )

@@ -27,6 +27,7 @@ _OPTIONAL = (
     "native_columns",
     "first_row_id",
     "deletes",
+    "etag",
     "stats",
     "bloom",
 )

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windrow.models import OptionSource, PlanDefaults, PlanOptions, PlanRequest, TableDefinition
+from windrow.models import (
+    READING_OPTIONS,
+    OptionSource,
+    PlanDefaults,
+    PlanOptions,
+    PlanRequest,
+    TableDefinition,
+)
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_MAX_INITIAL_SPLIT_SIZE, Policy
 from windrow_service.usecases.plans.errors import InvalidOptionsError
@@ -82,4 +89,4 @@ def with_defaults(options: PlanOptions) -> PlanOptions:
 
 def policy_of(options: PlanOptions, max_files: int) -> Policy:
     """Return the planner's policy for options that `with_defaults` has completed."""
-    return Policy(**options.model_dump(), max_files=max_files)
+    return Policy(**options.model_dump(exclude=set(READING_OPTIONS)), max_files=max_files)

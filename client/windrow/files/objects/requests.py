@@ -1,0 +1,325 @@
+"""Requests to object stores: conditional, repeated when trouble passes, paced, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from windrow.files.objects.pacing import Pace
+from windrow.files.objects.stores import bucket_and_key, connected, setting_of
+from windrow.files.objects.troubles import (
+    ChangedObjectError,
+    ObjectError,
+    Trouble,
+    trouble_of,
+)
+from windrow.files.process_wide import kept_by_process
+from windrow.files.status import FileStatus
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, GetResult
+
+_Answer = TypeVar("_Answer")
+
+# How long trouble with one object may last, and how long a store may object to all requests.
+_TROUBLE_S, _OBJECTION_S = 60.0, 120.0
+# A store that has never answered is more likely a wrong setting than an outage.
+_FIRST_ANSWER_S = 3.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_NS_PER_S = 10**9
+
+
+class Part(NamedTuple):
+    """Bytes of an object, and the object that they are of.
+
+    Attributes:
+        content: The bytes, as a buffer.
+        found: The object when they were read.
+    """
+
+    content: Any
+    found: FileStatus
+
+
+class Listed(NamedTuple):
+    """An object in a listing.
+
+    Attributes:
+        key: Its key.
+        found: Its state.
+    """
+
+    key: str
+    found: FileStatus
+
+
+@dataclass(slots=True)
+class Traffic:
+    """The requests of one read or task.
+
+    Attributes:
+        requests: Sent, repeated ones included.
+        retries: Repeated.
+        waited_s: Seconds for which requests waited to keep the rate, or for trouble to pass.
+        pace: Bounds the requests of this read; None for no bound of its own.
+    """
+
+    requests: int = 0
+    retries: int = 0
+    waited_s: float = 0.0
+    pace: Pace | None = None
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """A connection, and what is known about how quickly it answers."""
+
+    store: Any
+    pace: Pace = field(default_factory=Pace)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    answered_at: float | None = None
+
+
+class Requests:
+    """The requests of this process; all are sent by one thread, whose loop they share."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._buckets: dict[tuple[str, str | None], _Bucket] = {}
+        threading.Thread(
+            target=self._loop.run_forever, name="windrow-object-stores", daemon=True
+        ).start()
+
+    def begin(self, request: Coroutine[Any, Any, _Answer]) -> Future[_Answer]:
+        """Start one of the requests below, and return its future."""
+        return asyncio.run_coroutine_threadsafe(request, self._loop)
+
+    def done(self, request: Coroutine[Any, Any, _Answer]) -> _Answer:
+        """Return the answer of one of the requests below."""
+        return self.begin(request).result()
+
+    async def read(
+        self,
+        uri: str,
+        traffic: Traffic,
+        etag: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+        most_bytes: int | None = None,
+    ) -> Part:
+        """Read an object, or a part of it.
+
+        Args:
+            uri: The object.
+            traffic: Requests are counted here.
+            etag: Its ETag, if it is known: no other object is read then.
+            start: First byte; if it is negative, that many bytes of the object's end are read.
+            end: Where the part ends; None for the end of the object.
+            most_bytes: The rest of a longer answer is left out; None if it cannot be longer.
+
+        Raises:
+            FileNotFoundError: It is not there.
+            ChangedObjectError: It has another ETag.
+            ObjectError: It cannot be read.
+        """
+        options: GetOptions = {}
+        if etag is not None:
+            options["if_match"] = f'"{etag}"'
+        if start < 0:
+            options["range"] = {"suffix": -start}
+        elif end is not None:
+            options["range"] = (start, end)
+        elif start:
+            options["range"] = {"offset": start}
+
+        async def once(bucket: _Bucket, key: str) -> Part:
+            import obstore
+
+            answer = await obstore.get_async(bucket.store, key, options=options)
+            found = _status_of(answer.meta)
+            # Some servers ignore the condition.
+            if etag is not None and found.etag not in (etag, None):
+                raise ChangedObjectError("has changed")
+            first, last = answer.range
+            if most_bytes is not None and last - first > most_bytes:
+                return Part(await _beginning(answer, most_bytes), found)
+            content = await answer.bytes_async()
+            if len(content) != last - first:
+                raise _CutError
+            return Part(content, found)
+
+        return await self._repeated(uri, traffic, once)
+
+    async def look(self, uri: str, traffic: Traffic) -> FileStatus:
+        """Return the state of an object, without reading it.
+
+        Raises:
+            FileNotFoundError: It is not there.
+            ObjectError: It cannot be looked at.
+        """
+
+        async def once(bucket: _Bucket, key: str) -> FileStatus:
+            import obstore
+
+            return _status_of(await obstore.head_async(bucket.store, key))
+
+        return await self._repeated(uri, traffic, once)
+
+    async def list_one(self, uri: str, traffic: Traffic) -> tuple[list[str], list[Listed]]:
+        """Return what is right in a folder: keys of folders, without a slash, and objects.
+
+        Args:
+            uri: The folder, without a slash at its end.
+            traffic: Requests are counted here.
+
+        Raises:
+            ObjectError: It cannot be listed.
+        """
+
+        async def once(bucket: _Bucket, key: str) -> tuple[list[str], list[Listed]]:
+            import obstore
+
+            found = await obstore.list_with_delimiter_async(bucket.store, key or None)
+            return list(found["common_prefixes"]), [_listed(one) for one in found["objects"]]
+
+        return await self._repeated(uri, traffic, once)
+
+    async def list_all(self, uri: str, traffic: Traffic) -> list[Listed]:
+        """Return all objects beneath a folder, at any depth.
+
+        Args:
+            uri: The folder, without a slash at its end.
+            traffic: Requests are counted here, of which each lists 1,000 objects.
+
+        Raises:
+            ObjectError: It cannot be listed.
+        """
+        found: list[Listed] = []
+
+        async def once(bucket: _Bucket, key: str) -> None:
+            import obstore
+
+            after = found[-1].key if found else None
+            pages = obstore.list(bucket.store, key or None, offset=after, chunk_size=1_000)
+            async for page in pages:
+                found.extend(_listed(one) for one in page)
+                traffic.requests += 1
+
+        await self._repeated(uri, traffic, once)
+        return found
+
+    async def _repeated(
+        self, uri: str, traffic: Traffic, once: Callable[[_Bucket, str], Awaitable[_Answer]]
+    ) -> _Answer:
+        """Send a request until it is answered, or trouble has lasted too long."""
+        name, key = bucket_and_key(uri)
+        bucket = self._bucket(*setting_of(name))
+        began_at: float | None = None
+        for attempt in count():
+            sent_at = await self._turn(bucket, traffic)
+            traffic.requests += 1
+            traffic.retries += attempt > 0
+            try:
+                answer = await once(bucket, key)
+            except (ObjectError, asyncio.CancelledError):
+                raise
+            except Exception as error:
+                trouble = _CUT if isinstance(error, _CutError) else trouble_of(error)
+                now = self._loop.time()
+                began_at = sent_at if began_at is None else began_at
+                if trouble.kind == "slow_down":
+                    bucket.pace.objected(sent_at, now)
+                elif trouble.kind != "unreached":
+                    bucket.answered_at = now
+                if now > self._gives_up_at(trouble, bucket, began_at):
+                    raise _error_of(trouble, uri) from error
+                pause = random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt))
+                traffic.waited_s += pause
+                await asyncio.sleep(pause)
+            else:
+                bucket.answered_at = self._loop.time()
+                bucket.pace.answered(bucket.answered_at)
+                return answer
+        raise AssertionError("a count ends never")
+
+    async def _turn(self, bucket: _Bucket, traffic: Traffic) -> float:
+        """Wait until a request may be sent, and return the time."""
+        for pace, turn in ((traffic.pace, bucket.turn), (bucket.pace, bucket.turn)):
+            if pace is None or pace.rate is None:
+                continue
+            asked_at = self._loop.time()
+            # One after the other, so that all wait as the rate is by then.
+            async with turn:
+                pause = pace.delay(self._loop.time())
+                if pause:
+                    await asyncio.sleep(pause)
+            traffic.waited_s += self._loop.time() - asked_at
+        return self._loop.time()
+
+    def _gives_up_at(self, trouble: Trouble, bucket: _Bucket, began_at: float) -> float:
+        if trouble.kind in ("gone", "changed", "lasting"):
+            return 0.0
+        if trouble.kind == "slow_down":
+            # It answers others: this request will have its turn.
+            return max(began_at, bucket.answered_at or 0.0) + _OBJECTION_S
+        if trouble.kind == "unreached" and bucket.answered_at is None:
+            return began_at + _FIRST_ANSWER_S
+        return began_at + _TROUBLE_S
+
+    def _bucket(self, name: str, endpoint: str | None) -> _Bucket:
+        key = name, endpoint
+        if key not in self._buckets:
+            self._buckets[key] = _Bucket(connected(name, endpoint))
+        return self._buckets[key]
+
+
+def requests() -> Requests:
+    """Return those of this process."""
+    return kept_by_process("object_requests", Requests)
+
+
+async def _beginning(answer: GetResult, most_bytes: int) -> bytes:
+    held = bytearray()
+    async for piece in answer.stream(min_chunk_size=most_bytes):
+        held += piece
+        if len(held) >= most_bytes:
+            return bytes(held[:most_bytes])
+    raise _CutError
+
+
+class _CutError(Exception):
+    """An answer has fewer bytes than it says."""
+
+
+_CUT = Trouble("passing", "cannot be read: its store ends answers before they are whole")
+
+
+def _error_of(trouble: Trouble, uri: str) -> OSError:
+    if trouble.kind == "gone":
+        return FileNotFoundError(uri)
+    kind = ChangedObjectError if trouble.kind == "changed" else ObjectError
+    return kind(trouble.reason)
+
+
+def _status_of(meta: Any) -> FileStatus:
+    etag = meta["e_tag"]
+    # Stores tell whole seconds when an object is read; some list milliseconds.
+    moment: datetime = meta["last_modified"]
+    mtime_ns = int(moment.timestamp()) * _NS_PER_S
+    return FileStatus(meta["size"], mtime_ns, plain_etag(etag))
+
+
+def plain_etag(etag: str | None) -> str | None:
+    """Return an ETag without quotes, which some servers leave out in listings."""
+    return etag.removeprefix("W/").strip('"') if etag else None
+
+
+def _listed(meta: Any) -> Listed:
+    return Listed(meta["path"], _status_of(meta))

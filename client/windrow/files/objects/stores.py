@@ -1,0 +1,87 @@
+"""Connections to buckets, as the environment tells.
+
+Credentials, region and endpoint come from the environment, as for the SDKs of these stores
+(`AWS_*`, `GOOGLE_APPLICATION_CREDENTIALS`), never from a table's location.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from windrow.files.objects.troubles import ObjectError
+
+_CONNECT_TIMEOUT = "5s"
+# Of a whole request; the largest parts that are asked for have some megabytes.
+_REQUEST_TIMEOUT = "30s"
+
+_INSTALL = (
+    "cannot be read: the package obstore, the client of object stores, is not installed here; "
+    "`pip install obstore` on the driver, the executors and the coordinator"
+)
+_PROFILE = (
+    "cannot be read: the profile of AWS_PROFILE is read by the package boto3, which is not "
+    "installed here; install it, or give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+)
+
+
+def bucket_and_key(uri: str) -> tuple[str, str]:
+    """Return `s3://bucket`, and the key of an object."""
+    scheme, _, rest = uri.partition("://")
+    bucket, _, key = rest.partition("/")
+    return f"{scheme}://{bucket}", key
+
+
+def setting_of(bucket: str) -> tuple[str, str | None]:
+    """Return what tells one connection of a bucket from another: its endpoint may change."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return bucket, endpoint
+
+
+def connected(bucket: str, endpoint: str | None) -> Any:
+    """Return `obstore`'s store of a bucket; no request is sent.
+
+    Args:
+        bucket: As `s3://bucket` or `gs://bucket`.
+        endpoint: From the environment.
+
+    Raises:
+        ObjectError: What it needs is not installed, or settings are wrong.
+    """
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import GCSStore, S3Store
+    except ImportError as error:
+        raise ObjectError(_INSTALL) from error
+    scheme, _, name = bucket.partition("://")
+    client = {
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "timeout": _REQUEST_TIMEOUT,
+        "allow_http": endpoint is not None and endpoint.startswith("http://"),
+    }
+    # Repeated here, so that requests can be counted and paced.
+    options: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
+    try:
+        if scheme == "gs":
+            return GCSStore(name, **options)
+        if _has_profile():
+            options["credential_provider"] = _of_profile()
+        return S3Store(name, **options)
+    except (BaseError, ValueError) as error:
+        raise ObjectError(f"cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _has_profile() -> bool:
+    if "AWS_ACCESS_KEY_ID" in os.environ or "AWS_WEB_IDENTITY_TOKEN_FILE" in os.environ:
+        return False
+    shared = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
+    return "AWS_PROFILE" in os.environ or Path(shared).expanduser().exists()
+
+
+def _of_profile() -> Any:
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError as error:
+        raise ObjectError(_PROFILE) from error
+    return Boto3CredentialProvider()

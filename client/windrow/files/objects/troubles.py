@@ -1,0 +1,123 @@
+"""What an error of a store means: whether it passes, and what to do about it if it does not."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple, TypeAlias
+
+# `slow_down`: the store asks for fewer requests. `passing`: another try may succeed. `unreached`:
+# the same, but nothing has answered. `changed`: the object is no longer the one asked for.
+Kind: TypeAlias = Literal["slow_down", "passing", "unreached", "gone", "changed", "lasting"]
+
+
+class Trouble(NamedTuple):
+    """What is wrong.
+
+    Attributes:
+        kind: What may be done about it here.
+        reason: What the reader of a message may do, as the end of a sentence about the object.
+    """
+
+    kind: Kind
+    reason: str
+
+
+class ObjectError(OSError):
+    """An object cannot be read; its text is the end of a sentence about the object."""
+
+
+class ChangedObjectError(ObjectError):
+    """An object is no longer the one that was listed."""
+
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_SHOWN_CHARACTERS = 300
+
+_BAD_KEY = (
+    "may not be read: the credentials here are not valid; check AWS_ACCESS_KEY_ID, "
+    "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
+)
+_NO_KEY = "cannot be read: there are no credentials for its store here; see docs/object-stores.md"
+_DENIED = "may not be read: let the credentials that are used here list and read it"
+_EXPIRED = "may not be read: the credentials here have expired; renew them, and read again"
+_REGION = "lies in another region than AWS_REGION says: correct it"
+_ENDPOINT = (
+    "cannot be reached: AWS_ENDPOINT_URL is not the URL of a server; give one such as "
+    "https://storage.example.com"
+)
+_UNREACHED = "cannot be reached: check the network, AWS_ENDPOINT_URL and AWS_REGION"
+_REASONS = {
+    "NoSuchBucket": "lies in a bucket that does not exist: correct the table's location",
+    "AccessDenied": _DENIED,
+    "AuthorizationHeaderMalformed": _REGION,
+    "ExpiredToken": _EXPIRED,
+    "ExpiredTokenException": _EXPIRED,
+    "TokenRefreshRequired": _EXPIRED,
+    "InvalidAccessKeyId": _BAD_KEY,
+    "InvalidClientTokenId": _BAD_KEY,
+    "InvalidToken": _BAD_KEY,
+    "SignatureDoesNotMatch": _BAD_KEY,
+    "InvalidObjectState": "is archived: restore it, or move it to a class that can be read at once",
+    "PermanentRedirect": _REGION,
+    "RequestTimeTooSkewed": "may not be read: the clock of this machine is wrong; set it",
+    "AllAccessDisabled": "may not be read: the store has disabled access to its bucket",
+}
+_SLOW_DOWN = frozenset(
+    {"SlowDown", "TooManyRequests", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
+)
+_PASSING = frozenset({"RequestTimeout", "InternalError", "ServiceUnavailable"})
+
+
+def trouble_of(error: Exception) -> Trouble:
+    """Say what an error of `obstore` means.
+
+    Its errors are told apart by their text: one class stands for most answers of a store.
+    """
+    text = str(error)
+    status = int(found[1]) if (found := _STATUS.search(text)) else None
+    code = found[1] if (found := _CODE.search(text)) else ""
+    if code in _SLOW_DOWN or status in (429, 503):
+        return Trouble("slow_down", f"cannot be read: its store answers {status} for too long")
+    if code in _REASONS:
+        return Trouble("lasting", _REASONS[code])
+    if type(error).__name__ == "PreconditionError" or status == 412:
+        return Trouble("changed", "has changed")
+    if isinstance(error, FileNotFoundError):
+        return Trouble("gone", "is no longer there")
+    if "169.254.1" in text or "metadata.google.internal" in text or "redential" in text:
+        return Trouble("lasting", _NO_KEY)
+    if status is not None:
+        return _answered(status, code, text)
+    if type(error).__name__ == "InvalidPathError" or "Could not parse path" in text:
+        return Trouble("lasting", _unusable_name(text))
+    if "redirect" in text:
+        return Trouble("lasting", _REGION)
+    if "builder error" in text:
+        return Trouble("lasting", _ENDPOINT)
+    if "error sending request" in text:
+        return Trouble("unreached", _UNREACHED)
+    if "HTTP error" in text or "body" in text:
+        return Trouble("passing", "cannot be read: its store ends answers before they are whole")
+    return Trouble("lasting", f"cannot be read: {_shortened(text)}")
+
+
+def _unusable_name(text: str) -> str:
+    if "empty path segment" in text:
+        return "holds a folder without a name, as in 'a//b': rename what lies in it"
+    name = found[1] if (found := re.search(r'(?:path|Path) "([^"]*)"', text)) else ""
+    return f"holds an object that is named {name[:100]!r}, which is no path: rename it"
+
+
+def _answered(status: int, code: str, text: str) -> Trouble:
+    if code in _PASSING or status >= 500 or status == 408:
+        return Trouble("passing", f"cannot be read: its store answers {status} for too long")
+    if status in (401, 403):
+        return Trouble("lasting", _DENIED)
+    return Trouble("lasting", f"cannot be read: its store answers {status} {_shortened(text)}")
+
+
+def _shortened(text: str) -> str:
+    """Return the first line of an error, without the answer's and the request's details."""
+    first = text.partition("\n")[0]
+    return re.sub(r"https?://\S+", "the store", " ".join(first.split()))[:_SHOWN_CHARACTERS]

@@ -1,0 +1,40 @@
+"""What tells one state of a file from another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class FileStatus(NamedTuple):
+    """A file as it was listed, or as it was found when it was read.
+
+    Attributes:
+        size_bytes: Its length.
+        mtime_ns: Its last change, nanoseconds since 1970; None if that is not to be compared, as
+            the file never changes once it is written.
+        etag: What an object store calls its content, without quotes; None if unknown.
+    """
+
+    size_bytes: int
+    mtime_ns: int | None
+    etag: str | None = None
+
+    def difference(
+        self, found: FileStatus
+    ) -> tuple[str, int | str | None, int | str | None] | None:
+        """Return what differs, and both values; None if it is the same file.
+
+        Equal ETags prove equal content, so the time does not matter then: a copy of a file over
+        itself changes nothing but the time.
+
+        Args:
+            found: The file as it was found.
+        """
+        if self.size_bytes != found.size_bytes:
+            return "size in bytes", self.size_bytes, found.size_bytes
+        if self.etag is not None and found.etag is not None:
+            same = self.etag == found.etag
+            return None if same else ("ETag", self.etag, found.etag)
+        if self.mtime_ns not in (None, found.mtime_ns):
+            return "modification time in ns", self.mtime_ns, found.mtime_ns
+        return None

@@ -1,0 +1,67 @@
+"""Small files of a task, asked for before they are decoded."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from windrow.spark.executor.caching import Content, Files
+from windrow.spark.executor.spec import MIB, ReadLimits, Split
+
+# Where asking for a file keeps a thread busy.
+_THREADS = 16
+# Counts of tasks are added up, so the most of all tasks is told by names.
+_PREFETCHED_MIB = "prefetched_mib:"
+
+
+def asked_ahead(
+    files: Files,
+    splits: Iterable[tuple[Split, bool]],
+    limits: ReadLimits,
+    counts: Counter[str],
+    *,
+    footers: bool,
+) -> Iterator[tuple[Split, Content]]:
+    """Yield splits in order, and ask for the files of those that come next.
+
+    Args:
+        files: Where they are read.
+        splits: The splits, and whether their file is to be asked for.
+        limits: How many files, and bytes of them, may be asked for.
+        counts: The most bytes that were held, or on their way, are added here.
+        footers: Whether the footers of files are enough.
+    """
+    ahead: deque[tuple[Split, Content]] = deque()
+    held_bytes = most_bytes = 0
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(_THREADS))
+        stack.callback(lambda: _cancel(ahead))
+        for split, is_asked in splits:
+            content = files.ask(split, threads, footer=footers) if is_asked else None
+            ahead.append((split, content))
+            held_bytes += split.size_bytes if content is not None else 0
+            most_bytes = max(most_bytes, held_bytes)
+            while len(ahead) > limits.prefetch_files or held_bytes > limits.prefetch_bytes:
+                held_bytes -= ahead[0][0].size_bytes if ahead[0][1] is not None else 0
+                yield ahead.popleft()
+        while ahead:
+            yield ahead.popleft()
+        counts[f"{_PREFETCHED_MIB}{-(-most_bytes // MIB)}"] += 1
+
+
+def _cancel(ahead: Iterable[tuple[Split, Content]]) -> None:
+    for _, content in ahead:
+        if content is not None and not isinstance(content, bytes):
+            content.cancel()
+
+
+def most_prefetched_bytes(counts: Mapping[str, int]) -> int:
+    """Return the most bytes that a task held, in whole MiB.
+
+    Args:
+        counts: The counts of all tasks, added up.
+    """
+    names = (name for name in counts if name.startswith(_PREFETCHED_MIB))
+    return max((int(name.removeprefix(_PREFETCHED_MIB)) for name in names), default=0) * MIB
