@@ -81,6 +81,21 @@ def test_parts_of_a_large_file_are_read_separately(
     assert tuple(total) == (LARGE_ROWS * (LARGE_ROWS - 1) // 2, LARGE_ROWS)
 
 
+def test_a_file_that_was_copied_over_itself_is_still_the_same(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
+) -> None:
+    folder = hive.write_events(tmp_path / "events", files_per_day=1)
+    client.register_table("sales.events", s3.upload(folder, "spark-tables", "copied"))
+    client.refresh("sales.events")
+    frame = client.read(spark, "sales.events")
+    # S3 reports times in whole seconds.
+    time.sleep(1.1)
+    for path in folder.rglob("*.parquet"):
+        s3.client.upload_file(str(path), "spark-tables", f"copied/{path.relative_to(folder)}")
+
+    assert sorted(row["id"] for row in frame.collect()) == list(range(30))
+
+
 @pytest.mark.parametrize("change", ["other size", "other time", "gone"])
 def test_a_file_that_changed_since_the_plan_fails_clearly(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path, change: str

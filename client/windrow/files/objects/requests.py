@@ -251,16 +251,15 @@ class Requests:
 
     async def _turn(self, bucket: _Bucket, traffic: Traffic) -> float:
         """Wait until a request may be sent, and return the time."""
-        for pace, turn in ((traffic.pace, bucket.turn), (bucket.pace, bucket.turn)):
-            if pace is None or pace.rate is None:
+        asked_at = self._loop.time()
+        for pace in filter(None, (traffic.pace, bucket.pace)):
+            if pace.rate is None:
+                pace.delay(asked_at)
                 continue
-            asked_at = self._loop.time()
             # One after the other, so that all wait as the rate is by then.
-            async with turn:
-                pause = pace.delay(self._loop.time())
-                if pause:
-                    await asyncio.sleep(pause)
-            traffic.waited_s += self._loop.time() - asked_at
+            async with bucket.turn:
+                await asyncio.sleep(pace.delay(self._loop.time()))
+        traffic.waited_s += self._loop.time() - asked_at
         return self._loop.time()
 
     def _gives_up_at(self, trouble: Trouble, bucket: _Bucket, began_at: float) -> float:
