@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -90,9 +90,13 @@ from windrow_service.usecases.upkeep.compaction import PlanCompaction
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
 
+if TYPE_CHECKING:
+    from windrow_service.issuers.tokens import SignedTokens
+
 _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
+_FETCH_KEYS_EVERY_S = 300.0
 _SWITCH_S = 0.001
 _NO_DATABASE = (StoreUnavailableError, OutcomeUnknownError)
 T = TypeVar("T")
@@ -182,7 +186,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         async def purge_audit() -> int:
             return await audit.purge(_now() - settings.audit.max_age, settings.audit.max_records)
 
-        if settings.tokens_required:
+        issuers = _open_issuers(settings, stack)
+        if settings.tokens_required and issuers is None:
             await _say_if_nobody_may_call(tokens)
         cache = _open_cache(settings, stack)
         measured(cache, "cache_map", "cache", meters, (CacheUnavailableError,))
@@ -259,7 +264,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             stack.enter_context(_serving_metrics(settings, meters, look))
         yield Services(
             access=AccessServices(
-                authenticate=Authenticate(tokens, _now, required=settings.tokens_required),
+                authenticate=Authenticate(tokens, issuers, _now, required=settings.tokens_required),
                 tokens=ManageTokens(tokens=tokens, clock=_now),
                 once=once,
                 page_tokens=PageTokens(await database.signing_key()),
@@ -389,6 +394,19 @@ def _serving_metrics(
     assert settings.metrics.port is not None
     assert isinstance(meters, PrometheusMeters)
     return serving_metrics(meters.registry, look, settings.host, settings.metrics.port)
+
+
+def _open_issuers(settings: Settings, stack: AsyncExitStack) -> SignedTokens | None:
+    if not settings.issuers:
+        return None
+    # Here, because what it takes to check signatures takes long to import.
+    from windrow_service.issuers.tokens import SignedTokens
+
+    issuers = SignedTokens(settings.issuers)
+    stack.push_async_callback(issuers.aclose)
+    work = forever("fetch the keys of issuers", issuers.refresh, _FETCH_KEYS_EVERY_S)
+    stack.push_async_callback(stop, asyncio.create_task(work))
+    return issuers
 
 
 def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:

@@ -33,9 +33,10 @@ _SECRET_NAME = (
     r"|credential|access_key(?:_id)?"
 )
 _PATTERNS = (
-    # Windrow's tokens, other bearer tokens, AWS keys, passwords in URLs, and the value of any name
+    # Windrow's tokens, signed tokens, other bearer tokens, AWS keys, passwords in URLs, and the value of any name
     # that marks a secret, in Python, JSON, headers, query strings and settings.
     (re.compile(r"wdr_[A-Za-z0-9_-]+"), HIDDEN),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), HIDDEN),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
     (re.compile(r"(://[^\s/:@'\"]*:)[^\s/'\"]+@"), rf"\1{HIDDEN}@"),
     (

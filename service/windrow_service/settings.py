@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from windrow.files.limits import MAX_FOOTER_BYTES
+from windrow_service.issuers.trust import Issuer, IssuerName
 from windrow_service.store.database import server_url
 
 # Separates locations, but not the colons in URIs: those before "//" and before a port.
@@ -165,6 +166,10 @@ class Settings(BaseSettings):
     )
     require_tokens: bool = Field(
         default=False, description="Require tokens on a loopback address too."
+    )
+    issuers: dict[IssuerName, Issuer] = Field(
+        default={},
+        description="Issuers of access tokens that are accepted beside those made here, by names.",
     )
     planner_threads: Annotated[int, Field(ge=1, le=256)] = 4
     max_waiting: Annotated[int, Field(ge=0)] = 64

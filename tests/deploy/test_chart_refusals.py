@@ -36,6 +36,9 @@ from tests.deploy.charts import CHART, RELEASE, helm
         (["limits.maxPageGroups=20000"], "limits.maxPageGroups"),
         (["limits.planTtl=1 hour"], "limits.planTtl"),
         (["serveWithoutAuthentication=yes"], "serveWithoutAuthentication"),
+        (["issuers.corp.url=http://corp", "issuers.corp.audience=a"], "issuers"),
+        (["issuers.corp.url=https://corp"], "audience"),
+        (["issuers.Corp.url=https://corp", "issuers.Corp.audience=a"], "issuers"),
         (["extraEnv[0].value=x"], "name is required"),
         (
             ["extraEnv[0].name=WINDROW_DATABASE_URL", "extraEnv[0].value=x"],

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.charts import CHART, VALUES, manifests, of_kind, workloads
+from windrow_service.issuers.trust import Issuer
 from windrow_service.settings import LimitSettings, Settings
 
 BY_NAME = {path.stem: path for path in VALUES}
@@ -45,6 +46,19 @@ def test_settings_are_read_as_given_in_the_values(monkeypatch: pytest.MonkeyPatc
     assert settings.max_waiting == 256
     assert settings.limits.max_plan_files == 5_000_000
     assert settings.limits.plan_ttl == timedelta(minutes=30)
+
+
+def test_issuers_are_trusted_as_given_in_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "WINDROW_ISSUERS" not in json.dumps(manifests(BY_NAME["minimal"]))
+    _set(monkeypatch, manifests(BY_NAME["production"]))
+
+    issuers = Settings().issuers
+
+    assert issuers["corp"].groups == {"platform": ("admin",), "Sales, EU": ("write:sales.*",)}
+    assert issuers["cluster"].subjects == {"system:serviceaccount:etl:loader": ("write:sales.*",)}
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    known = schema["properties"]["issuers"]["additionalProperties"]["properties"]
+    assert known.keys() == Issuer.model_fields.keys()
 
 
 @pytest.mark.parametrize(

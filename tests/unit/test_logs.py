@@ -29,6 +29,7 @@ def line_of(**said: Any) -> dict[str, Any]:
     ("text", "secret"),
     [
         (f"sent {TOKEN}, which", TOKEN),
+        ("cannot read eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.c2ln: bad", "eyJzdWIiOiJhIn0"),
         ("headers: [(b'authorization', b'Bearer abc.def-ghi')]", "abc.def-ghi"),
         ("{'Authorization': 'Basic dXNlcjpwYXNz'}", "dXNlcjpwYXNz"),
         ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),

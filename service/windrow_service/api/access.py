@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from windrow_service.api.problems import problem_answer
 from windrow_service.api.services import services_of
 from windrow_service.usecases.access.authenticate import Principal
-from windrow_service.usecases.access.errors import UnauthenticatedError
+from windrow_service.usecases.access.errors import IssuerUnavailableError, UnauthenticatedError
 from windrow_service.usecases.errors import StoreUnavailableError
 
 # Health probes have no token, and the API description is not secret.
@@ -35,7 +35,7 @@ class Authentication:
             authenticate = services_of(request).access.authenticate
             try:
                 request.state.principal = await authenticate(_token_in(request))
-            except (UnauthenticatedError, StoreUnavailableError) as error:
+            except (UnauthenticatedError, IssuerUnavailableError, StoreUnavailableError) as error:
                 return await problem_answer(request, error)(scope, receive, send)
         await self._app(scope, receive, send)
 

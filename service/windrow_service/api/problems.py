@@ -66,6 +66,9 @@ INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVA
 
 KINDS: Mapping[type[Exception], ProblemType] = {
     access.UnauthenticatedError: ProblemType(UNAUTHORIZED, "unauthenticated", "Token required"),
+    access.IssuerUnavailableError: ProblemType(
+        UNAVAILABLE, "issuer-unavailable", "Token cannot be checked now"
+    ),
     access.ScopeMissingError: ProblemType(FORBIDDEN, "scope-missing", "Token lacks a scope"),
     access.TokenNotFoundError: ProblemType(NOT_FOUND, "token-not-found", "Token not found"),
     access.InvalidTokenError: ProblemType(INVALID, "invalid-token-request", "Token cannot be made"),
@@ -282,6 +285,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
 }
 
 _TRY_LATER = (
+    access.IssuerUnavailableError,
     plans.PlanNotCompletedError,
     plans.PlansFullError,
     snapshots.RefreshAbandonedError,

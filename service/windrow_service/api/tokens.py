@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from itsdangerous import BadData, URLSafeSerializer
 
 from windrow_service.usecases.errors import PageTokenError
@@ -57,5 +59,6 @@ class PageTokens:
         return position
 
     def _serializer(self, listing: str) -> URLSafeSerializer:
-        # A principal's name has no colon, so different pairs cannot give the same salt.
-        return URLSafeSerializer(self._key, salt=f"windrow-page:{self._principal}:{listing}")
+        # Without colons in the caller's name, different pairs cannot give the same salt.
+        caller = quote(self._principal, safe="/@")
+        return URLSafeSerializer(self._key, salt=f"windrow-page:{caller}:{listing}")

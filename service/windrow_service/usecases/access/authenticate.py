@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
 
 from cachetools import TTLCache
 
 from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
 from windrow_service.usecases.access.grants import Grants, compiled
-from windrow_service.usecases.access.ports import Token, TokenStore
+from windrow_service.usecases.access.ports import TokenStore
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.tables.errors import TableNotFoundError
 
@@ -30,7 +31,8 @@ class Principal:
     """Who calls.
 
     Attributes:
-        name: The token's name; at most 128 characters.
+        name: The token's name, or what its issuer calls the caller, after the issuer's name and a
+            slash; at most 128 characters.
         grants: All that the token allows.
     """
 
@@ -107,20 +109,44 @@ class Principal:
 ANONYMOUS = Principal("anonymous", compiled(("admin",)))
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Who may send a token, and until when; `expires_at` is None if for ever."""
+
+    principal: Principal
+    expires_at: datetime | None
+
+
+class TokenIssuers(Protocol):
+    """Callers by tokens that others issue."""
+
+    async def find(self, token: str) -> Known:
+        """Return who may send a token.
+
+        Raises:
+            UnauthenticatedError: It is not one of these issuers, or not valid.
+            IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
+        """
+
+
 class Authenticate:
     """Find out who calls, by the token that they send.
 
     Args:
         tokens: Where tokens are kept.
+        issuers: Check tokens that are not kept; None if none are accepted.
         clock: Says whether a token has expired.
         required: Whether callers need tokens.
     """
 
-    def __init__(self, tokens: TokenStore, clock: Clock, *, required: bool) -> None:
+    def __init__(
+        self, tokens: TokenStore, issuers: TokenIssuers | None, clock: Clock, *, required: bool
+    ) -> None:
         self._tokens = tokens
+        self._issuers = issuers
         self._clock = clock
         self._required = required
-        self._found: TTLCache[str, Token] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
+        self._found: TTLCache[str, Known] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
         # Kept apart, so that guesses do not push out tokens in use.
         self._unknown: TTLCache[str, None] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
 
@@ -129,26 +155,36 @@ class Authenticate:
 
         Raises:
             UnauthenticatedError: There is none, or it is not valid; the error does not say why.
+            IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
             StoreUnavailableError: The database does not answer.
         """
         if not self._required:
             return ANONYMOUS
-        if sent is None or not _TOKEN.fullmatch(sent):
+        if sent is None:
             raise UnauthenticatedError
-        token = await self._find(digest_of(sent))
-        if token is None or not token.is_valid(self._clock()):
+        digest = digest_of(sent)
+        known = self._found.get(digest)
+        if known is None:
+            known = await self._find(sent, digest)
+            self._found[digest] = known
+        if known.expires_at is not None and self._clock() >= known.expires_at:
             raise UnauthenticatedError
-        return Principal(token.name, compiled((*token.scopes, *token.grants)))
+        return known.principal
 
-    async def _find(self, digest: str) -> Token | None:
+    async def _find(self, sent: str, digest: str) -> Known:
+        if not _TOKEN.fullmatch(sent):
+            if self._issuers is None:
+                raise UnauthenticatedError
+            return await self._issuers.find(sent)
         if digest in self._unknown:
-            return None
-        found = self._found.get(digest) or await self._tokens.find(digest)
-        if found is None:
+            raise UnauthenticatedError
+        token = await self._tokens.find(digest)
+        if token is None or not token.is_valid(self._clock()):
             self._unknown[digest] = None
-        elif digest not in self._found:
-            self._found[digest] = found
-        return found
+            raise UnauthenticatedError
+        return Known(
+            Principal(token.name, compiled((*token.scopes, *token.grants))), token.expires_at
+        )
 
 
 def digest_of(token: str) -> str:

@@ -4,6 +4,7 @@
   + NotFoundError
     - TokenNotFoundError
   + UnauthenticatedError
+  + IssuerUnavailableError
   + ScopeMissingError
   + InvalidTokenError
 """
@@ -27,6 +28,20 @@ class UnauthenticatedError(UseCaseError):
         "send `Authorization: Bearer ...` with one of `windrow token create` that has neither "
         "expired nor been revoked"
     )
+
+
+@dataclass(eq=False)
+class IssuerUnavailableError(UseCaseError):
+    """The keys with which a token could be checked are not known.
+
+    Attributes:
+        issuer: What the coordinator calls the issuer of the token.
+    """
+
+    issuer: str
+    retry_after_s = 5
+    message = "the keys of issuer {issuer!r} cannot be fetched: {remedy}"
+    remedy = "make sure that the coordinator can reach it, then try again"
 
 
 @dataclass(eq=False)

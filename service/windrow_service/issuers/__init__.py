@@ -1,0 +1,1 @@
+"""Access tokens that others issue: OpenID Connect providers, and Kubernetes."""

@@ -1,0 +1,165 @@
+"""The public keys of an issuer: fetched, kept through outages, and fetched anew when it has others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from windrow_service.issuers.trust import Issuer, is_safe_url
+from windrow_service.usecases.access.errors import IssuerUnavailableError
+
+# A caller can make the coordinator ask an issuer this often, with the ids of keys it makes up.
+_ASK_AGAIN_S = 5.0
+_TIMEOUT_S = 5.0
+_MAX_BYTES = 2**20
+_MAX_KEYS = 100
+_MIN_RSA_BITS = 2048
+
+
+class IssuerKeys:
+    """The keys of one issuer, by their ids.
+
+    Args:
+        name: What the settings call the issuer.
+        issuer: The issuer.
+        seconds: A clock that never goes back.
+    """
+
+    def __init__(
+        self, name: str, issuer: Issuer, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name = name
+        self._issuer = issuer
+        self._seconds = seconds
+        self._keys: Mapping[str, jwt.PyJWK] = {}
+        self._fetched_at: float | None = None
+        self._tried_at: float | None = None
+        self._fetching = asyncio.Lock()
+        authorities = None if issuer.ca_file is None else str(issuer.ca_file)
+        self._http = httpx.AsyncClient(
+            verify=ssl.create_default_context(cafile=authorities),
+            timeout=_TIMEOUT_S,
+            # Another host must not take the issuer's place.
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def find(self, key_id: str) -> jwt.PyJWK | None:
+        """Return a key; None if the issuer does not have it.
+
+        Raises:
+            IssuerUnavailableError: No keys are known, and the issuer does not tell them.
+        """
+        if self._has(key_id):
+            return self._keys[key_id]
+        async with self._fetching:
+            # Another caller may have fetched it meanwhile.
+            if not self._has(key_id) and self._may_ask():
+                await self._fetch()
+        if not self._are_known():
+            raise IssuerUnavailableError(self._name)
+        return self._keys.get(key_id)
+
+    async def refresh(self) -> None:
+        """Fetch the keys, so that those that the issuer has dropped are dropped here.
+
+        Raises:
+            IssuerUnavailableError: The issuer does not tell them; those known are kept.
+        """
+        async with self._fetching:
+            if not await self._fetch():
+                raise IssuerUnavailableError(self._name)
+
+    def _has(self, key_id: str) -> bool:
+        return self._are_known() and key_id in self._keys
+
+    def _are_known(self) -> bool:
+        kept_s = self._issuer.keys_kept_for.total_seconds()
+        return self._fetched_at is not None and self._seconds() - self._fetched_at <= kept_s
+
+    def _may_ask(self) -> bool:
+        return self._tried_at is None or self._seconds() - self._tried_at >= _ASK_AGAIN_S
+
+    async def _fetch(self) -> bool:
+        self._tried_at = self._seconds()
+        try:
+            keys = self._usable(await self._get(await self._keys_url(), authorized=True))
+        except (
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            OSError,
+            ValueError,
+            RecursionError,
+            asyncio.TimeoutError,
+        ):
+            return False
+        self._keys, self._fetched_at = keys, self._tried_at
+        return True
+
+    async def _keys_url(self) -> str:
+        if self._issuer.keys_url is not None:
+            return self._issuer.keys_url
+        described = await self._get(
+            f"{self._issuer.url.rstrip('/')}/.well-known/openid-configuration"
+        )
+        url = described.get("jwks_uri")
+        if described.get("issuer") != self._issuer.url:
+            raise ValueError("the description is of another issuer")
+        if not isinstance(url, str) or not is_safe_url(url):
+            raise ValueError("the description names no safe place of keys")
+        return url
+
+    async def _get(self, url: str, *, authorized: bool = False) -> dict[str, Any]:
+        headers = {"Accept": "application/json"}
+        file = self._issuer.token_file
+        if authorized and file is not None:
+            token = await asyncio.to_thread(file.read_text)
+            headers["Authorization"] = f"Bearer {token.strip()}"
+        # The client's timeout is one of each step.
+        return await asyncio.wait_for(self._read(url, headers), _TIMEOUT_S)
+
+    async def _read(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        body = bytearray()
+        async with self._http.stream("GET", url, headers=headers) as answer:
+            answer.raise_for_status()
+            async for data in answer.aiter_raw():
+                body += data
+                if len(body) > _MAX_BYTES:
+                    raise ValueError("the answer is too long")
+        found = json.loads(body)
+        if not isinstance(found, dict):
+            raise ValueError("the answer is not an object")
+        return found
+
+    def _usable(self, found: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
+        listed = found.get("keys")
+        if not isinstance(listed, list) or len(listed) > _MAX_KEYS:
+            raise ValueError("the answer has no keys, or too many")
+        keys: dict[str, jwt.PyJWK] = {}
+        for one in listed:
+            if not isinstance(one, dict) or one.get("use", "sig") != "sig":
+                continue
+            key_id = one.get("kid")
+            # Never a shared secret, which would let whoever knows it make tokens.
+            if not isinstance(key_id, str) or one.get("kty") not in ("RSA", "EC", "OKP"):
+                continue
+            try:
+                key = jwt.PyJWK(one)
+            except (jwt.PyJWTError, ValueError, TypeError):
+                continue
+            weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < _MIN_RSA_BITS
+            if key.algorithm_name in self._issuer.algorithms and not weak:
+                keys[key_id] = key
+        return keys

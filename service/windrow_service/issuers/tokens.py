@@ -1,0 +1,155 @@
+"""Signed access tokens (JWT): checked, and turned into callers."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import jwt
+
+from windrow_service.issuers.keys import IssuerKeys
+from windrow_service.issuers.trust import Issuer
+from windrow_service.logs import get_logger
+from windrow_service.usecases.access.authenticate import Known, Principal
+from windrow_service.usecases.access.errors import (
+    InvalidTokenError,
+    IssuerUnavailableError,
+    UnauthenticatedError,
+)
+from windrow_service.usecases.access.grants import compiled, grant_of
+
+_MAX_LENGTH = 8192
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+# As long as the database keeps the names of callers; visible letters, for logs.
+_NAME = re.compile("[!-~]{1,128}")
+_MAX_GROUPS = 1_000
+_TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
+# What a token can hold that its library does not expect.
+_UNREADABLE = (
+    jwt.PyJWTError,
+    AttributeError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+_log = get_logger(__name__)
+
+
+class SignedTokens:
+    """Callers by the access tokens of trusted issuers.
+
+    Args:
+        issuers: By the names that the settings give them, which begin the names of callers.
+        seconds: A clock that never goes back.
+    """
+
+    def __init__(
+        self, issuers: Mapping[str, Issuer], seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._issuers = {issuer.url: (name, issuer) for name, issuer in issuers.items()}
+        self._keys = {
+            issuer.url: IssuerKeys(name, issuer, seconds) for name, issuer in issuers.items()
+        }
+
+    async def aclose(self) -> None:
+        """Close the connections to issuers."""
+        for keys in self._keys.values():
+            await keys.aclose()
+
+    async def refresh(self) -> None:
+        """Fetch the keys of all issuers.
+
+        Raises:
+            IssuerUnavailableError: One does not tell them.
+        """
+        failed = None
+        for keys in self._keys.values():
+            try:
+                await keys.refresh()
+            except IssuerUnavailableError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def find(self, token: str) -> Known:
+        """Return who may send a token.
+
+        Raises:
+            UnauthenticatedError: It is not one of these issuers, or not valid.
+            IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
+        """
+        if len(token) > _MAX_LENGTH or not _TOKEN.fullmatch(token):
+            raise UnauthenticatedError
+        try:
+            head = jwt.get_unverified_header(token)
+            claimed = jwt.decode(token, options={"verify_signature": False}).get("iss")
+        except _UNREADABLE:
+            raise UnauthenticatedError from None
+        if not isinstance(claimed, str) or claimed not in self._issuers:
+            raise UnauthenticatedError
+        name, issuer = self._issuers[claimed]
+        key_id, kind = head.get("kid"), head.get("typ")
+        if (
+            head.get("alg") not in issuer.algorithms
+            or not isinstance(key_id, str)
+            or "crit" in head
+            or (kind.lower() if isinstance(kind, str) else kind) not in _TYPES
+        ):
+            raise UnauthenticatedError
+        key = await self._keys[claimed].find(key_id)
+        if key is None:
+            raise UnauthenticatedError
+        try:
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=issuer.algorithms,
+                audience=issuer.audience,
+                issuer=issuer.url,
+                leeway=issuer.leeway,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+            return _known(name, issuer, claims)
+        except _UNREADABLE as error:
+            # Not the caller's business, but that of who looks after the issuer.
+            _log.info("a signed token was refused", issuer=name, why=type(error).__name__)
+            raise UnauthenticatedError from None
+
+
+def _known(name: str, issuer: Issuer, claims: Mapping[str, Any]) -> Known:
+    subject = claims.get(issuer.name_claim)
+    # No token that is kept here has a name with a slash.
+    principal = f"{name}/{subject}"
+    if not isinstance(subject, str) or not subject or not _NAME.fullmatch(principal):
+        raise ValueError("the claim names no caller")
+    expires_at = datetime.fromtimestamp(int(claims["exp"]), timezone.utc) + issuer.leeway
+    grants = compiled(tuple(sorted(set(_grants(issuer, claims)))))
+    return Known(Principal(principal, grants), expires_at)
+
+
+def _grants(issuer: Issuer, claims: Mapping[str, Any]) -> Iterator[str]:
+    yield from issuer.subjects.get(claims["sub"], ())
+    groups = claims.get(issuer.groups_claim)
+    for group in groups[:_MAX_GROUPS] if isinstance(groups, list) else [groups]:
+        if isinstance(group, str):
+            yield from issuer.groups.get(group, ())
+    if issuer.scopes_claim is not None:
+        scopes = claims.get(issuer.scopes_claim)
+        # The standard says that a text lists them; some issuers send a list.
+        for scope in scopes.split() if isinstance(scopes, str) else scopes or ():
+            # Scopes of other services stand beside ours.
+            if _is_grant(scope):
+                yield scope
+
+
+def _is_grant(text: str) -> bool:
+    try:
+        grant_of(text)
+    except InvalidTokenError:
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""Which issuers of access tokens are trusted, with what, and what their callers may do."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from windrow_service.usecases.access.errors import InvalidTokenError
+from windrow_service.usecases.access.grants import grant_of
+
+# Those with a public key alone: with a shared secret, whoever checks tokens could make them.
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+def is_safe_url(url: str) -> bool:
+    """Tell whether what comes from a URL can be trusted: by TLS, or because it is this machine."""
+    parts = urlsplit(url)
+    if parts.scheme == "https":
+        return bool(parts.hostname)
+    if parts.scheme != "http" or not parts.hostname:
+        return False
+    try:
+        return ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return parts.hostname == "localhost"
+
+
+def _safe(url: str) -> str:
+    if not is_safe_url(url):
+        raise ValueError("it must begin with https://")
+    return url
+
+
+def _grant(text: str) -> str:
+    try:
+        grant_of(text)
+    except InvalidTokenError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+_Url = Annotated[str, AfterValidator(_safe)]
+_Grants = tuple[Annotated[str, AfterValidator(_grant)], ...]
+IssuerName = Annotated[str, StringConstraints(pattern="^[a-z0-9][a-z0-9-]{0,31}$")]
+
+
+class Issuer(BaseModel):
+    """An issuer of access tokens.
+
+    Attributes:
+        url: What its tokens call it (`iss`), letter by letter.
+        audience: What its tokens must be for (`aud`).
+        algorithms: Those that it may sign with.
+        keys_url: Where its public keys are; by default, where its own description says.
+        leeway: How far its clock may be off.
+        keys_kept_for: How long keys are trusted after they were last fetched.
+        name_claim: The claim that names the caller; it must never name two.
+        groups_claim: The claim that lists the caller's groups.
+        scopes_claim: A claim that says what the caller may do, as grants; none by default.
+        groups: Grants by group.
+        subjects: Grants by `sub`.
+        ca_file: Certificates of the authority that vouches for the issuer.
+        token_file: A token to be sent when keys are fetched, read anew each time.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: _Url
+    audience: Annotated[str, StringConstraints(min_length=1)]
+    algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = ("RS256", "ES256")
+    keys_url: _Url | None = None
+    leeway: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(minutes=5))] = timedelta(
+        seconds=30
+    )
+    keys_kept_for: Annotated[timedelta, Field(ge=timedelta(minutes=10), le=timedelta(days=7))] = (
+        timedelta(hours=12)
+    )
+    name_claim: str = "sub"
+    groups_claim: str = "groups"
+    scopes_claim: str | None = None
+    groups: dict[str, _Grants] = {}
+    subjects: dict[str, _Grants] = {}
+    ca_file: Path | None = None
+    token_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _send_tokens_only_where_told(self) -> Issuer:
+        if self.token_file is not None and self.keys_url is None:
+            raise ValueError("token_file is sent to keys_url alone: set that too")
+        return self
