@@ -78,6 +78,7 @@ from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
+from windrow_service.usecases.ports import Rates
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.publish import PublishInventory
@@ -268,6 +269,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 tokens=ManageTokens(tokens=tokens, clock=_now),
                 once=once,
                 page_tokens=PageTokens(await database.signing_key()),
+                rates=_rates(settings),
             ),
             tables=TableServices(
                 tables=tables,
@@ -407,6 +409,16 @@ def _open_issuers(settings: Settings, stack: AsyncExitStack) -> SignedTokens | N
     work = forever("fetch the keys of issuers", issuers.refresh, _FETCH_KEYS_EVERY_S)
     stack.push_async_callback(stop, asyncio.create_task(work))
     return issuers
+
+
+def _rates(settings: Settings) -> Rates | None:
+    per_minute, url = settings.limits.requests_per_minute, settings.redis_url
+    if not per_minute:
+        return None
+    # Late, because importing it takes a tenth of a second.
+    from windrow_service.rate_limits import RateLimits
+
+    return RateLimits(per_minute, None if url is None else url.get_secret_value())
 
 
 def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:

@@ -65,6 +65,7 @@ class LimitSettings(BaseModel):
     max_headers: Annotated[int, Field(ge=20)] = 100
     head_timeout: _Wait = timedelta(seconds=10)
     body_timeout: _Wait = timedelta(seconds=20)
+    requests_per_minute: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
     def _fit_pages(self) -> LimitSettings:

@@ -86,6 +86,7 @@ def test_the_limits_are_published(tight: httpx.Client, folder: Path) -> None:
         "max_headers": 100,
         "head_timeout_seconds": 10,
         "body_timeout_seconds": 20,
+        "requests_per_minute": 0,
     }
     assert config["strategies"] == [
         "balanced",

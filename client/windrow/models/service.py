@@ -37,6 +37,9 @@ class Limits(Answer):
     body_timeout_seconds: int = Field(
         description="Seconds for which a body may arrive at less than 1,024 bytes per second."
     )
+    requests_per_minute: int = Field(
+        default=0, description="Most requests of one caller in a minute; 0 means any number."
+    )
 
 
 class ServiceConfig(Answer):

@@ -34,6 +34,7 @@ from windrow_service.api import (
 )
 from windrow_service.api.access import Authentication
 from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
+from windrow_service.api.rates import RatesLimited
 from windrow_service.api.requests import RequestLog
 from windrow_service.api.services import Services
 
@@ -50,7 +51,7 @@ class _State(TypedDict):
 
 def _routes() -> list[BaseRoute]:
     router = APIRouter()
-    refusals = problems.problem_responses(401, 403, 503)
+    refusals = problems.problem_responses(401, 403, 429, 503)
     router.include_router(tables.router, responses=refusals)
     router.include_router(partitions.router, responses=refusals)
     router.include_router(refreshes.router, responses=refusals)
@@ -96,6 +97,7 @@ def create_app(
         routes=_ROUTES,
     )
     app.add_middleware(BoundedBodies, limits=body_limits)
+    app.add_middleware(RatesLimited)
     app.add_middleware(Authentication)
     app.add_middleware(RequestLog)
     problems.install(app)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BeforeValidator
 
 from windrow.models import TABLE_NAME_PATTERN, AuditPage
 from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep
@@ -16,6 +17,7 @@ from windrow_service.api.services import OperationsDep
 router = GuardedRouter(tags=["operations"])
 _DEFAULT_PAGE = 100
 _NEWEST = 2**63 - 1
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 TableQuery = Annotated[
     str | None,
@@ -24,8 +26,18 @@ TableQuery = Annotated[
 PrincipalQuery = Annotated[
     str | None, Query(max_length=128, description="Only changes by this caller.")
 ]
+
+
+def _no_number(text: object) -> object:
+    # Pydantic would take a number for seconds since 1970.
+    if isinstance(text, str) and not _DATE.match(text):
+        raise ValueError("not a time such as 2026-11-21T08:00:00Z")
+    return text
+
+
 SinceQuery = Annotated[
     AwareDatetime | None,
+    BeforeValidator(_no_number),
     Query(description="Only changes from this time on.", examples=["2026-11-21T08:00:00Z"]),
 ]
 

@@ -160,6 +160,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     ),
     plans.InvalidColumnsError: ProblemType(INVALID, "invalid-columns", "Columns are not valid"),
     usecases.BusyError: ProblemType(UNAVAILABLE, "busy", "Coordinator has too much to do"),
+    usecases.TooManyRequestsError: ProblemType(
+        HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", "Caller sends too many requests"
+    ),
     usecases.StoreUnavailableError: ProblemType(
         UNAVAILABLE, "store-unavailable", "Coordinator's database cannot be used"
     ),
@@ -293,6 +296,7 @@ _TRY_LATER = (
     usecases.StoreUnavailableError,
     caches.CacheUnavailableError,
     snapshots.TableContendedError,
+    usecases.TooManyRequestsError,
 )
 _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _UNKNOWN = ProblemType(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "Coordinator failed")

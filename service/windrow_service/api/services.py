@@ -24,7 +24,7 @@ from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import PlanStore
-from windrow_service.usecases.ports import Clock, OnceStore, Runner
+from windrow_service.usecases.ports import Clock, OnceStore, Rates, Runner
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.ports import SnapshotStore
@@ -46,6 +46,7 @@ class AccessServices:
     tokens: ManageTokens
     once: OnceStore
     page_tokens: PageTokens
+    rates: Rates | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

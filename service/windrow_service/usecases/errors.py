@@ -3,6 +3,7 @@
 * UseCaseError
   + NotFoundError
   + BusyError
+  + TooManyRequestsError
   + PageTokenError
   + StoreUnavailableError
   + RevisionError
@@ -35,6 +36,15 @@ class BusyError(UseCaseError):
     pending: int
     retry_after_s: int
     message = "{pending} requests are waiting already: {remedy}"
+    remedy = "try again in {retry_after_s} s"
+
+
+@dataclass(eq=False)
+class TooManyRequestsError(UseCaseError):
+    """A caller has sent as many requests as it may for now."""
+
+    retry_after_s: int
+    message = "you have sent as many requests as one caller may: {remedy}"
     remedy = "try again in {retry_after_s} s"
 
 

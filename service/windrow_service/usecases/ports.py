@@ -60,5 +60,12 @@ class Clock(Protocol):
         """Return now, with a time zone."""
 
 
+class Rates(Protocol):
+    """How many requests each caller may send."""
+
+    async def wait_s(self, principal: str) -> int | None:
+        """Count a request; return None, or how many seconds the caller should wait instead."""
+
+
 # Called between the steps of long work; raises PlanCancelledError if nobody wants it any more.
 Checkpoint = Callable[[], None]
