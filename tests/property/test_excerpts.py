@@ -15,8 +15,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.property.test_readable_types import COLUMNS
-from tests.support.excerpts import excerpt, planned, read, recorded
+from tests.support.excerpts import content, excerpt, planned, read, recorded
 from tests.support.laws import examples
+from windrow.files.excerpts.excerpt import excerpts_of
 from windrow.files.excerpts.outlines import Outline
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/parquet-testing"
@@ -83,14 +84,18 @@ def test_an_excerpt_holds_the_rows_of_the_row_groups_and_columns_asked_for(
     first = data.draw(st.integers(0, len(groups) - 1))
     last = data.draw(st.integers(first, len(groups) - 1))
 
-    plan, content = excerpt(file, Outline.of_text(some.to_text()), groups[first : last + 1])
+    travelled, own = Outline.of_text(some.to_text()), groups[first : last + 1]
+    plan, whole = excerpt(file, travelled, own)
+    several = excerpts_of(travelled, own.reshape(-1), len(file), data.draw(st.integers(1, 2000)))
 
     before = int(groups[:first, 0].sum())
     count = int(groups[first : last + 1, 0].sum())
     expected = read(file, in_file_order(file, names)).slice(before, count)
-    got = read(content)
-    assert got.schema.equals(expected.schema)
-    assert got.equals(expected)
+    parts = [read(content(file, part)) for part in several]
+    for got in (read(whole), pa.concat_tables(parts)):
+        assert got.schema.equals(expected.schema)
+        assert got.equals(expected)
+    assert [part.row_count for part in several] == [len(part) for part in parts]
     assert plan.read_bytes <= len(file)
 
 
@@ -112,9 +117,9 @@ def test_wrong_numbers_give_an_error_or_other_rows_and_end_no_process(
         numbers[at] = data.draw(near | st.integers(-(2**63), 2**63 - 1))
 
     try:
-        plan, content = excerpt(file, some, numbers)
+        plan, damaged = excerpt(file, some, numbers)
         assert plan.read_bytes <= len(file)
-        read(content)
+        read(damaged)
     except (ValueError, OSError, pa.ArrowException, MemoryError):
         pass
 
@@ -137,7 +142,7 @@ def test_excerpts_of_published_files_hold_what_the_files_hold(path: Path) -> Non
         return
     for name in [*whole.schema.names, None]:
         names = whole.schema.names if name is None else [name]
-        _, content = excerpt(file, *planned(*found, names))
-        got, expected = read(content), whole.select(in_file_order(file, names))
+        _, some = excerpt(file, *planned(*found, names))
+        got, expected = read(some), whole.select(in_file_order(file, names))
         assert got.schema.equals(expected.schema)
         assert got.equals(expected) or same(got.to_pylist(), expected.to_pylist())

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.files.excerpts.excerpt import Excerpt, excerpt_of
+from windrow.files.excerpts.excerpt import Excerpt, excerpts_of
 from windrow.files.excerpts.outlines import Outline, Outlines
 from windrow.files.excerpts.places import in_plan, places_in
 
@@ -38,8 +38,13 @@ def planned(
 
 def excerpt(file: bytes, some: Outline, groups: np.ndarray) -> tuple[Excerpt, bytes]:
     """Return the excerpt of some row groups of a file, and its bytes."""
-    found = excerpt_of(some, groups.reshape(-1), len(file))
-    return found, found.content([file[begin:end] for begin, end in found.ranges])
+    (found,) = excerpts_of(some, groups.reshape(-1), len(file), len(file))
+    return found, content(file, found)
+
+
+def content(file: bytes, found: Excerpt) -> bytes:
+    """Return the bytes of an excerpt."""
+    return found.content([file[begin:end] for begin, end in found.ranges])
 
 
 def read(file: bytes, columns: Sequence[str] | None = None) -> pa.Table:

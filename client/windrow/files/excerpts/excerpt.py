@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from windrow.files.excerpts.outlines import Outline, RowGroup
-from windrow.files.excerpts.places import Ints, columns_of, require_possible
+from windrow.files.excerpts.places import Ints, columns_of, read_bytes, require_possible
 
 # A request takes about as long as this many bytes: what lies between two chunks is read as well
 # if it is shorter.
 REQUEST_BYTES = 64 * 2**10
 
-_MAGIC = b"PAR1"
+MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -22,74 +24,80 @@ class Excerpt:
     """Some columns of some row groups of a file.
 
     Attributes:
+        row_count: Its rows.
         ranges: Where to read it: first byte, and the one behind the last; ascending.
-        footer: Of the excerpt, in which the ranges lie one after the other.
+        tail: What follows the ranges in the excerpt, in which they lie one after the other.
     """
 
+    row_count: int
     ranges: Sequence[tuple[int, int]]
-    footer: bytes
+    tail: bytes
 
     @property
     def read_bytes(self) -> int:
         """Bytes of the ranges."""
         return sum(end - begin for begin, end in self.ranges)
 
-    def content(self, parts: Sequence[bytes]) -> bytes:
+    def content(self, parts: Sequence[Any]) -> bytes:
         """Return the excerpt, a Parquet file.
 
         Args:
-            parts: What was read of each range.
+            parts: What was read of each range, as buffers.
         """
-        return b"".join((_MAGIC, *parts, self.tail))
-
-    @property
-    def tail(self) -> bytes:
-        """What follows the ranges."""
-        return self.footer + len(self.footer).to_bytes(4, "little") + _MAGIC
+        return b"".join((MAGIC, *parts, self.tail))
 
 
-def excerpt_of(outline: Outline, numbers: Ints, size_bytes: int) -> Excerpt:
-    """Return the excerpt of a file that a plan asks for.
+def excerpts_of(outline: Outline, numbers: Ints, size_bytes: int, max_bytes: int) -> list[Excerpt]:
+    """Return the excerpts of a file that hold what a plan asks for, row group after row group.
 
     Args:
         outline: Of the columns wanted.
         numbers: Of their leaves in each row group wanted; see `places`.
         size_bytes: Length of the file.
+        max_bytes: Most bytes of chunks in an excerpt, unless it is a single row group.
 
     Raises:
         ValueError: The numbers are impossible.
     """
-    leaf_count = outline.leaf_count
-    if not leaf_count or len(numbers) % columns_of(leaf_count):
+    width = columns_of(outline.leaf_count)
+    if width == 1 or numbers.size % width:
         raise ValueError("its plan says where other columns lie than those asked for")
-    groups = numbers.reshape(-1, columns_of(leaf_count))
+    groups = numbers.reshape(-1, width)
     require_possible(groups, size_bytes)
-    groups = groups[groups[:, 0] != 0]
+    held = groups[groups[:, 0] != 0]
+    begins, own_bytes = [0], 0
+    for at, more in enumerate(read_bytes(held).tolist()):
+        if own_bytes and own_bytes + more > max_bytes:
+            begins.append(at)
+            own_bytes = 0
+        own_bytes += more
+    return [_excerpt_of(outline, held[begin:end]) for begin, end in pairwise([*begins, len(held)])]
+
+
+def _excerpt_of(outline: Outline, groups: Ints) -> Excerpt:
     chunks = groups[:, 1:].reshape(-1, 4)
     order = np.argsort(chunks[:, 0])
     begins = chunks[order, 0]
     ends = begins + chunks[order, 1]
     apart = np.append(True, begins[1:] - ends[:-1] > REQUEST_BYTES)[: len(begins)]
     firsts = np.flatnonzero(apart)
-    ranges = list(
-        zip(
-            begins[firsts].tolist(),
-            np.append(ends[firsts[1:] - 1], ends[-1:]).tolist(),
-            strict=True,
-        )
-    )
+    lasts = np.append(ends[firsts[1:] - 1], ends[-1:])
     # What all chunks of a range move by.
-    lengths = np.array([end - begin for begin, end in ranges], np.int64)
-    moves = len(_MAGIC) + np.cumsum(lengths) - lengths - begins[firsts]
+    lengths = lasts - begins[firsts]
+    moves = len(MAGIC) + np.cumsum(lengths) - lengths - begins[firsts]
     moved = chunks.copy()
     moved[order, 0] += moves[np.cumsum(apart) - 1]
     row_groups = [
-        RowGroup(
-            row_count,
-            [(start, length, dictionary, values) for start, length, dictionary, values in of],
-        )
-        for row_count, of in zip(
-            groups[:, 0].tolist(), moved.reshape(len(groups), leaf_count, 4).tolist(), strict=True
+        RowGroup(row_count, own)
+        for row_count, own in zip(
+            groups[:, 0].tolist(),
+            moved.reshape(len(groups), groups.shape[1] // 4, 4).tolist(),
+            strict=True,
         )
     ]
-    return Excerpt(ranges, outline.footer(row_groups))
+    footer = outline.footer(row_groups)
+    return Excerpt(
+        row_count=int(groups[:, 0].sum()),
+        ranges=list(zip(begins[firsts].tolist(), lasts.tolist(), strict=True)),
+        tail=footer + len(footer).to_bytes(4, "little") + MAGIC,
+    )

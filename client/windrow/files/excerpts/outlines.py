@@ -79,7 +79,7 @@ class RowGroup(NamedTuple):
     """
 
     row_count: int
-    chunks: Sequence[tuple[int, int, int, int]]
+    chunks: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ class ReadSpec:
         is_acid: Whether rows can be deleted one by one, as of Hive's transactional tables.
         valid_write_ids: Of such a table, the write ids that are seen; None for all.
         logged: Whether the table keeps a log of its files, which never change once written.
+        outlines: Of the files whose splits have an `excerpt`.
     """
 
     table: str
@@ -98,6 +99,7 @@ class ReadSpec:
     is_acid: bool = False
     valid_write_ids: str | None = None
     logged: bool = False
+    outlines: tuple[str, ...] = ()
 
     def packed(self) -> bytes:
         """Return the spec in a form that does not contain its class."""
@@ -141,6 +143,7 @@ class Split(NamedTuple):
         block_count: How many stripes it covers; None if all.
         deletes: What deletes rows of it, as `windrow.models.Delete`.
         etag: Of an object, its ETag when the plan was made; None if unknown.
+        excerpt: Where its columns lie, as `windrow.models.Excerpt`; None if it is read as it is.
     """
 
     ordinal: int
@@ -154,6 +157,7 @@ class Split(NamedTuple):
     block_count: int | None = None
     deletes: list[dict[str, Any]] | None = None
     etag: str | None = None
+    excerpt: dict[str, Any] | None = None
 
     def blocks_of(self, file_blocks: int) -> range:
         """Return the numbers of the stripes that the split covers, of so many in its file.

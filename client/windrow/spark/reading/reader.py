@@ -350,6 +350,7 @@ def read_spec(plan: Plan, schemas: Schemas, calendars: Callable[[], Calendars]) 
         is_acid=plan.transactional == "full",
         valid_write_ids=plan.valid_write_ids,
         logged=plan.logged,
+        outlines=tuple(plan.outlines),
         limits=_limits(plan),
     )
 
