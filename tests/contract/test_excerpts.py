@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,13 @@ from tests.support.s3 import S3, s3_server
 from tests.support.servers import PLAIN, running
 from windrow.files.excerpts.outlines import Outline
 from windrow.files.excerpts.places import columns_of
+from windrow.files.footers import footer_bytes_in
+from windrow.spark.executor.errors import StaleFileError
+from windrow.spark.executor.reading import read_group
+from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
 from windrow_service.settings import Settings
 
+ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 NAMES = [f"c{n}" for n in range(40)]
 
 
@@ -52,6 +59,56 @@ def planned(http: httpx.Client, name: str, **request: Any) -> tuple[list[str], d
     plan = http.post("/plans", json={"table": name, **request}).json()
     splits = [split for group in plan["groups"] for split in group["splits"]]
     return plan["outlines"], {(split["path"], split["start"]): split for split in splits}
+
+
+def to_read(http: httpx.Client, name: str, **request: Any) -> tuple[ReadSpec, pa.RecordBatch]:
+    """Return what a plan says to read of a table of doubles: the spec, and the splits."""
+    plan = http.post("/plans", json={"table": name, **request}).json()
+    with pa.ipc.open_stream(
+        http.post("/plans", json={"table": name, **request}, headers=ARROW).content
+    ) as reader:
+        groups = reader.read_all()["splits"].combine_chunks()
+    spec = ReadSpec(
+        table=name,
+        location=plan["location"],
+        data=pa.schema([(column["name"], pa.float64()) for column in plan["columns"]]),
+        hidden=pa.schema([]),
+        partition=pa.schema([]),
+        output=tuple(column["name"] for column in plan["columns"]),
+        outlines=tuple(plan["outlines"]),
+    )
+    return spec, pa.RecordBatch.from_struct_array(groups.flatten())
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """A table of two like files of four row groups, sorted by c7.
+
+    Attributes:
+        rows: Those of a file.
+        file_bytes: Its length.
+        footer_bytes: Those of its footer.
+    """
+
+    name: str
+    rows: pa.Table
+    file_bytes: int
+    footer_bytes: int
+
+
+@pytest.fixture(scope="module")
+def sorted_table(http: httpx.Client, s3: S3, tmp_path_factory: pytest.TempPathFactory) -> Sorted:
+    folder = tmp_path_factory.mktemp("sorted")
+    rng = np.random.default_rng(3)
+    columns = {name: rng.random(4000) for name in NAMES}
+    rows = pa.table(columns | {"c7": np.sort(columns["c7"])})
+    for file in ("a.parquet", "b.parquet"):
+        pq.write_table(rows, folder / file, row_group_size=1000, use_dictionary=False)
+    location = s3.upload(folder, "tab", "sorted")
+    http.put("/tables/sorted", json={"location": location}).raise_for_status()
+    http.post("/tables/sorted/refresh").raise_for_status()
+    content = (folder / "a.parquet").read_bytes()
+    return Sorted("sorted", rows, len(content), footer_bytes_in(content))
 
 
 def rows_of(folder: Path, split: dict[str, Any], outlines: list[str]) -> pa.Table:
@@ -101,7 +158,7 @@ def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
     stream = http.post(
         "/plans",
         json={"table": name, **request},
-        headers={"Accept": "application/vnd.apache.arrow.stream"},
+        headers=ARROW,
     )
     with pa.ipc.open_stream(io.BytesIO(stream.content)) as reader:
         flat = [
@@ -110,6 +167,77 @@ def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
     assert {(split["path"], split["start"]): split["excerpt"] for split in flat} == {
         at: split["excerpt"] for at, split in splits.items()
     }
+
+
+def test_a_task_asks_for_the_ranges_of_its_columns_and_for_no_footer(
+    http: httpx.Client, s3: S3, tmp_path: Path, name: str
+) -> None:
+    # 200 columns in 1 MB.
+    rng = np.random.default_rng(2)
+    table = pa.table({f"c{at}": rng.random(640) for at in range(200)})
+    for file in ("a", "b", "c"):
+        pq.write_table(table, tmp_path / f"{file}.parquet", use_dictionary=False)
+    location = s3.upload(tmp_path, "tab", f"{name}/wide")
+    http.put(f"/tables/{name}", json={"location": location}).raise_for_status()
+    http.post(f"/tables/{name}/refresh").raise_for_status()
+    footer = pq.read_metadata(tmp_path / "a.parquet")
+    chunk = footer.row_group(0).column(77)
+    begin, length = chunk.data_page_offset, chunk.total_compressed_size
+
+    spec, splits = to_read(http, name, columns=["c77"])
+    s3.requests.clear()
+    s3.asked.clear()
+    counts: Counter[str] = Counter()
+    rows = pa.Table.from_batches(read_group(spec, splits, None, counts=counts))
+
+    assert rows["c77"].to_pylist() == table["c77"].to_pylist() * 3
+    assert [method for method, _ in s3.requests] == ["GET"] * 3
+    assert len({path for _, path in s3.requests}) == 3
+    assert {asked for asked, _ in s3.asked} == {f"bytes={begin}-{begin + length - 1}"}
+    assert all(etag for _, etag in s3.asked)
+    assert counts["requests"] == 3
+
+    # An overwrite of the same size is noticed.
+    s3.client.put_object(
+        Bucket="tab",
+        Key=f"{name}/wide/b.parquet",
+        Body=bytes((tmp_path / "b.parquet").stat().st_size),
+    )
+    with pytest.raises(StaleFileError, match=r"b\.parquet"):
+        list(read_group(spec, splits, None))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(ReadLimits(), id="one excerpt"),
+        pytest.param(ReadLimits(max_buffered_file_bytes=70_000), id="row group by row group"),
+        pytest.param(ReadLimits(max_buffered_file_bytes=1_000), id="as streams"),
+        pytest.param(ReadLimits(max_batch_rows=100), id="small batches"),
+    ],
+)
+@pytest.mark.parametrize("sort", [(), ("c7",)], ids=["as they are", "sorted"])
+def test_excerpts_are_read_within_any_limits(
+    http: httpx.Client, s3: S3, sorted_table: Sorted, limits: ReadLimits, sort: tuple[str, ...]
+) -> None:
+    request = {"columns": ["C7", "c30"], "options": {"max_split_size": 400_000}}
+    spec, splits = to_read(http, sorted_table.name, **request)
+    keys = tuple(SortKey(name=name, descending=False, nulls_first=True) for name in sort)
+    spec = replace(spec, limits=limits, sort=keys)
+    s3.asked.clear()
+
+    batches = list(read_group(spec, splits, None))
+
+    got = pa.Table.from_batches(batches)
+    expected = pa.concat_tables([sorted_table.rows.select(["c7", "c30"])] * 2)
+    assert got.sort_by("c30").equals(expected.sort_by("c30").combine_chunks())
+    if sort:
+        assert got["c7"].to_pylist() == sorted(expected["c7"].to_pylist())
+    assert max(batch.num_rows for batch in batches) <= limits.max_batch_rows
+    assert len(splits) > 2
+    # No request is for a file, or for its end.
+    ends = [int(str(asked).rpartition("-")[2]) for asked, _ in s3.asked]
+    assert max(ends) < sorted_table.file_bytes - sorted_table.footer_bytes
 
 
 def test_files_on_disks_are_planned_as_they_are(

@@ -20,11 +20,13 @@ class S3:
         environment: Environment variables that direct clients to the server.
         client: boto3's client for the server.
         requests: Method and path of each request so far.
+        asked: For each of them the range that it asked for, and the ETag that it had to be of.
     """
 
     environment: dict[str, str]
     client: Any
     requests: list[tuple[str, str]] = field(default_factory=list)
+    asked: list[tuple[str | None, str | None]] = field(default_factory=list)
 
     def upload(self, folder: Path, bucket: str, prefix: str) -> str:
         """Put the files of a folder into a bucket, and return the location."""
@@ -50,9 +52,11 @@ def s3_server() -> Iterator[S3]:
 
     moto = DomainDispatcherApplication(create_backend_app)
     requests: list[tuple[str, str]] = []
+    asked: list[tuple[str | None, str | None]] = []
 
     def counting(environ: dict[str, Any], start_response: Any) -> Any:
         requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
+        asked.append((environ.get("HTTP_RANGE"), environ.get("HTTP_IF_MATCH")))
         return moto(environ, start_response)
 
     server = make_server(
@@ -73,7 +77,7 @@ def s3_server() -> Iterator[S3]:
             for name, value in environment.items():
                 patch.setenv(name, value)
             endpoint = environment["AWS_ENDPOINT_URL"]
-            yield S3(environment, boto3.client("s3", endpoint_url=endpoint), requests)
+            yield S3(environment, boto3.client("s3", endpoint_url=endpoint), requests, asked)
     finally:
         server.shutdown()
         thread.join()

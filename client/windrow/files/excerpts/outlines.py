@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -97,6 +97,8 @@ class Outline:
     created_by: str
     keys: Mapping[str, str]
     columns: Sequence[OutlineColumn]
+    # Beginning and end of all footers. Not `cached_property`, which does not travel by value.
+    _ends: list[bytes] = dataclasses.field(default_factory=list, init=False, compare=False)
 
     @property
     def leaf_count(self) -> int:
@@ -162,19 +164,21 @@ class Outline:
         Args:
             row_groups: With as many chunks as there are leaves, each.
         """
+        if not self._ends:
+            self._ends.extend((self._head(), self._tail()))
+        head, tail = self._ends
         leaves = [leaf for column in self.columns for leaf in column.leaves]
         groups = [_row_group(leaves, group) for group in row_groups]
         row_count = sum(group.row_count for group in row_groups)
         return b"".join(
             (
-                self._head,
+                head,
                 field(LONG) + integer(row_count),
                 field(LIST) + listed(STRUCT, groups),
-                self._tail,
+                tail,
             )
         )
 
-    @cached_property
     def _head(self) -> bytes:
         root = (
             field(BINARY, _NAME) + text(b"schema") + field(INT) + integer(len(self.columns)) + END
@@ -185,7 +189,6 @@ class Outline:
             elements += [column.schema[start:end] for start, end in schema.spans]
         return field(INT) + integer(self.version) + field(LIST) + listed(STRUCT, elements)
 
-    @cached_property
     def _tail(self) -> bytes:
         keys = [
             field(BINARY) + text(key) + field(BINARY) + text(value) + END

@@ -1,4 +1,4 @@
-"""Small files of a task, asked for before they are decoded."""
+"""Small files and excerpts of a task, asked for before they are decoded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from windrow.spark.executor.caching import Content, Files
-from windrow.spark.executor.spec import MIB, ReadLimits, Split
+from windrow.spark.executor.pieces import Piece
+from windrow.spark.executor.spec import MIB, ReadLimits
 
 # Where asking for a file keeps a thread busy.
 _THREADS = 16
@@ -18,30 +19,34 @@ _PREFETCHED_MIB = "prefetched_mib:"
 
 def asked_ahead(
     files: Files,
-    splits: Iterable[tuple[Split, bool]],
+    pieces: Iterable[tuple[Piece, bool]],
     limits: ReadLimits,
     counts: Counter[str],
     *,
     footers: bool,
-) -> Iterator[tuple[Split, Content]]:
-    """Yield splits in order, and ask for the files of those that come next.
+) -> Iterator[tuple[Piece, Content]]:
+    """Yield pieces in order, and ask for those that come next.
 
     Args:
         files: Where they are read.
-        splits: The splits, and whether their file is to be asked for.
+        pieces: The pieces, and whether they are to be asked for.
         limits: How many files, and bytes of them, may be asked for.
         counts: The most bytes that were held, or on their way, are added here.
         footers: Whether the footers of files are enough.
     """
-    ahead: deque[tuple[Split, Content]] = deque()
+    ahead: deque[tuple[Piece, Content]] = deque()
     held_bytes = most_bytes = 0
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(_THREADS))
         stack.callback(lambda: _cancel(ahead))
-        for split, is_asked in splits:
-            content = files.ask(split, threads, footer=footers) if is_asked else None
-            ahead.append((split, content))
-            held_bytes += split.size_bytes if content is not None else 0
+        for piece, is_asked in pieces:
+            content: Content = None
+            if is_asked and piece.excerpt is not None:
+                content = files.ask_excerpt(piece.split, piece.excerpt)
+            elif is_asked:
+                content = files.ask(piece.split, threads, footer=footers)
+            ahead.append((piece, content))
+            held_bytes += piece.size_bytes if content is not None else 0
             most_bytes = max(most_bytes, held_bytes)
             while len(ahead) > limits.prefetch_files or held_bytes > limits.prefetch_bytes:
                 held_bytes -= ahead[0][0].size_bytes if ahead[0][1] is not None else 0
@@ -51,7 +56,7 @@ def asked_ahead(
         counts[f"{_PREFETCHED_MIB}{-(-most_bytes // MIB)}"] += 1
 
 
-def _cancel(ahead: Iterable[tuple[Split, Content]]) -> None:
+def _cancel(ahead: Iterable[tuple[Piece, Content]]) -> None:
     for _, content in ahead:
         if content is not None and not isinstance(content, bytes):
             content.cancel()

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from windrow.files.beneath import home_for, home_of, path_in
+from windrow.files.excerpts.excerpt import Excerpt
 from windrow.files.footers import TAIL_BYTES
 from windrow.files.objects.requests import Traffic, requests
 from windrow.files.remote import is_object
@@ -24,9 +25,11 @@ from windrow.host_cache.opening import FOLDER_VARIABLE, open_cache
 from windrow.host_cache.uses import CacheUse
 from windrow.spark.executor.files import (
     STREAM_BUFFER_BYTES,
+    AskedExcerpt,
     AskedObject,
     Opened,
     copy_whole,
+    open_excerpt,
     open_stream,
     read_footer,
     read_whole,
@@ -69,6 +72,11 @@ class Files:
         """How many files the cache had."""
         return 0
 
+    @property
+    def takes_whole_files(self) -> bool:
+        """Whether files are read whole, whatever is asked for of them."""
+        return False
+
     def close(self) -> None:
         """Release what is held."""
 
@@ -93,6 +101,22 @@ class Files:
         return AskedObject(
             path=split.path, planned=planned, part=part, traffic=self._traffic, footer=footer
         )
+
+    def ask_excerpt(self, split: Split, excerpt: Excerpt) -> Coming:
+        """Ask for an excerpt of an object, and return what will give its content."""
+        store, planned = requests(), self._planned(split)
+        parts = [
+            store.begin(store.read(split.path, self._traffic, planned.etag, begin, end))
+            for begin, end in excerpt.ranges
+        ]
+        return AskedExcerpt(path=split.path, planned=planned, excerpt=excerpt, parts=parts)
+
+    @contextmanager
+    def stream_excerpt(self, split: Split, excerpt: Excerpt, opened: Opened) -> Iterator[Any]:
+        """Open a large excerpt; see `open_excerpt`."""
+        planned = self._planned(split)
+        with open_excerpt(split.path, planned, excerpt, opened, self._traffic) as reader:
+            yield reader
 
     def footer(self, split: Split) -> bytes:
         """Return the end of a file, or more of it; see `read_footer`."""
@@ -133,6 +157,11 @@ class CachedFiles(Files):
     def hits(self) -> int:
         """See `Files.hits`."""
         return self._use.hits
+
+    @property
+    def takes_whole_files(self) -> bool:
+        """See `Files.takes_whole_files`: the cache holds them."""
+        return True
 
     def close(self) -> None:
         """Note what was read."""

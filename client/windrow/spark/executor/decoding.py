@@ -30,6 +30,7 @@ from windrow.spark.executor.formats import FORMAT_ERRORS, FileFormat, unreadable
 from windrow.spark.executor.layouts import Layout, nothing
 from windrow.spark.executor.orc import OrcFormat
 from windrow.spark.executor.parquet import ParquetFormat, rows_before
+from windrow.spark.executor.pieces import Piece, Pieces
 from windrow.spark.executor.spec import KIB, ReadSpec, Split
 
 # Most files whose decoded tables wait to be joined, should they hold next to no rows.
@@ -99,13 +100,18 @@ class Decoder:
         # Where nothing is decoded, the footer is enough.
         self._by_footer = not self._wanted.names and self._format.has_short_footers
         self._layouts: list[Layout] = []
+        self._pieces = Pieces(spec, whole=files.takes_whole_files)
 
     def is_small(self, split: Split) -> bool:
         """Tell whether a split is decoded in one go."""
-        limits = self._spec.limits
+        first, *more = self._pieces.of(split)
+        return not more and self._is_small(first)
+
+    def _is_small(self, piece: Piece) -> bool:
+        limits, split = self._spec.limits, piece.split
         return (
             split.is_whole
-            and split.size_bytes <= limits.max_decoded_at_once_bytes
+            and piece.size_bytes <= limits.max_decoded_at_once_bytes
             and split.row_count is not None
             and split.row_count <= limits.max_batch_rows
         )
@@ -124,12 +130,13 @@ class Decoder:
         waiting: list[tuple[Split, int, pa.Table]] = []
         layout: Layout | None = None
         rows = size_bytes = 0
-        for split, content in self._fetched(splits):
-            if not self.is_small(split):
+        for piece, content in self._fetched(splits):
+            split = piece.split
+            if not self._is_small(piece):
                 if waiting and layout:
                     yield self._join(layout, waiting)
                     waiting, rows, size_bytes = [], 0, 0
-                yield from self._decode_large(split, max_rows, max_bytes)
+                yield from self._decode_large(piece, content, max_rows, max_bytes)
                 continue
             found, count, table = self._decode_small(split, content)
             if (
@@ -151,17 +158,23 @@ class Decoder:
         if waiting and layout:
             yield self._join(layout, waiting)
 
-    def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Content]]:
-        """Yield the splits; with those of small remote files, what was asked for of them."""
+    def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Piece, Content]]:
+        """Yield the pieces of splits; with small remote ones, what was asked for of them."""
         if not is_remote(self._spec.location):
-            return ((split, None) for split in splits)
+            return ((Piece(split), None) for split in splits)
+        pieces = (piece for split in splits for piece in self._pieces.of(split))
         return asked_ahead(
             self._files,
-            ((split, self.is_small(split)) for split in splits),
+            ((piece, self._is_small(piece) or self._is_buffered(piece)) for piece in pieces),
             self._spec.limits,
             self._counts,
             footers=self._by_footer,
         )
+
+    def _is_buffered(self, piece: Piece) -> bool:
+        """Tell whether a piece is an excerpt that fits into memory."""
+        most_bytes = self._spec.limits.max_buffered_file_bytes
+        return piece.excerpt is not None and piece.size_bytes <= most_bytes
 
     def _fetch(self, split: Split) -> bytes:
         """Return what is to be decoded of a small file."""
@@ -170,12 +183,8 @@ class Decoder:
         return self._files.footer(split) if self._by_footer else self._files.whole(split)
 
     def _decode_small(self, split: Split, content: Content) -> tuple[Layout, int, pa.Table]:
-        if content is None:
-            content = self._fetch(split)
-        elif not isinstance(content, bytes):
-            content = content.result()
         format_ = self._format
-        reader = format_.opened(split.path, pa.BufferReader(content), 0)
+        reader = format_.opened(split.path, self._come(split, content), 0)
         layout = self._layout_of(split, reader) if self._wanted.names else self._nothing()
         try:
             if layout.selected:
@@ -217,13 +226,28 @@ class Decoder:
         self._layouts.insert(0, layout)
         return layout
 
-    def _decode_large(self, split: Split, max_rows: int, max_bytes: int) -> Iterator[Rows]:
-        if self._by_footer or split.size_bytes <= self._spec.limits.max_buffered_file_bytes:
-            content = pa.BufferReader(self._fetch(split))
-            reader = self._format.opened(split.path, content, 0)
+    def _come(self, split: Split, content: Content) -> pa.BufferReader:
+        """Return what was asked for, or ask for it now."""
+        if content is None:
+            content = self._fetch(split)
+        elif not isinstance(content, bytes):
+            content = content.result()
+        return pa.BufferReader(content)
+
+    def _decode_large(
+        self, piece: Piece, content: Content, max_rows: int, max_bytes: int
+    ) -> Iterator[Rows]:
+        split, opened = piece.split, self._format.opened
+        most_bytes = self._spec.limits.max_buffered_file_bytes
+        if content is not None or self._by_footer or piece.size_bytes <= most_bytes:
+            reader = opened(split.path, self._come(split, content), 0)
             yield from self._stream(split, reader, max_rows, max_bytes)
             return
-        with self._files.stream(split, self._format.opened) as reader:
+        if piece.excerpt is None:
+            stream = self._files.stream(split, opened)
+        else:
+            stream = self._files.stream_excerpt(split, piece.excerpt, opened)
+        with stream as reader:
             yield from self._stream(split, reader, max_rows, max_bytes)
 
     def _stream(self, split: Split, reader: Any, max_rows: int, max_bytes: int) -> Iterator[Rows]:

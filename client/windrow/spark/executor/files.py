@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from windrow.files.beneath import open_beneath
+from windrow.files.excerpts.excerpt import Excerpt
+from windrow.files.excerpts.spliced import SplicedFile
 from windrow.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow.files.objects.requests import Part, Traffic
 from windrow.files.objects.troubles import ChangedObjectError
@@ -108,6 +110,38 @@ class AskedObject:
     def cancel(self) -> object:
         """Do without it."""
         return self.part.cancel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedExcerpt:
+    """An excerpt of an object that was asked for.
+
+    Attributes:
+        path: The object's URI.
+        planned: Its state when the plan was made.
+        excerpt: The excerpt.
+        parts: What was asked for of each of its ranges.
+    """
+
+    path: str
+    planned: FileStatus
+    excerpt: Excerpt
+    parts: Sequence[Future[Part]]
+
+    def result(self) -> bytes:
+        """Return the excerpt, once all of it is there; see `read_whole`."""
+        with translated(self.path, self.planned):
+            parts = [part.result() for part in self.parts]
+        for part, (begin, end) in zip(parts, self.excerpt.ranges, strict=True):
+            _require(self.path, self.planned, part.found)
+            if len(part.content) != end - begin:
+                reason = f"its store did not give bytes {begin:,} to {end:,}"
+                raise UnreadableFileError(self.path, reason)
+        return self.excerpt.content([part.content for part in parts])
+
+    def cancel(self) -> object:
+        """Do without it."""
+        return [part.cancel() for part in self.parts]
 
 
 def read_range(
@@ -239,6 +273,27 @@ def open_stream(
         _require(path, planned, _status_of(os.fstat(file.fileno())))
         yield opened(path, pa.PythonFile(file, mode="r"), STREAM_BUFFER_BYTES)
         _require(path, planned, _status_of(os.fstat(file.fileno())))
+
+
+@contextmanager
+def open_excerpt(
+    path: str, planned: FileStatus, excerpt: Excerpt, opened: Opened, traffic: Traffic
+) -> Iterator[Any]:
+    """Open a large excerpt of an object for reading it part by part; see `open_stream`.
+
+    Raises:
+        StaleFileError: The file is not the one of the plan.
+        UnreadableFileError: It cannot be read.
+    """
+
+    def read(begin: int, end: int) -> Any:
+        with translated(path, planned):
+            part = read_part(path, planned, begin, end, traffic)
+        _require(path, planned, part.found)
+        return part.content
+
+    spliced = pa.PythonFile(SplicedFile(excerpt, read), mode="r")
+    yield opened(path, spliced, _REMOTE_STREAM_BUFFER_BYTES)
 
 
 @contextmanager

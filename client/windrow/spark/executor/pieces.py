@@ -45,7 +45,7 @@ class Pieces:
         self._last: tuple[Split | None, list[Piece]] = None, []
 
     def of(self, split: Split) -> list[Piece]:
-        """Return the pieces of a split, in order; none if it has no rows.
+        """Return the pieces of a split, in order; at least one.
 
         Raises:
             UnreadableFileError: Its plan says something impossible.
