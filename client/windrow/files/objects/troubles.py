@@ -88,7 +88,7 @@ def trouble_of(error: Exception) -> Trouble:
     if "169.254.1" in text or "metadata.google.internal" in text or "redential" in text:
         return Trouble("lasting", _NO_KEY)
     if status is not None:
-        return _answered(status, code, text)
+        return _answered(status, code)
     if type(error).__name__ == "InvalidPathError" or "Could not parse path" in text:
         return Trouble("lasting", _unusable_name(text))
     if "redirect" in text:
@@ -109,12 +109,12 @@ def _unusable_name(text: str) -> str:
     return f"holds an object that is named {name[:100]!r}, which is no path: rename it"
 
 
-def _answered(status: int, code: str, text: str) -> Trouble:
+def _answered(status: int, code: str) -> Trouble:
     if code in _PASSING or status >= 500 or status == 408:
         return Trouble("passing", f"cannot be read: its store answers {status} for too long")
     if status in (401, 403):
         return Trouble("lasting", _DENIED)
-    return Trouble("lasting", f"cannot be read: its store answers {status} {_shortened(text)}")
+    return Trouble("lasting", f"cannot be read: its store answers {status} {code}".rstrip())
 
 
 def _shortened(text: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,8 +20,9 @@ from pyarrow._orc import ORCReader
 
 from windrow.files.beneath import absolute_path, home_for, home_of, open_beneath
 from windrow.files.calendars import has_calendar, is_certain, is_settled
+from windrow.files.objects.requests import Part, Traffic, requests
 from windrow.files.objects.troubles import ChangedObjectError
-from windrow.files.remote import is_remote, open_remote_file, read_part
+from windrow.files.remote import is_object, is_remote, open_remote_file
 from windrow.files.schema import ColumnNames
 from windrow.files.status import FileStatus
 from windrow_service.inventory.errors import BloomColumnError
@@ -31,8 +33,10 @@ from windrow_service.orc.reading import alike_in
 from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.pruning.bloom import MAX_VALUES, bloom_filter, can_filter
 
-# A remote file of up to this size is read in one request instead of one for each part.
+# An object of up to this size is read with one request instead of one for each part, and a few of
+# them are asked for ahead.
 _READ_WHOLE_BYTES = 8 * 2**20
+_FILES_AHEAD = 8
 
 
 @dataclass(slots=True)
@@ -167,10 +171,11 @@ def read_filters(
     """
     filters_of = _orc_filters if table_format == "orc" else _parquet_filters
     chunk = ChunkFilters()
-    for path, file_listed in zip(paths, listed, strict=True):
+    asked = _asked_ahead(location, paths, listed)
+    for path, state, part in zip(paths, listed, asked, strict=True):
         try:
-            with _opened(location, path, file_listed) as (file, found):
-                if file_listed.difference(found):
+            with _opened(location, path, state, part) as (file, found):
+                if state.difference(found):
                     chunk.changed.append(path)
                     continue
                 chunk.filters.append(filters_of(file, columns))
@@ -184,15 +189,35 @@ def read_filters(
     return chunk
 
 
+def _asked_ahead(
+    location: str, paths: Sequence[str], listed: Sequence[FileStatus]
+) -> Iterator[Future[Part] | None]:
+    """Yield for each file what was asked for of it: all of it, if it is a small object."""
+    ahead: deque[Future[Part] | None] = deque()
+    for path, state in zip(paths, listed, strict=True):
+        uri = absolute_path(location, path)
+        is_small = is_object(uri) and state.size_bytes <= _READ_WHOLE_BYTES
+        asked = None
+        if is_small:
+            store = requests()
+            asked = store.begin(store.read(uri, Traffic(), state.etag))
+        ahead.append(asked)
+        if len(ahead) > _FILES_AHEAD:
+            yield ahead.popleft()
+    yield from ahead
+
+
 @contextmanager
-def _opened(location: str, path: str, listed: FileStatus) -> Iterator[tuple[Any, FileStatus]]:
+def _opened(
+    location: str, path: str, listed: FileStatus, asked: Future[Part] | None
+) -> Iterator[tuple[Any, FileStatus]]:
     """Open a file; return its state as well."""
+    if asked is not None:
+        part = asked.result()
+        yield pa.BufferReader(part.content), part.found
+        return
     absolute = absolute_path(location, path)
     if is_remote(absolute):
-        if listed.size_bytes <= _READ_WHOLE_BYTES:
-            part = read_part(absolute, listed)
-            yield pa.BufferReader(part.content), part.found
-            return
         with open_remote_file(absolute, listed) as remote:
             yield remote.file, remote.found
         return

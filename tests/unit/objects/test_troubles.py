@@ -1,0 +1,121 @@
+"""What an answer of a store means, and whether asking again may help."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import obstore
+import pytest
+from obstore.store import S3Store
+
+from windrow.files.objects.troubles import trouble_of
+
+ERROR = "<Error><Code>{}</Code><Message>hush</Message></Error>"
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Answers with the status and code that the path names."""
+
+    def do_GET(self) -> None:
+        _, status, code = self.path.rsplit("/", 2)
+        body = ERROR.format(code).encode()
+        self.send_response(int(status))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def store_at(endpoint: str, **options: object) -> S3Store:
+    return S3Store(
+        "bucket",
+        endpoint=endpoint,
+        access_key_id="key",
+        secret_access_key="hush",
+        region="us-east-1",
+        retry_config={"max_retries": 0},
+        client_options={"allow_http": True, **options},
+    )
+
+
+@pytest.fixture(scope="module")
+def refusing() -> Iterator[S3Store]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield store_at(f"http://127.0.0.1:{server.server_port}")
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def error_of(store: S3Store, key: str) -> Exception:
+    async def ask() -> None:
+        await obstore.get_async(store, key, options={"if_match": '"etag"'})
+
+    try:
+        asyncio.run(ask())
+    except Exception as error:
+        return error
+    raise AssertionError(f"{key} was read")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "words"),
+    [
+        (503, "SlowDown", "slow_down", "answers 503"),
+        (429, "TooManyRequests", "slow_down", "answers 429"),
+        (500, "InternalError", "passing", "answers 500"),
+        (502, "Other", "passing", "answers 502"),
+        (400, "RequestTimeout", "passing", "answers 400"),
+        (412, "PreconditionFailed", "changed", "has changed"),
+        (404, "NoSuchKey", "gone", "no longer there"),
+        (404, "NoSuchBucket", "lasting", "bucket that does not exist"),
+        (403, "AccessDenied", "lasting", "let the credentials"),
+        (403, "InvalidAccessKeyId", "lasting", "not valid"),
+        (403, "SignatureDoesNotMatch", "lasting", "not valid"),
+        (400, "ExpiredToken", "lasting", "have expired"),
+        (403, "RequestTimeTooSkewed", "lasting", "clock"),
+        (403, "InvalidObjectState", "lasting", "archived"),
+        (400, "AuthorizationHeaderMalformed", "lasting", "AWS_REGION"),
+        (301, "PermanentRedirect", "lasting", "AWS_REGION"),
+        (401, "Other", "lasting", "let the credentials"),
+        (418, "Teapot", "lasting", "answers 418"),
+    ],
+)
+def test_an_answer_is_told_for_what_it_is(
+    refusing: S3Store, status: int, code: str, kind: str, words: str
+) -> None:
+    trouble = trouble_of(error_of(refusing, f"{status}/{code}"))
+
+    assert trouble.kind == kind
+    assert words in trouble.reason
+    assert "hush" not in trouble.reason
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "kind"),
+    [
+        ("http://127.0.0.1:1", "unreached"),
+        ("http://no-such-host.invalid", "unreached"),
+        ("127.0.0.1:1", "lasting"),
+    ],
+)
+def test_a_store_that_cannot_be_reached_is_told_from_one_that_cannot_be_named(
+    endpoint: str, kind: str
+) -> None:
+    assert trouble_of(error_of(store_at(endpoint), "key")).kind == kind
+
+
+@pytest.mark.parametrize(("key", "words"), [("a//b", "a//b"), ("a/../b", "a/../b")])
+def test_a_key_that_is_no_path_is_named(refusing: S3Store, key: str, words: str) -> None:
+    trouble = trouble_of(error_of(refusing, key))
+
+    assert trouble.kind == "lasting"
+    assert words in trouble.reason
+    assert "rename" in trouble.reason
