@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from windrow.files.excerpts.excerpt import Excerpt, excerpts_of
 from windrow.files.excerpts.outlines import Outline, Outlines
-from windrow.files.excerpts.places import in_plan, places_in
+from windrow.files.excerpts.places import in_plan, kept_columns_of, places_in
 
 
 def recorded(file: bytes) -> tuple[str, list[int]] | None:
@@ -32,8 +32,8 @@ def planned(
     """Return what plans say of some columns: a row of numbers for each row group."""
     whole = Outline.of_text(outline)
     some, leaves = whole.only(names)
-    own = [0, *(1 + 4 * leaf + at for leaf in leaves for at in range(4))]
-    return some, in_plan(np.array(numbers, np.int64), whole.leaf_count)[:, own]
+    at = np.arange(0, len(numbers), kept_columns_of(whole.leaf_count))
+    return some, in_plan(np.array(numbers, np.int32), at, leaves)
 
 
 def excerpt(file: bytes, some: Outline, groups: np.ndarray) -> tuple[Excerpt, bytes]:

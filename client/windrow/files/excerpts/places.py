@@ -1,8 +1,8 @@
 """Where the column chunks of a Parquet file lie, as numbers in inventories and plans.
 
-For each row group: its rows, and for each leaf the place of its chunk, its bytes, those of its
-dictionary, and its values. In inventories the place is the distance from the end of the chunk before,
-which is 0 as a rule, so that all of them fit 32 bits; in plans it is counted from the file's start.
+In plans, for each row group: its rows, and for each leaf where its chunk begins, its bytes, those of
+its dictionary, and its values. In inventories, all numbers have 32 bits: after the rows it is said
+where the row group begins, as two numbers, and chunks begin at a distance from there.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ SMALL_FILE_BYTES = 256 * 2**10
 MAX_CHUNKS = 20_000
 _MAX_NUMBER = 2**31 - 1
 _NUMBERS = 4  # of a chunk
+_HEAD = 3  # before those of chunks, in inventories
 _MAGIC_BYTES = 4
 
 
@@ -48,8 +49,13 @@ def are_excerpted(location: str) -> bool:
 
 
 def columns_of(leaf_count: int) -> int:
-    """Return how many numbers there are of a row group."""
+    """Return how many numbers a plan has of a row group."""
     return 1 + _NUMBERS * leaf_count
+
+
+def kept_columns_of(leaf_count: int) -> int:
+    """Return how many numbers an inventory has of a row group."""
+    return _HEAD + _NUMBERS * leaf_count
 
 
 def places_in(metadata: Any, size_bytes: int) -> Places | None:
@@ -66,8 +72,6 @@ def places_in(metadata: Any, size_bytes: int) -> Places | None:
         return None
     codecs: tuple[str, ...] | None = None
     numbers: list[int] = []
-    starts: list[int] = []
-    end = _MAGIC_BYTES
     for at in range(metadata.num_row_groups):
         group = metadata.row_group(at)
         chunks = [group.column(leaf) for leaf in range(group.num_columns)]
@@ -75,49 +79,48 @@ def places_in(metadata: Any, size_bytes: int) -> Places | None:
         codecs = codecs or found
         if found != codecs or any(chunk.file_path for chunk in chunks):
             return None
-        numbers.append(group.num_rows)
-        for chunk in chunks:
-            if not group.num_rows:
-                # Some writers say of empty ones that they lie nowhere.
-                numbers += (0, 0, 0, 0)
-                continue
-            # As Arrow does: some writers state 0 for a dictionary that is not there.
-            data, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
-            start = dictionary if dictionary is not None and 0 < dictionary < data else data
-            length = chunk.total_compressed_size
-            starts.append(start)
-            numbers += (start - end, length, data - start, chunk.num_values)
-            end = start + length
-    if any(not -_MAX_NUMBER <= number <= _MAX_NUMBER for number in numbers):
+        # Some writers say of chunks without rows that they lie nowhere.
+        own = [_chunk(chunk) if group.num_rows else (0, 0, 0, 0) for chunk in chunks]
+        begin = min(chunk[0] for chunk in own)
+        numbers += (group.num_rows, *divmod(begin, _MAX_NUMBER))
+        for start, *rest in own:
+            numbers += (start - begin, *rest)
+    if any(not 0 <= number <= _MAX_NUMBER for number in numbers):
         return None
     try:
-        require_possible(in_plan(np.array(numbers), metadata.num_columns), size_bytes)
+        begins = np.arange(0, len(numbers), kept_columns_of(metadata.num_columns))
+        groups = in_plan(np.array(numbers, np.int32), begins, range(metadata.num_columns))
+        require_possible(groups, size_bytes)
     except ValueError:
         return None
     assert codecs is not None
     return Places(codecs, numbers)
 
 
-def in_plan(numbers: Ints, leaf_count: int, firsts: Ints | None = None) -> Ints:
-    """Return the numbers of files as in plans: a row for each row group.
+def _chunk(chunk: Any) -> tuple[int, int, int, int]:
+    # As Arrow does: some writers state 0 for a dictionary that is not there.
+    data, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
+    start = dictionary if dictionary is not None and 0 < dictionary < data else data
+    return start, chunk.total_compressed_size, data - start, chunk.num_values
+
+
+def in_plan(kept: npt.NDArray[np.int32], at: Ints, leaves: Sequence[int]) -> Ints:
+    """Return the numbers of some leaves as in plans: a row for each row group.
 
     Args:
-        numbers: As in inventories.
-        leaf_count: How many leaves each file has.
-        firsts: For each row group, the first one of its file; None if all are of one file.
+        kept: Those of all leaves, as in inventories.
+        at: Where the numbers of each row group begin among them.
+        leaves: Which leaves.
     """
-    groups = numbers.reshape(-1, columns_of(leaf_count)).astype(np.int64)
-    gaps, lengths = groups[:, 1::_NUMBERS], groups[:, 2::_NUMBERS]
-    steps = gaps + lengths
-    ends = np.cumsum(steps.reshape(-1)).reshape(gaps.shape)
-    if firsts is not None:
-        ends -= (ends[:, :1] - steps[:, :1])[firsts]
-    groups[:, 1::_NUMBERS] = _MAGIC_BYTES + ends - lengths
-    return groups
+    own = [0, *(_HEAD + _NUMBERS * leaf + nth for leaf in leaves for nth in range(_NUMBERS))]
+    numbers: Ints = kept[at[:, np.newaxis] + own].astype(np.int64)
+    begins = kept[at + 1].astype(np.int64) * _MAX_NUMBER + kept[at + 2]
+    numbers[:, 1::_NUMBERS] += begins[:, np.newaxis]
+    return numbers
 
 
 def columns_for(leaves: Sequence[int]) -> list[int]:
-    """Return which columns of the numbers of row groups are those of some leaves."""
+    """Return which of a plan's numbers of a row group are those of some leaves."""
     return [0, *(1 + _NUMBERS * leaf + at for leaf in leaves for at in range(_NUMBERS))]
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windrow.files.arrays import flat
 from windrow.files.excerpts.outlines import Outline
-from windrow.files.excerpts.places import columns_for, columns_of, in_plan, read_bytes
+from windrow.files.excerpts.places import in_plan, kept_columns_of, read_bytes
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.splits import Ints, Splits
 
@@ -68,9 +67,8 @@ def excerpts_of(
             continue
         mine = np.flatnonzero(codes == code)
         groups, offsets = _row_groups(
-            files, splits.file[mine], first[mine], count[mine], whole.leaf_count
+            files, splits.file[mine], first[mine], count[mine], whole.leaf_count, leaves
         )
-        groups = groups[:, columns_for(leaves)]
         ends = np.append(0, np.cumsum(read_bytes(groups)))[offsets]
         kept = np.diff(ends) <= _MAX_SHARE * splits.length[mine]
         kept &= np.cumsum(np.diff(offsets) * groups.shape[1] * kept) <= max_numbers
@@ -94,7 +92,7 @@ def excerpts_of(
 
 
 def _row_groups(
-    files: pa.Table, file: Ints, first: Ints, count: Ints, leaf_count: int
+    files: pa.Table, file: Ints, first: Ints, count: Ints, leaf_count: int, leaves: Sequence[int]
 ) -> tuple[Ints, Ints]:
     """Return the numbers of the row groups of splits, one after the other, and where each begins.
 
@@ -104,14 +102,13 @@ def _row_groups(
         first: The first row group of each; -1 for all.
         count: How many.
         leaf_count: Of the outline.
+        leaves: Those asked for.
     """
-    distinct, place = np.unique(file, return_inverse=True)
-    lists = flat(files["chunks"].take(pa.array(distinct)))
-    held = pc.list_value_length(lists).to_numpy().astype(np.int64) // columns_of(leaf_count)
-    firsts = np.cumsum(held) - held
-    groups = in_plan(lists.flatten().to_numpy(), leaf_count, np.repeat(firsts, held))
-    begins = firsts[place] + np.maximum(first, 0)
-    count = np.where(first < 0, held[place], count)
+    lists = flat(files["chunks"])
+    width = kept_columns_of(leaf_count)
+    begins = lists.offsets.to_numpy().astype(np.int64)
+    count = np.where(first < 0, np.diff(begins)[file] // width, count)
     offsets = np.append(0, np.cumsum(count))
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
-    return groups[np.repeat(begins, count) + within], offsets
+    at = np.repeat(begins[file] + np.maximum(first, 0) * width, count) + within * width
+    return in_plan(lists.values.to_numpy(), at, leaves), offsets
