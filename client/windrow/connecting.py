@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -17,6 +20,7 @@ from windrow.installed import require_service
 # Planning a large table takes seconds; connecting takes none.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _TOKEN_VARIABLE = "WINDROW_TOKEN"
+_FILE_VARIABLE = "WINDROW_TOKEN_FILE"
 # Trusts nobody, so that no encrypted connection can be made with it.
 _NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -26,6 +30,16 @@ class InvalidTokenError(WindrowError):
 
     message = "the token holds characters that no token has: {remedy}"
     remedy = f"check how it got into {_TOKEN_VARIABLE}, or make another with `windrow token create`"
+
+
+@dataclass(eq=False)
+class TokenFileError(WindrowError):
+    """The file that holds the token cannot be read, or holds none."""
+
+    file: str
+    reason: str
+    message = "the token cannot be read from {file!r} ({reason}): {remedy}"
+    remedy = f"check {_FILE_VARIABLE}"
 
 
 def connect(
@@ -38,19 +52,24 @@ def connect(
     Args:
         url: Where the coordinator is.
         token: Identifies the caller, where the coordinator asks for that; the environment variable
-            WINDROW_TOKEN by default.
+            WINDROW_TOKEN by default, or else the file that WINDROW_TOKEN_FILE names, which is read
+            for each request, because such tokens are replaced before they expire.
         timeout_s: How long one answer may take.
         attempts: How often a request is tried when the coordinator cannot be reached.
 
     Raises:
         InvalidTokenError: The token is malformed.
+        TokenFileError: The file of the token cannot be read.
     """
+    sent = os.environ.get(_TOKEN_VARIABLE, "") if token is None else token
+    file = os.environ.get(_FILE_VARIABLE, "")
     timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 5.0))
     http = httpx.Client(
         base_url=url,
         verify=_certificates(url),
         timeout=timeout,
-        headers=_authorization(token),
+        headers={"Authorization": _bearer(sent)} if sent.strip() else {},
+        auth=None if sent.strip() or token is not None or not file else _TokenFile(Path(file)),
         # Another host must not get the token.
         follow_redirects=False,
     )
@@ -89,12 +108,33 @@ def _certificates(url: str) -> ssl.SSLContext:
     return httpx.create_ssl_context() if httpx.URL(url).scheme == "https" else _NO_CERTIFICATES
 
 
-def _authorization(token: str | None) -> dict[str, str]:
+def _bearer(token: str) -> str:
     # Files of secrets tend to end in a line break.
-    sent = (os.environ.get(_TOKEN_VARIABLE, "") if token is None else token).strip()
-    if not sent:
-        return {}
+    sent = token.strip()
     # Checked here, since the error of a header that cannot be sent would repeat the token.
     if not re.fullmatch("[!-~]+", sent):
         raise InvalidTokenError
-    return {"Authorization": f"Bearer {sent}"}
+    return f"Bearer {sent}"
+
+
+class _TokenFile(httpx.Auth):
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._last = self._read()
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        # While the file is being replaced, the last token is still good.
+        with suppress(TokenFileError, InvalidTokenError):
+            self._last = self._read()
+        request.headers["Authorization"] = self._last
+        yield request
+
+    def _read(self) -> str:
+        try:
+            text = self._file.read_text()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise TokenFileError(str(self._file), reason) from None
+        if not text.strip():
+            raise TokenFileError(str(self._file), "it is empty")
+        return _bearer(text)

@@ -114,7 +114,7 @@ class NotAuthenticatedError(ProblemError):
     """The coordinator asks for a token, and got none that is valid."""
 
     message = "{problem.detail}; {remedy}"
-    remedy = "set WINDROW_TOKEN, or windrow.connect(url, token=...)"
+    remedy = "set WINDROW_TOKEN or WINDROW_TOKEN_FILE, or windrow.connect(url, token=...)"
 
 
 class NotAllowedError(ProblemError):

@@ -28,8 +28,8 @@ def register(spark: SparkSession, client: Client | None = None) -> None:
 
     In SQL: `CREATE TEMPORARY VIEW events USING windrow OPTIONS (coordinator '…', table
     'sales.events')`. Further options are those of `Client.read`, except `limit`, which belongs to
-    the query; `columns` are separated by commas. A token comes from WINDROW_TOKEN alone, as options
-    are shown.
+    the query; `columns` are separated by commas. A token comes from WINDROW_TOKEN, or the file that
+    WINDROW_TOKEN_FILE names, alone, as options are shown.
 
     A session of Spark Connect has its server plan tables: Windrow must be installed there,
     WINDROW_TOKEN set there, and the coordinator reachable from there. The session's settings hold

@@ -353,6 +353,57 @@ def test_the_token_is_sent_and_comes_from_the_environment_by_default(
     assert sent == [f"Bearer {SECRET}", "Bearer wdr_other", None]
 
 
+def test_a_token_in_a_file_is_read_anew_for_each_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "token").write_text(f"{folder.name}.of.file\n")
+    # As Kubernetes replaces the files of a volume: by another folder, at once.
+    volume, file = tmp_path / "volume", tmp_path / "volume" / "token"
+    volume.symlink_to(folders[0])
+    monkeypatch.setenv("WINDROW_TOKEN_FILE", str(file))
+    with answering(sends(200, CONFIG)) as (url, seen):
+        with windrow.connect(url) as client:
+            client.config()
+            (tmp_path / "new").symlink_to(folders[1])
+            (tmp_path / "new").rename(volume)
+            client.config()
+            for content in (b"", b"\xff\xfe", b"of.two lines"):
+                file.write_bytes(content)
+                client.config()
+            file.unlink()
+            client.config()
+            file.write_text("third.of.file")
+            client.config()
+        # What is given otherwise comes first.
+        for token in ("given", ""):
+            with windrow.connect(url, token=token) as client:
+                client.config()
+        monkeypatch.setenv("WINDROW_TOKEN", SECRET)
+        with windrow.connect(url) as client:
+            client.config()
+
+    sent = [request.headers["Authorization"] for request in seen]
+    kept = ["Bearer second.of.file"] * 5
+    assert sent[:7] == ["Bearer first.of.file", *kept, "Bearer third.of.file"]
+    assert sent[7:] == ["Bearer given", None, f"Bearer {SECRET}"]
+
+
+def test_a_file_without_a_token_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    monkeypatch.setenv("WINDROW_TOKEN_FILE", str(file))
+    for content, why in ((None, "No such file"), (b" \n", "empty"), (b"\xff", "not text")):
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(errors.WindrowError, match=why) as caught:
+            windrow.connect("http://127.0.0.1:1")
+        assert "WINDROW_TOKEN_FILE" in str(caught.value)
+
+
 def test_the_token_appears_in_no_text_of_client_or_error() -> None:
     with (
         answering(sends(401, problem(401, "unauthenticated"))) as (url, _),

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow.models import MAX_GRANTS, MAX_TOKEN_DAYS, TABLE_NAME_PATTERN, WORKER_ID_PATTERN
+from windrow_service.usecases.access import grants
 from windrow_service.usecases.access.errors import InvalidTokenError
 from windrow_service.usecases.access.grants import SCOPES, compiled, grant_of
+from windrow_service.usecases.access.tokens import MAX_DAYS
 
 _PART = st.sampled_from(["a", "b", "ab", "A", "a-b", "a_b"])
 _TABLES = st.lists(_PART, min_size=1, max_size=3).map(".".join)
@@ -28,15 +31,15 @@ def matches(pattern: str, name: str) -> bool:
 
 @given(st.lists(_GRANTS, max_size=6), st.sampled_from(sorted(SCOPES)), _TABLES)
 def test_a_scope_is_granted_if_one_of_the_grants_gives_it(
-    grants: list[str], scope: str, name: str
+    granted: list[str], scope: str, name: str
 ) -> None:
     allowed = False
-    for grant in grants:
+    for grant in granted:
         given_scope, pattern = grant.split(":")
         same_kind = (scope == "worker") == (given_scope == "worker") or pattern == "*"
         allowed |= same_kind and scope in SCOPES[given_scope] and matches(pattern, name)
 
-    names = compiled(tuple(grants)).of(scope)
+    names = compiled(tuple(granted)).of(scope)
 
     assert (name in names) == allowed
     assert not allowed or names
@@ -75,3 +78,8 @@ def test_a_grant_is_read_as_it_is_written(grant: str) -> None:
 def test_what_is_no_grant_is_refused(text: str) -> None:
     with pytest.raises(InvalidTokenError):
         grant_of(text)
+
+
+def test_names_and_limits_are_those_of_the_wire() -> None:
+    assert (grants.TABLE_NAME, grants.WORKER_ID) == (TABLE_NAME_PATTERN, WORKER_ID_PATTERN)
+    assert (grants.MAX_GRANTS, MAX_DAYS) == (MAX_GRANTS, MAX_TOKEN_DAYS)

@@ -31,7 +31,7 @@ _CALLS: _Phrases = (
     (r"DELETE /workers/([\w.-]+) and report anew", r"`windrow worker forget \1`"),
     (", or send the same Idempotency-Key again", ""),
     ("send `Authorization: Bearer ...` with one of", "set WINDROW_TOKEN to one of"),
-    (r"; set WINDROW_TOKEN, or windrow\.connect\(.*\)", ""),
+    (r"; set WINDROW_TOKEN or WINDROW_TOKEN_FILE, or windrow\.connect\(.*\)", ""),
 )
 # For `windrow write-plan`: its problems name fields of the request.
 _OPTIONS: _Phrases = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,15 +14,15 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from windrow.connecting import connect
 from windrow.errors import WindrowError
 from windrow.installed import require_service
-from windrow.models import TokenInfo
 from windrow.terminal.consoles import error_console, show, show_json
 from windrow.terminal.options import AsJson, StateDir, duration
 from windrow.terminal.render import DASH, message
 
 if TYPE_CHECKING:
+    from windrow.client import Client
+    from windrow.models import TokenInfo
     from windrow_service.usecases.access.ports import Token
     from windrow_service.usecases.access.tokens import ManageTokens
 
@@ -111,18 +111,20 @@ def create(
     scopes, grants = scope or [], grant or []
     if not scopes and not grants:
         raise typer.BadParameter("say what the token allows", param_hint="--scope or --grant")
+    token: Token | TokenInfo
     if url is not None:
-        with connect(url) as client:
+        with _connected(url) as client:
             made = client.create_token(name, scopes=scopes, grants=grants, expires_in=expires)
-        token, secret = TokenInfo.model_validate(made.model_dump()), made.token
-        if secret is None:
-            raise SecretLostError(token.token_id)
+        if made.token is None:
+            raise SecretLostError(made.token_id)
+        token, secret = made, made.token
     else:
         allowed = [*scopes, *grants]
-        kept, secret = _with_tokens(state_dir, lambda tokens: tokens.create(name, allowed, expires))
-        token = _info(kept)
+        token, secret = _with_tokens(
+            state_dir, lambda tokens: tokens.create(name, allowed, expires)
+        )
     if as_json:
-        show_json(token.model_dump(mode="json") | {"token": secret})
+        show_json(_as_json(token) | {"token": secret})
         return
     lasts = f"until {_time_text(token.expires_at)}" if token.expires_at else "until it is revoked"
     error_console().print(
@@ -139,13 +141,14 @@ def list_tokens(
     url: OfCoordinator = None, state_dir: StateDir = None, as_json: AsJson = False
 ) -> None:
     """List the tokens, without their secrets."""
+    found: Sequence[Token | TokenInfo]
     if url is not None:
-        with connect(url) as client:
+        with _connected(url) as client:
             found = list(client.tokens())
     else:
         found = _kept(state_dir)
     if as_json:
-        show_json({"tokens": [token.model_dump(mode="json") for token in found]})
+        show_json({"tokens": [_as_json(token) for token in found]})
     elif not found:
         show(message("no tokens yet", "`windrow token create NAME --scope read` makes one"))
     else:
@@ -172,15 +175,16 @@ def revoke(
 
     Every coordinator refuses it within five seconds.
     """
+    token: Token | TokenInfo
     if url is not None:
-        with connect(url) as client:
+        with _connected(url) as client:
             token = client.revoke_token(token_id)
     else:
-        token = _info(
-            _with_tokens(state_dir, lambda tokens: tokens.revoke(token_id), makes_database=False)
+        token = _with_tokens(
+            state_dir, lambda tokens: tokens.revoke(token_id), makes_database=False
         )
     if as_json:
-        show_json(token.model_dump(mode="json"))
+        show_json(_as_json(token))
     else:
         since = _time_text(token.revoked_at)
         show(message(f"token {token.token_id} of {token.name} was revoked at {since}"))
@@ -214,19 +218,36 @@ def _with_tokens(
         raise TokenCommandError(str(error)) from error
 
 
-def _kept(state_dir: Path | None) -> list[TokenInfo]:
+def _kept(state_dir: Path | None) -> Sequence[Token]:
     try:
-        found = _with_tokens(state_dir, lambda tokens: tokens.list(), makes_database=False)
+        return _with_tokens(state_dir, lambda tokens: tokens.list(), makes_database=False)
     except NoDatabaseError:
         return []
-    return [_info(token) for token in found]
 
 
-def _info(token: Token) -> TokenInfo:
-    return TokenInfo(**{name: getattr(token, name) for name in TokenInfo.model_fields})
+def _connected(url: str) -> Client:
+    # Importing a client takes longer than to make a token.
+    from windrow.connecting import connect
+
+    return connect(url)
 
 
-def _allowed(token: TokenInfo) -> str:
+def _as_json(token: Token | TokenInfo) -> dict[str, Any]:
+    def stamp(at: datetime | None) -> str | None:
+        return None if at is None else at.isoformat()
+
+    return {
+        "token_id": token.token_id,
+        "name": token.name,
+        "scopes": list(token.scopes),
+        "grants": list(token.grants),
+        "created_at": stamp(token.created_at),
+        "expires_at": stamp(token.expires_at),
+        "revoked_at": stamp(token.revoked_at),
+    }
+
+
+def _allowed(token: Token | TokenInfo) -> str:
     return ", ".join((*token.scopes, *token.grants))
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow.models import AuditedKind, AuditedOutcome, AuditRecord
 from windrow_service.store import schema
 from windrow_service.store.database import Database, after_commit, utc
 from windrow_service.usecases.audit import actor
+
+if TYPE_CHECKING:
+    from windrow.models import AuditedKind, AuditedOutcome, AuditRecord
 
 _audit = schema.audit.c
 
@@ -70,6 +73,9 @@ class SqlAuditLog:
         since: datetime | None = None,
     ) -> Sequence[AuditRecord]:
         """See `AuditLog.page`."""
+        # Commands that add records do without the wire models, whose import takes long.
+        from windrow.models import AuditRecord
+
         query = sa.select(schema.audit).where(_audit.number < before)
         if table is not None:
             query = query.where(_audit.table_name == table)

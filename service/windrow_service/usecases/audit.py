@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from windrow.models import AuditRecord
+if TYPE_CHECKING:
+    from windrow.models import AuditRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from windrow.models import MAX_GRANTS, MAX_TOKEN_DAYS
 from windrow_service.usecases.access.authenticate import ANONYMOUS, TOKEN_PREFIX, digest_of
 from windrow_service.usecases.access.errors import InvalidTokenError
-from windrow_service.usecases.access.grants import SCOPES, grant_of
+from windrow_service.usecases.access.grants import MAX_GRANTS, SCOPES, grant_of
 from windrow_service.usecases.access.ports import Token, TokenStore
 from windrow_service.usecases.ports import Once
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
-_LONGEST = timedelta(days=MAX_TOKEN_DAYS)
+MAX_DAYS = 3_650
+_LONGEST = timedelta(days=MAX_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
