@@ -64,8 +64,9 @@ from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
-from windrow_service.telemetry.measured import measured
-from windrow_service.telemetry.meters import UNMEASURED, Meters
+from windrow_service.telemetry.measured import Watch
+from windrow_service.telemetry.meters import Meters
+from windrow_service.telemetry.opening import open_meters, open_spans
 from windrow_service.usecases.access.authenticate import Authenticate
 from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.caches.errors import CacheUnavailableError
@@ -158,7 +159,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     async with AsyncExitStack() as stack:
         database = await open_database(database_url(settings))
         stack.push_async_callback(database.aclose)
-        meters = _meters(settings)
+        meters = open_meters(settings.metrics.port, settings.metrics.max_workers)
+        spans = open_spans()
+        stack.push_async_callback(asyncio.to_thread, spans.close)
+        watch = Watch(meters, spans)
 
         def threads(name: str) -> ThreadRunner:
             return ThreadRunner(
@@ -169,7 +173,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             )
 
         def stored(store: T, room: str) -> T:
-            return measured(store, "database", room, meters, _NO_DATABASE)
+            return watch.over(store, "database", room, _NO_DATABASE)
 
         runner = threads("plans")
         # Refreshes run long and read files: neither they nor plans must wait for the other.
@@ -191,7 +195,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         if settings.tokens_required and issuers is None:
             await _say_if_nobody_may_call(tokens)
         cache = _open_cache(settings, stack)
-        measured(cache, "cache_map", "cache", meters, (CacheUnavailableError,))
+        watch.over(cache, "cache_map", "cache", (CacheUnavailableError,))
         inventories = DirectoryInventories(
             settings.allowed_locations, settings.limits.max_footer_bytes
         )
@@ -373,18 +377,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 cache=cache,
                 config=_config(settings),
                 meters=meters,
+                spans=spans,
                 audit=audit,
             ),
         )
-
-
-def _meters(settings: Settings) -> Meters:
-    if settings.metrics.port is None:
-        return UNMEASURED
-    # Late, because importing it takes a tenth of a second.
-    from windrow_service.telemetry.prometheus import PrometheusMeters
-
-    return PrometheusMeters(settings.metrics.max_workers)
 
 
 def _serving_metrics(

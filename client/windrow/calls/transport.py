@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -142,6 +143,9 @@ class Transport:
             asked["page_token"] = page.next_page_token
 
     def _send(self, request: httpx.Request) -> httpx.Response:
+        # Only a program that has loaded OpenTelemetry itself can have a trace.
+        if "opentelemetry.propagate" in sys.modules:
+            sys.modules["opentelemetry.propagate"].inject(request.headers)
         answer = self._http.send(request)
         _raise_problem(answer)
         return answer

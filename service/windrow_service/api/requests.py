@@ -55,7 +55,12 @@ class RequestLog:
                 message = {**message, "headers": [*message.get("headers", ()), *added]}
             await send(message)
 
-        with bound_contextvars(request_id=request_id), acting(lambda: _actor(scope)):
+        spans = services_of(Request(scope)).operations.spans
+        with (
+            spans.request(scope["method"], scope["headers"], request_id) as answered,
+            bound_contextvars(request_id=request_id),
+            acting(lambda: _actor(scope)),
+        ):
             try:
                 await self._app(scope, receive, noting)
             except ClientDisconnect:
@@ -67,7 +72,9 @@ class RequestLog:
                 _log.error("request failed", exc_info=error)
                 await problem_answer(Request(scope), error)(scope, receive, noting)
             finally:
-                _note(scope, status or _CLIENT_CLOSED, time.perf_counter() - began)
+                status = status or _CLIENT_CLOSED
+                answered(_route(scope) or "", status)
+                _note(scope, status, time.perf_counter() - began)
 
 
 def _request_id(scope: Scope) -> str:
@@ -80,8 +87,12 @@ def _actor(scope: Scope) -> Actor:
     return Actor(state["principal"].name, route.operation_id, state["request_id"])
 
 
+def _route(scope: Scope) -> str | None:
+    return getattr(scope.get("route"), "path", None)
+
+
 def _note(scope: Scope, status: int, seconds: float) -> None:
-    route = getattr(scope.get("route"), "path", None)
+    route = _route(scope)
     principal = scope["state"].get("principal")
     said: dict[str, Any] = {
         "method": scope["method"],

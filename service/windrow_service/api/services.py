@@ -13,6 +13,7 @@ from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.telemetry.meters import Meters
+from windrow_service.telemetry.spans import Spans
 from windrow_service.usecases.access.authenticate import Authenticate
 from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.audit import AuditLog
@@ -113,13 +114,14 @@ class CacheServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationServices:
-    """Health, configuration, metrics and the audit log."""
+    """Health, configuration, metrics, traces and the audit log."""
 
     ping: Callable[[], Awaitable[None]]
     has_room: Callable[[], Awaitable[bool]]
     cache: CacheMap
     config: ServiceConfig
     meters: Meters
+    spans: Spans
     audit: AuditLog
 
 

@@ -1,0 +1,41 @@
+"""What is traced; this traces nothing, and `tracing.py` tells OpenTelemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+from windrow_service.telemetry.meters import Store
+
+# Takes the template of the path, and the status of the answer.
+Answered: TypeAlias = Callable[[str, int], None]
+
+
+class Spans:
+    """Spans of requests, and of the calls that they lead to."""
+
+    def request(
+        self, method: str, headers: Iterable[tuple[bytes, bytes]], request_id: str
+    ) -> AbstractContextManager[Answered]:
+        """Trace a request until the end of the block, as part of its caller's trace.
+
+        Args:
+            method: Its method.
+            headers: Its headers, of which `traceparent` names the caller's span.
+            request_id: Its id.
+        """
+        return nullcontext(_ignore)
+
+    def call(self, store: Store, operation: str) -> AbstractContextManager[None]:
+        """Trace a call to the database or the cache map until the end of the block."""
+        return nullcontext()
+
+    def close(self) -> None:
+        """Send what is left, and stop."""
+
+
+def _ignore(route: str, status: int) -> None: ...
+
+
+UNTRACED = Spans()

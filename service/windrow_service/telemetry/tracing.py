@@ -1,0 +1,76 @@
+"""Traces for OpenTelemetry, sent to the collector that the standard variables `OTEL_…` name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from opentelemetry import propagate, trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from windrow.version import __version__
+from windrow_service.telemetry.meters import Store
+from windrow_service.telemetry.spans import Answered, Spans
+
+_FAILED = 500
+
+
+class OpenTelemetrySpans(Spans):
+    """Spans of one coordinator; a provider of its own leaves that of the process alone."""
+
+    def __init__(self) -> None:
+        told = "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+        named = told or "OTEL_SERVICE_NAME" in os.environ
+        self._provider = TracerProvider(
+            resource=Resource.create({} if named else {SERVICE_NAME: "windrow"}),
+            shutdown_on_exit=False,
+        )
+        # Sends in a thread; what it cannot send in time is dropped.
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("windrow", __version__)
+
+    @contextmanager
+    def request(
+        self, method: str, headers: Iterable[tuple[bytes, bytes]], request_id: str
+    ) -> Iterator[Answered]:
+        """See `Spans.request`."""
+        sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        with self._tracer.start_as_current_span(
+            method, context=propagate.extract(sent), kind=SpanKind.SERVER
+        ) as span:
+
+            def answered(route: str, status: int) -> None:
+                span.update_name(f"{method} {route}".rstrip())
+                span.set_attributes(
+                    {
+                        "http.request.method": method,
+                        "http.route": route,
+                        "http.response.status_code": status,
+                        "windrow.request_id": request_id,
+                    }
+                )
+                if status >= _FAILED:
+                    span.set_status(Status(StatusCode.ERROR))
+
+            yield answered
+
+    @contextmanager
+    def call(self, store: Store, operation: str) -> Iterator[None]:
+        """See `Spans.call`."""
+        # Work in the background, such as purges and renewals of leases, is in no trace.
+        if not trace.get_current_span().get_span_context().is_valid:
+            yield
+            return
+        with self._tracer.start_as_current_span(
+            f"{store} {operation}", kind=SpanKind.CLIENT, record_exception=False
+        ):
+            yield
+
+    def close(self) -> None:
+        """See `Spans.close`."""
+        self._provider.shutdown()
