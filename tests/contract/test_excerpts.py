@@ -18,12 +18,14 @@ import pytest
 from tests.support.excerpts import excerpt, read
 from tests.support.s3 import S3, s3_server
 from tests.support.servers import PLAIN, running
+from tests.unit.inventory.files import as_previous, take_inline
 from windrow.files.excerpts.outlines import Outline
 from windrow.files.excerpts.places import columns_of
 from windrow.files.footers import footer_bytes_in
 from windrow.spark.executor.errors import StaleFileError
 from windrow.spark.executor.reading import read_group
 from windrow.spark.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_service.planner.columns import EXCERPT_FIELDS
 from windrow_service.settings import Settings
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -238,6 +240,25 @@ def test_excerpts_are_read_within_any_limits(
     # No request is for a file, or for its end.
     ends = [int(str(asked).rpartition("-")[2]) for asked, _ in s3.asked]
     assert max(ends) < sorted_table.file_bytes - sorted_table.footer_bytes
+
+
+def test_large_files_of_older_inventories_are_looked_at_once_more(
+    s3: S3, folder: Path, name: str
+) -> None:
+    location = s3.upload(folder, "tab", f"{name}/wide")
+    now = take_inline(location)
+    older = now.files
+    for field in ("etag", *EXCERPT_FIELDS):
+        at = older.schema.get_field_index(field)
+        of = older.schema.field(at)
+        older = older.set_column(at, of, pa.nulls(len(older), of.type))
+
+    after = take_inline(location, previous=replace(as_previous(now), files=older))
+    again = take_inline(location, previous=as_previous(after))
+
+    assert (after.footers_read, after.added_count, after.removed_count) == (2, 0, 0)
+    assert after.files.equals(now.files)
+    assert (again.footers_read, again.added_count) == (0, 0)
 
 
 def test_files_on_disks_are_planned_as_they_are(

@@ -30,7 +30,6 @@ from windrow.files.excerpts.places import (
     CHUNKS,
     OUTLINE,
     SMALL_FILE_BYTES,
-    are_excerpted,
     places_in,
 )
 from windrow.files.footers import (
@@ -43,7 +42,7 @@ from windrow.files.footers import (
 from windrow.files.limits import MAX_FOOTER_BYTES
 from windrow.files.meanings import told_by_spark
 from windrow.files.objects.troubles import ChangedObjectError
-from windrow.files.remote import is_remote, read_part, why_unreadable
+from windrow.files.remote import is_object, is_remote, read_part, why_unreadable
 from windrow.files.schema import FileSchema, file_schema
 from windrow.files.status import FileStatus
 
@@ -278,7 +277,7 @@ def read_chunk(
         max_footer_bytes: A file whose footer says that it is longer is unreadable.
     """
     tails = read_tails(location, paths, listed, max_footer_bytes)
-    return parse_tails(first_row, paths, listed, tails, excerpted=are_excerpted(location))
+    return parse_tails(first_row, paths, listed, tails, excerpted=is_object(location))
 
 
 def read_tails(

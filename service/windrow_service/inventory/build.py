@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from windrow.files.arrays import flat
 from windrow.files.assemble import footer_columns
 from windrow.files.entries import ScanFolder, in_folders
+from windrow.files.excerpts.places import SMALL_FILE_BYTES
 from windrow.files.formats import LISTED
 from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow.files.remote import scan_of
+from windrow.files.remote import is_object, scan_of
 from windrow.files.schema import (
     ColumnNames,
     FileSchema,
@@ -59,7 +60,7 @@ from windrow_service.orc.positions import (
     positioned,
     require_readable,
 )
-from windrow_service.planner.columns import DELETE, inventory_schema
+from windrow_service.planner.columns import DELETE, EXCERPT_FIELDS, inventory_schema
 
 _NO_COLUMNS = pa.schema([])
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -202,7 +203,9 @@ def take_inventory(
     buckets = bucket_numbers(files["path"], bucket_count)
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
-    known_rows = _with_known_columns(kept_rows, previous)
+    known_rows = _with_known_columns(
+        kept_rows, previous, excerpted=table_format == "parquet" and is_object(location)
+    )
     kept_count = len(known_rows) - known_rows.null_count
     is_acid = transactional is not None and transactional.kind == "full"
     reader = _FooterReader(
@@ -282,12 +285,22 @@ def _list_transactional(
     return replace(listing, files=files, replaced=listing.replaced[seen.rows]), seen
 
 
-def _with_known_columns(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
-    """Return the rows to carry over without those of files whose footer has more to tell."""
-    if previous is None or not previous.files[_LEARNT].null_count:
+def _with_known_columns(
+    kept_rows: pa.Array, previous: PreviousInventory | None, *, excerpted: bool
+) -> pa.Array:
+    """Return the rows to carry over without those of files whose footer has more to tell.
+
+    With `excerpted`, that are also large files of inventories older than ETags and excerpts.
+    """
+    if previous is None:
         return kept_rows
-    told = previous.files[_LEARNT].is_valid().take(kept_rows)
-    return flat(pc.if_else(told, kept_rows, pa.scalar(None, kept_rows.type)))
+    told = flat(previous.files[_LEARNT]).is_valid()
+    if excerpted:
+        small = pc.less_equal(flat(previous.files["size_bytes"]), SMALL_FILE_BYTES)
+        told = pc.and_(told, pc.or_(small, flat(previous.files["etag"]).is_valid()))
+    if pc.all(told).as_py():
+        return kept_rows
+    return flat(pc.if_else(told.take(kept_rows), kept_rows, pa.scalar(None, kept_rows.type)))
 
 
 def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) -> int:
@@ -295,7 +308,8 @@ def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) ->
     if not len(files) or files.schema != previous.files.schema:
         return 0
     # What is learnt of a file does not change it.
-    one, other = (some.drop_columns([_LEARNT]) for some in (files, previous.files.take(rows)))
+    learnt = [_LEARNT, "etag", *EXCERPT_FIELDS]
+    one, other = (some.drop_columns(learnt) for some in (files, previous.files.take(rows)))
     return int((~differing(one, other)).sum())
 
 

@@ -43,11 +43,6 @@ class Places(NamedTuple):
     numbers: list[int]
 
 
-def are_excerpted(location: str) -> bool:
-    """Tell whether files of a location are read by ranges: those on object stores."""
-    return location.startswith(("s3:", "gs:"))
-
-
 def columns_of(leaf_count: int) -> int:
     """Return how many numbers a plan has of a row group."""
     return 1 + _NUMBERS * leaf_count

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.files.excerpts.places import are_excerpted
 from windrow.files.formats import LOGGED, begins_at_any_line, files_of
+from windrow.files.remote import is_object
 from windrow.models import (
     Column,
     FileField,
@@ -150,7 +150,7 @@ class DraftPlan:
                 begin=phases.begin,
             ),
             bloom=True,
-            excerpts=are_excerpted(table.info.definition.location),
+            excerpts=is_object(table.info.definition.location),
             check=check,
         )
         phases.end()

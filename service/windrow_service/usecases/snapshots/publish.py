@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.files.excerpts.places import are_excerpted
 from windrow.files.formats import LOGGED, READ_BY_SPARK
+from windrow.files.remote import is_object
 from windrow.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.listing.partition_lists import PartitionList, refuse_unlisted
@@ -270,7 +270,7 @@ class PublishInventory:
 
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
-        excerpts = are_excerpted(definition.location)
+        excerpts = is_object(definition.location)
         at_hand = self.manifests.at_hand(previous, entries, bloom=True, excerpts=excerpts)
         missing = [manifest for manifest in entries if manifest.manifest_id not in at_hand]
         found = await self.snapshots.bodies(name, previous, missing)
