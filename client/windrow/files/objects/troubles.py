@@ -85,10 +85,12 @@ def trouble_of(error: Exception) -> Trouble:
         return Trouble("changed", "has changed")
     if isinstance(error, FileNotFoundError):
         return Trouble("gone", "is no longer there")
-    if "169.254.1" in text or "metadata.google.internal" in text or "redential" in text:
+    if "169.254.1" in text or "metadata.google.internal" in text:
         return Trouble("lasting", _NO_KEY)
     if status is not None:
         return _answered(status, code)
+    if "redential" in text:
+        return Trouble("lasting", _NO_KEY)
     if type(error).__name__ == "InvalidPathError" or "Could not parse path" in text:
         return Trouble("lasting", _unusable_name(text))
     if "redirect" in text:
