@@ -58,8 +58,7 @@ class RemoteFile(io.RawIOBase):
         end = min(end, self._found.size_bytes)
         if start >= end:
             return b""
-        part = requests().read(self._uri, self._traffic, self._found.etag, start, end)
-        return requests().done(part).content
+        return requests().read(self._uri, self._traffic, self._found.etag, start, end).content
 
     def read(self, size: int | None = -1) -> bytes:
         """See `io.RawIOBase.read`."""
@@ -146,8 +145,7 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
 def _right_in(uri: str) -> tuple[list[str], list[Listed]]:
     """Return names of folders and files right in a folder; no file is told from no folder."""
     if is_object(uri):
-        store = requests()
-        folders, objects = store.done(store.list_one(uri, Traffic()))
+        folders, objects = requests().list_one(uri, Traffic())
         _, key = bucket_and_key(uri)
         above = len(key) + 1 if key else 0
         return [one[above:] for one in folders], _without_markers(above, objects, folders)
@@ -157,8 +155,7 @@ def _right_in(uri: str) -> tuple[list[str], list[Listed]]:
 def _beneath(uri: str) -> tuple[list[str], list[Listed]]:
     """Return folders and files beneath a folder, at any depth; see `_right_in`."""
     if is_object(uri):
-        store = requests()
-        objects = store.done(store.list_all(uri, Traffic()))
+        objects = requests().list_all(uri, Traffic())
         _, key = bucket_and_key(uri)
         above = len(key) + 1 if key else 0
         folders = {one.key.rpartition("/")[0] for one in objects}
@@ -326,9 +323,8 @@ def read_part(
         OSError: It cannot be read.
     """
     if is_object(uri):
-        store = requests()
         etag = known.etag if known is not None else None
-        return store.done(store.read(uri, traffic or Traffic(), etag, start, end, most_bytes))
+        return requests().read(uri, traffic or Traffic(), etag, start, end, most_bytes)
     # Before it is opened, so that a file put in its place meanwhile shows.
     found = hadoop.status_of(uri)
     begin = max(0, found.size_bytes + start) if start < 0 else start
@@ -346,8 +342,7 @@ def remote_status(uri: str, traffic: Traffic | None = None) -> FileStatus:
         OSError: It cannot be looked at.
     """
     if is_object(uri):
-        store = requests()
-        return store.done(store.look(uri, traffic or Traffic()))
+        return requests().look(uri, traffic or Traffic())
     return hadoop.status_of(uri)
 
 

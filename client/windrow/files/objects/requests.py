@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -33,6 +33,8 @@ _TROUBLE_S, _OBJECTION_S = 60.0, 120.0
 # A store that has never answered is more likely a wrong setting than an outage.
 _FIRST_ANSWER_S = 3.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+# Requests that a process has begun, and not yet waited for.
+_THREADS = 64
 _NS_PER_S = 10**9
 
 
@@ -83,29 +85,31 @@ class _Bucket:
 
     store: Any
     pace: Pace = field(default_factory=Pace)
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    turn: threading.Lock = field(default_factory=threading.Lock)
     answered_at: float | None = None
 
 
 class Requests:
-    """The requests of this process; all are sent by one thread, whose loop they share."""
+    """The requests of this process; those that are begun wait in threads of their own."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="windrow-objects")
         self._buckets: dict[tuple[str, str | None], _Bucket] = {}
-        threading.Thread(
-            target=self._loop.run_forever, name="windrow-object-stores", daemon=True
-        ).start()
+        # Counts and paces are changed by many threads.
+        self._lock = threading.Lock()
 
-    def begin(self, request: Coroutine[Any, Any, _Answer]) -> Future[_Answer]:
-        """Start one of the requests below, and return its future."""
-        return asyncio.run_coroutine_threadsafe(request, self._loop)
+    def begin(
+        self,
+        uri: str,
+        traffic: Traffic,
+        etag: str | None = None,
+        start: int = 0,
+        end: int | None = None,
+    ) -> Future[Part]:
+        """Begin to read an object; see `read`."""
+        return self._threads.submit(self.read, uri, traffic, etag, start, end)
 
-    def done(self, request: Coroutine[Any, Any, _Answer]) -> _Answer:
-        """Return the answer of one of the requests below."""
-        return self.begin(request).result()
-
-    async def read(
+    def read(
         self,
         uri: str,
         traffic: Traffic,
@@ -139,25 +143,25 @@ class Requests:
         elif start:
             options["range"] = {"offset": start}
 
-        async def once(bucket: _Bucket, key: str) -> Part:
+        def once(bucket: _Bucket, key: str) -> Part:
             import obstore
 
-            answer = await obstore.get_async(bucket.store, key, options=options)
+            answer = obstore.get(bucket.store, key, options=options)
             found = _status_of(answer.meta)
             # Some servers ignore the condition.
             if etag is not None and found.etag not in (etag, None):
                 raise ChangedObjectError("has changed")
             first, last = answer.range
             if most_bytes is not None and last - first > most_bytes:
-                return Part(await _beginning(answer, most_bytes), found)
-            content = await answer.bytes_async()
+                return Part(_beginning(answer, most_bytes), found)
+            content = answer.bytes()
             if len(content) != last - first:
                 raise _CutError
             return Part(content, found)
 
-        return await self._repeated(uri, traffic, once)
+        return self._repeated(uri, traffic, once)
 
-    async def look(self, uri: str, traffic: Traffic) -> FileStatus:
+    def look(self, uri: str, traffic: Traffic) -> FileStatus:
         """Return the state of an object, without reading it.
 
         Raises:
@@ -165,14 +169,14 @@ class Requests:
             ObjectError: It cannot be looked at.
         """
 
-        async def once(bucket: _Bucket, key: str) -> FileStatus:
+        def once(bucket: _Bucket, key: str) -> FileStatus:
             import obstore
 
-            return _status_of(await obstore.head_async(bucket.store, key))
+            return _status_of(obstore.head(bucket.store, key))
 
-        return await self._repeated(uri, traffic, once)
+        return self._repeated(uri, traffic, once)
 
-    async def list_one(self, uri: str, traffic: Traffic) -> tuple[list[str], list[Listed]]:
+    def list_one(self, uri: str, traffic: Traffic) -> tuple[list[str], list[Listed]]:
         """Return what is right in a folder: keys of folders, without a slash, and objects.
 
         Args:
@@ -183,15 +187,15 @@ class Requests:
             ObjectError: It cannot be listed.
         """
 
-        async def once(bucket: _Bucket, key: str) -> tuple[list[str], list[Listed]]:
+        def once(bucket: _Bucket, key: str) -> tuple[list[str], list[Listed]]:
             import obstore
 
-            found = await obstore.list_with_delimiter_async(bucket.store, key or None)
+            found = obstore.list_with_delimiter(bucket.store, key or None)
             return list(found["common_prefixes"]), [_listed(one) for one in found["objects"]]
 
-        return await self._repeated(uri, traffic, once)
+        return self._repeated(uri, traffic, once)
 
-    async def list_all(self, uri: str, traffic: Traffic) -> list[Listed]:
+    def list_all(self, uri: str, traffic: Traffic) -> list[Listed]:
         """Return all objects beneath a folder, at any depth.
 
         Args:
@@ -203,64 +207,77 @@ class Requests:
         """
         found: list[Listed] = []
 
-        async def once(bucket: _Bucket, key: str) -> None:
+        def once(bucket: _Bucket, key: str) -> None:
             import obstore
 
             after = found[-1].key if found else None
             pages = obstore.list(bucket.store, key or None, offset=after, chunk_size=1_000)
-            async for page in pages:
+            for page in pages:
                 found.extend(_listed(one) for one in page)
-                traffic.requests += 1
+                self._count(traffic)
 
-        await self._repeated(uri, traffic, once)
+        self._repeated(uri, traffic, once)
         return found
 
-    async def _repeated(
-        self, uri: str, traffic: Traffic, once: Callable[[_Bucket, str], Awaitable[_Answer]]
+    def _repeated(
+        self, uri: str, traffic: Traffic, once: Callable[[_Bucket, str], _Answer]
     ) -> _Answer:
         """Send a request until it is answered, or trouble has lasted too long."""
         name, key = bucket_and_key(uri)
         bucket = self._bucket(*setting_of(name))
         began_at: float | None = None
         for attempt in count():
-            sent_at = await self._turn(bucket, traffic)
-            traffic.requests += 1
-            traffic.retries += attempt > 0
+            sent_at = self._turn(bucket, traffic)
+            self._count(traffic, retries=attempt > 0)
             try:
-                answer = await once(bucket, key)
-            except (ObjectError, asyncio.CancelledError):
+                answer = once(bucket, key)
+            except ObjectError:
                 raise
             except Exception as error:
                 trouble = _CUT if isinstance(error, _CutError) else trouble_of(error)
-                now = self._loop.time()
+                now = time.monotonic()
                 began_at = sent_at if began_at is None else began_at
-                if trouble.kind == "slow_down":
-                    bucket.pace.objected(sent_at, now)
-                elif trouble.kind != "unreached":
-                    bucket.answered_at = now
+                with self._lock:
+                    if trouble.kind == "slow_down":
+                        bucket.pace.objected(sent_at, now)
+                    elif trouble.kind != "unreached":
+                        bucket.answered_at = now
                 if now > self._gives_up_at(trouble, bucket, began_at):
                     raise _error_of(trouble, uri) from error
                 pause = random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt))
-                traffic.waited_s += pause
-                await asyncio.sleep(pause)
+                self._count(traffic, requests=0, waited_s=pause)
+                time.sleep(pause)
             else:
-                bucket.answered_at = self._loop.time()
-                bucket.pace.answered(bucket.answered_at)
+                with self._lock:
+                    bucket.answered_at = time.monotonic()
+                    bucket.pace.answered(bucket.answered_at)
                 return answer
         raise AssertionError("a count ends never")
 
-    async def _turn(self, bucket: _Bucket, traffic: Traffic) -> float:
+    def _count(
+        self, traffic: Traffic, requests: int = 1, retries: int = 0, waited_s: float = 0.0
+    ) -> None:
+        with self._lock:
+            traffic.requests += requests
+            traffic.retries += retries
+            traffic.waited_s += waited_s
+
+    def _turn(self, bucket: _Bucket, traffic: Traffic) -> float:
         """Wait until a request may be sent, and return the time."""
-        asked_at = self._loop.time()
+        asked_at = time.monotonic()
         for pace in filter(None, (traffic.pace, bucket.pace)):
             if pace.rate is None:
-                pace.delay(asked_at)
+                with self._lock:
+                    pace.delay(asked_at)
                 continue
             # One after the other, so that all wait as the rate is by then.
-            async with bucket.turn:
-                await asyncio.sleep(pace.delay(self._loop.time()))
-        traffic.waited_s += self._loop.time() - asked_at
-        return self._loop.time()
+            with bucket.turn:
+                with self._lock:
+                    pause = pace.delay(time.monotonic())
+                time.sleep(pause)
+        sent_at = time.monotonic()
+        self._count(traffic, requests=0, waited_s=sent_at - asked_at)
+        return sent_at
 
     def _gives_up_at(self, trouble: Trouble, bucket: _Bucket, began_at: float) -> float:
         if trouble.kind in ("gone", "changed", "lasting"):
@@ -274,9 +291,10 @@ class Requests:
 
     def _bucket(self, name: str, endpoint: str | None) -> _Bucket:
         key = name, endpoint
-        if key not in self._buckets:
-            self._buckets[key] = _Bucket(connected(name, endpoint))
-        return self._buckets[key]
+        with self._lock:
+            if key not in self._buckets:
+                self._buckets[key] = _Bucket(connected(name, endpoint))
+            return self._buckets[key]
 
 
 def requests() -> Requests:
@@ -284,9 +302,9 @@ def requests() -> Requests:
     return kept_by_process("object_requests", Requests)
 
 
-async def _beginning(answer: GetResult, most_bytes: int) -> bytes:
+def _beginning(answer: GetResult, most_bytes: int) -> bytes:
     held = bytearray()
-    async for piece in answer.stream(min_chunk_size=most_bytes):
+    for piece in answer.stream(min_chunk_size=most_bytes):
         held += piece
         if len(held) >= most_bytes:
             return bytes(held[:most_bytes])

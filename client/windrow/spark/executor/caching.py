@@ -96,8 +96,7 @@ class Files:
             return threads.submit(self.footer if footer else self.whole, split)
         planned = self._planned(split)
         start = -min(TAIL_BYTES, split.size_bytes) if footer else 0
-        store = requests()
-        part = store.begin(store.read(split.path, self._traffic, planned.etag, start))
+        part = requests().begin(split.path, self._traffic, planned.etag, start)
         return AskedObject(
             path=split.path, planned=planned, part=part, traffic=self._traffic, footer=footer
         )
@@ -106,7 +105,7 @@ class Files:
         """Ask for an excerpt of an object, and return what will give its content."""
         store, planned = requests(), self._planned(split)
         parts = [
-            store.begin(store.read(split.path, self._traffic, planned.etag, begin, end))
+            store.begin(split.path, self._traffic, planned.etag, begin, end)
             for begin, end in excerpt.ranges
         ]
         return AskedExcerpt(path=split.path, planned=planned, excerpt=excerpt, parts=parts)

@@ -199,8 +199,7 @@ def _asked_ahead(
         is_small = is_object(uri) and state.size_bytes <= _READ_WHOLE_BYTES
         asked = None
         if is_small:
-            store = requests()
-            asked = store.begin(store.read(uri, Traffic(), state.etag))
+            asked = requests().begin(uri, Traffic(), state.etag)
         ahead.append(asked)
         if len(ahead) > _FILES_AHEAD:
             yield ahead.popleft()
