@@ -277,3 +277,21 @@ def test_metastore_imports_tables_again_without_a_change(quick: Quick) -> None:
 
     assert {row["case"] for row in content["results"]} == {"3 tables with 12 partitions"}
     assert [row["metric"] for row in content["results"]] == ["again", "again by names"]
+
+
+def test_object_stores_counts_requests_and_bytes_of_all_sides(quick: Quick) -> None:
+    content = quick("object_stores", "--server", "moto", "--delay", "0")
+
+    assert {row["metric"] for row in content["results"]} == {
+        "time",
+        "requests per file",
+        "bytes per byte asked for",
+    }
+    small, wide, limited = content["reads"].values()
+    assert {"windrow", "two requests", "one at a time", "polars"} <= {one["side"] for one in small}
+    requests = {one["side"]: one["requests"] for one in small}
+    assert requests["two requests"] == 2 * requests["one at a time"] == 2 * 24
+    for read in small + wide + limited:
+        assert not read["failure"]
+        assert read["sent_bytes"] > 0
+    assert all(0 < read["limit_used"] < 1.5 for read in limited)

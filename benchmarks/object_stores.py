@@ -1,0 +1,555 @@
+"""Read tables in an object store that is 20 ms away: Windrow, Polars, DuckDB and plain loops.
+
+    python benchmarks/object_stores.py [--quick] [--json FILE] [--cases small,wide,limited]
+                                       [--files N] [--delay SECONDS] [--server rclone|moto]
+
+A server that speaks S3 runs on loopback, and before it a proxy that delays, counts and limits
+requests. All sides ask the same of the same files, in turns, after an untimed read. Windrow's times
+include planning, and those of Polars and DuckDB listing; the plain loops are given the names:
+
+- `one at a time`: one GET after the other.
+- `two requests`: HEAD and GET by pyarrow.fs, 16 threads in each of Spark's tasks, as Windrow
+  read before it kept ETags.
+
+DuckDB takes part where its extension `httpfs` is installed. Spark's own reader would need Hadoop's
+client for S3, which pyspark does not bring.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from common import ROOT, Result, arguments, console, write_json
+from rclone import environment, rclone_server
+from rich import box
+from rich.table import Table as RichTable
+from tables import KIB, generate, rows_of, table_of
+
+from windrow.client import Client
+from windrow.connecting import connect
+from windrow.demo.once import write_once
+from windrow.terminal.consoles import show
+from windrow.terminal.local_session import local_session, require_java
+from windrow.terminal.render import seconds_text
+
+sys.path.insert(0, str(ROOT))
+from tests.support.object_proxy import ObjectProxy, object_proxy
+from tests.support.s3 import s3_server
+from tests.support.servers import coordinator_process
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME, BUCKET = "object_stores", "tables"
+WINDROW, POLARS, DUCKDB = "windrow", "polars", "duckdb"
+ONE_AT_A_TIME, TWO_REQUESTS = "one at a time", "two requests"
+LIMIT_PER_S = 200
+TWO_REQUESTS_THREADS = 16
+WIDE_COLUMNS = 200
+_FILES_PER_FOLDER = 100
+# Wide and tiny files are links to so many that differ, so that gigabytes take a few megabytes.
+_DIFFERENT_FILES = 20
+_WIDE_ROWS, _TINY_ROWS = 640, 10
+
+_CHANGED_NS = 1_700_000_000_111_000_000
+
+# Numbers of rows, their sum and their maximum.
+Answer = tuple[Any, ...]
+
+
+class DisagreementError(Exception):
+    """Two sides gave different answers, so their figures are meaningless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A table, and what is asked of it.
+
+    Attributes:
+        name: Name of the table and its folder.
+        title: Title for people.
+        files: Number of files.
+        column: The column asked for.
+        chunk_bytes: Bytes of the column's chunks in all files.
+        limit: Requests that the store takes in a second; None for any number.
+        slots: Tasks that Spark runs at the same time.
+        sides: Who reads.
+    """
+
+    name: str
+    title: str
+    files: int
+    column: str
+    chunk_bytes: int
+    limit: int | None
+    slots: int
+    sides: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One read of one side.
+
+    Attributes:
+        side: Who read.
+        seconds: Seconds from planning or listing to the answer.
+        requests: Requests for files, also those that were refused.
+        sent_bytes: Bytes of files that the store sent.
+        slowed: Requests that the store refused, to be sent more slowly.
+        limit_used: Share of the limit that was used; None without a limit.
+        failure: Why there is no answer; empty if there is one.
+    """
+
+    side: str
+    seconds: float
+    requests: int
+    sent_bytes: int
+    slowed: int
+    limit_used: float | None
+    failure: str
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = arguments("Read tables in an object store.")
+    parser.add_argument("--cases", default="small,wide,limited", help="names, separated by ','")
+    parser.add_argument("--files", type=int, help="number of files of each table")
+    parser.add_argument("--delay", type=float, default=0.02, help="seconds each answer waits")
+    parser.add_argument("--server", choices=("rclone", "moto"), default="rclone")
+    given = parser.parse_args()
+    require_java()
+    store = given.data.resolve() / "objects"
+    (store / BUCKET).mkdir(parents=True, exist_ok=True)
+    made = {"small": _small, "wide": _wide, "limited": _limited}
+    cases = [
+        made[name](store / BUCKET, given.files or (24 if given.quick else None))
+        for name in given.cases.split(",")
+    ]
+    runs = 1 if given.quick else given.runs
+    reads: dict[str, list[Read]] = {}
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(_served(store, given.server))
+        proxy = stack.enter_context(object_proxy(endpoint))
+        client = stack.enter_context(_client(proxy.url))
+        for case in cases:
+            reads[case.title] = _reads(client, proxy, store / BUCKET, case, runs, given.delay)
+    results = [result for case in cases for result in _results(case, reads[case.title])]
+    for case in cases:
+        show(_table(case, reads[case.title]))
+    if given.json is not None:
+        write_json(
+            given.json,
+            NAME,
+            results,
+            quick=given.quick,
+            delay_s=given.delay,
+            server=given.server,
+            reads={title: [asdict(read) for read in found] for title, found in reads.items()},
+            chunk_bytes={case.title: case.chunk_bytes for case in cases},
+        )
+
+
+# --- the tables ---------------------------------------------------------------
+
+
+def _small(bucket: Path, files: int | None) -> Case:
+    spec = table_of(files or 3_000, 16 * KIB)
+    folder = generate(bucket, spec)
+    return Case(
+        name=spec.name,
+        title=spec.title,
+        files=spec.file_count,
+        column="amount",
+        chunk_bytes=_chunk_bytes(folder, "amount"),
+        limit=None,
+        slots=2,
+        sides=(WINDROW, TWO_REQUESTS, ONE_AT_A_TIME, POLARS, *_duckdb()),
+    )
+
+
+def _wide(bucket: Path, files: int | None) -> Case:
+    def rows(seed: int) -> pa.Table:
+        random = np.random.default_rng(seed)
+        return pa.table(
+            {f"c{at:03}": random.integers(0, 2**40, _WIDE_ROWS) for at in range(WIDE_COLUMNS)}
+        )
+
+    count = files or 2_000
+    folder = _linked(bucket, f"wide{count}", count, rows)
+    return Case(
+        name=folder.name,
+        title=f"{count:,} x 1 MB, one column of {WIDE_COLUMNS}",
+        files=count,
+        column="c017",
+        chunk_bytes=_chunk_bytes(folder, "c017"),
+        limit=None,
+        slots=2,
+        sides=(WINDROW, POLARS, *_duckdb()),
+    )
+
+
+def _limited(bucket: Path, files: int | None) -> Case:
+    count = files or 20_000
+    folder = _linked(bucket, f"tiny{count}", count, lambda seed: rows_of(seed, 0, _TINY_ROWS))
+    return Case(
+        name=folder.name,
+        title=f"{count:,} tiny files, {LIMIT_PER_S} requests a second",
+        files=count,
+        column="amount",
+        chunk_bytes=_chunk_bytes(folder, "amount"),
+        limit=LIMIT_PER_S,
+        slots=4,
+        sides=(WINDROW, POLARS),
+    )
+
+
+def _linked(bucket: Path, name: str, count: int, rows: Callable[[int], pa.Table]) -> Path:
+    """Return a table in folders by `day`, most of whose files are links to a few."""
+    folder = bucket / name
+
+    def write(to: Path) -> None:
+        for at in range(count):
+            path = to / f"day={at // _FILES_PER_FOLDER}" / f"part-{at:06}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            if at < _DIFFERENT_FILES:
+                pq.write_table(rows(at), path, compression="none", use_dictionary=False)
+            else:
+                os.link(to / "day=0" / f"part-{at % _DIFFERENT_FILES:06}.parquet", path)
+
+    write_once(folder, {"table": name, "layout": 1, "files": count}, write, file_count=count)
+    return folder
+
+
+def _paths(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*.parquet"))
+
+
+def _chunk_bytes(folder: Path, column: str) -> int:
+    sizes: dict[int, int] = {}
+    total = 0
+    for path in _paths(folder):
+        inode = path.stat().st_ino
+        if inode not in sizes:
+            footer = pq.read_metadata(path)
+            at = footer.schema.to_arrow_schema().get_field_index(column)
+            sizes[inode] = sum(
+                footer.row_group(group).column(at).total_compressed_size
+                for group in range(footer.num_row_groups)
+            )
+        total += sizes[inode]
+    return total
+
+
+# --- what runs ----------------------------------------------------------------
+
+
+@contextmanager
+def _served(store: Path, server: str) -> Iterator[str]:
+    for path in (store / BUCKET).rglob("*.parquet"):
+        # rclone lists 0.12 s as '.12Z', which Amazon's library for C++ takes for another time.
+        os.utime(path, ns=(_CHANGED_NS, _CHANGED_NS))
+    if server == "rclone":
+        with rclone_server(store) as endpoint:
+            yield endpoint
+        return
+    with s3_server() as moto:
+        moto.client.create_bucket(Bucket=BUCKET)
+        for path in (store / BUCKET).rglob("*.parquet"):
+            key = path.relative_to(store / BUCKET).as_posix()
+            moto.client.upload_file(str(path), BUCKET, key)
+        yield moto.environment["AWS_ENDPOINT_URL"]
+
+
+@contextmanager
+def _client(endpoint: str) -> Iterator[Client]:
+    """Run a coordinator that asks the store at an endpoint."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        coordinator_process(
+            Path(folder) / "state",
+            Path(folder),
+            WINDROW_ALLOWED_LOCATIONS=f"s3://{BUCKET}",
+            **environment(endpoint),
+        ) as coordinator,
+        connect(coordinator.url) as client,
+    ):
+        yield client
+
+
+def _reads(
+    client: Client, proxy: ObjectProxy, bucket: Path, case: Case, runs: int, delay_s: float
+) -> list[Read]:
+    console.print(f"{case.title}: taking the inventory", style="dim")
+    client.register_table(case.name, f"s3://{BUCKET}/{case.name}")
+    client.refresh(case.name)
+    through_proxy = environment(proxy.url)
+    os.environ.update(through_proxy)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        local_session(
+            NAME,
+            Path(folder) / "spark.log",
+            master=f"local[{case.slots}]",
+            # A JVM that runs already has an environment of its own.
+            conf={f"spark.executorEnv.{name}": value for name, value in through_proxy.items()},
+        ) as spark,
+    ):
+        spark.range(10).count()
+        asks = _asks(spark, client, bucket, case)
+        # Starts the Python workers, and what they import.
+        asks[WINDROW](f"day = {(case.files - 1) // _FILES_PER_FOLDER}")
+        reads, answers = [], {}
+        for run in range(runs):
+            for side in case.sides:
+                console.print(f"{case.title}: {side}, {run + 1} of {runs}", style="dim")
+                read, answer = _read(proxy, case, side, asks[side], delay_s)
+                reads.append(read)
+                if not read.failure:
+                    answers[side] = answer
+    if len({repr(answer) for answer in answers.values()}) > 1:
+        raise DisagreementError(f"{case.title}: the sides do not agree: {answers}")
+    return reads
+
+
+def _read(
+    proxy: ObjectProxy, case: Case, side: str, ask: Callable[[], Answer], delay_s: float
+) -> tuple[Read, Answer]:
+    proxy.delay(delay_s)
+    proxy.limit(case.limit, burst=max(1, (case.limit or 0) / 20))
+    proxy.clear()
+    answer, failure = (), ""
+    began = time.perf_counter()
+    try:
+        answer = ask()
+    except Exception as error:
+        failure = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        console.print(f"{side}: {failure}", style="red")
+    seconds = time.perf_counter() - began
+    proxy.behave()
+    counts = proxy.counts()
+    asked, slowed = counts.for_objects().total(), counts.statuses[503]
+    used = None if case.limit is None else (asked - slowed) / (case.limit * counts.seconds)
+    read = Read(
+        side=side,
+        seconds=seconds,
+        requests=asked,
+        sent_bytes=sum(size for key, size in counts.sent.items() if "/?" not in key),
+        slowed=slowed,
+        limit_used=used,
+        failure=failure,
+    )
+    return read, answer
+
+
+# --- the sides ----------------------------------------------------------------
+
+
+def _asks(
+    spark: SparkSession, client: Client, bucket: Path, case: Case
+) -> dict[str, Callable[..., Answer]]:
+    keys = [path.relative_to(bucket).as_posix() for path in _paths(bucket / case.name)]
+    sizes = [(bucket / key).stat().st_size for key in keys]
+    column, location = case.column, f"s3://{BUCKET}/{case.name}/*/*.parquet"
+
+    def windrow(filter_: str | None = None) -> Answer:
+        from pyspark.sql import functions as F
+
+        rows = client.read(spark, case.name, columns=[column], filter=filter_)
+        return tuple(rows.agg(F.count(F.lit(1)), F.sum(column), F.max(column)).first() or ())
+
+    def one_at_a_time() -> Answer:
+        import obstore
+        from obstore.store import S3Store
+
+        store = S3Store(
+            BUCKET,
+            endpoint=os.environ["AWS_ENDPOINT_URL"],
+            virtual_hosted_style_request=False,
+            client_options={"allow_http": True},
+        )
+        return _total(_of(obstore.get(store, key).bytes(), column) for key in keys)
+
+    def two_requests() -> Answer:
+        count = spark.sparkContext.defaultParallelism
+        files = spark.sparkContext.parallelize(list(zip(keys, sizes, strict=True)), count)
+        return _total(files.mapPartitions(_two_requests(column)).collect())
+
+    def polars() -> Answer:
+        import polars as pl
+
+        options = {
+            "aws_access_key_id": os.environ["AWS_ACCESS_KEY_ID"],
+            "aws_secret_access_key": os.environ["AWS_SECRET_ACCESS_KEY"],
+            "aws_region": os.environ["AWS_REGION"],
+            "aws_endpoint_url": os.environ["AWS_ENDPOINT_URL"],
+            "aws_allow_http": "true",
+        }
+        table = pl.scan_parquet(location, hive_partitioning=True, storage_options=options)
+        asked = table.select(pl.len(), pl.col(column).sum().alias("s"), pl.col(column).max())
+        return asked.collect().row(0)
+
+    def duckdb() -> Answer:
+        import duckdb
+
+        with duckdb.connect() as connection:
+            connection.execute("LOAD httpfs")
+            connection.execute(
+                "CREATE SECRET (TYPE s3, USE_SSL false, URL_STYLE 'path', KEY_ID ?, SECRET ?, "
+                "ENDPOINT ?, REGION ?)",
+                [
+                    os.environ["AWS_ACCESS_KEY_ID"],
+                    os.environ["AWS_SECRET_ACCESS_KEY"],
+                    os.environ["AWS_ENDPOINT_URL"].removeprefix("http://"),
+                    os.environ["AWS_REGION"],
+                ],
+            )
+            found = connection.execute(
+                f"SELECT count(*), sum({column}), max({column}) FROM read_parquet('{location}')"
+            ).fetchone()
+        return tuple(found or ())
+
+    return {
+        WINDROW: windrow,
+        ONE_AT_A_TIME: one_at_a_time,
+        TWO_REQUESTS: two_requests,
+        POLARS: polars,
+        DUCKDB: duckdb,
+    }
+
+
+def _duckdb() -> tuple[str, ...]:
+    """Return DuckDB's name where it can read S3."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            connection.execute("LOAD httpfs")
+    except duckdb.Error:
+        console.print("duckdb: left out, since its extension httpfs is not installed", style="dim")
+        return ()
+    return (DUCKDB,)
+
+
+def _of(content: bytes, column: str) -> Answer:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    found = pq.read_table(pa.BufferReader(content), columns=[column], use_threads=False)[column]
+    return len(found), pc.sum(found).as_py(), pc.max(found).as_py()
+
+
+def _total(answers: Iterable[Answer]) -> Answer:
+    counts, sums, most = zip(*answers, strict=True)
+    return sum(counts), sum(sums), max(most)
+
+
+def _two_requests(column: str) -> Callable[[Iterable[tuple[str, int]]], Iterable[Answer]]:
+    # What it needs travels with it by value.
+    threads, bucket, of = TWO_REQUESTS_THREADS, BUCKET, _of
+
+    def read(files: Iterable[tuple[str, int]]) -> Iterable[Answer]:
+        import os
+        from concurrent.futures import ThreadPoolExecutor
+
+        import pyarrow.fs as pafs
+
+        endpoint = os.environ["AWS_ENDPOINT_URL"]
+        filesystem = pafs.S3FileSystem(endpoint_override=endpoint)
+
+        def fetch(file: tuple[str, int]) -> bytes:
+            key, size_bytes = file
+            with filesystem.open_input_file(f"{bucket}/{key}") as opened:
+                content: bytes = opened.read_at(size_bytes, 0)
+            return content
+
+        with ThreadPoolExecutor(threads) as fetching:
+            for content in fetching.map(fetch, files):
+                yield of(content, column)
+
+    return read
+
+
+# --- what is printed ----------------------------------------------------------
+
+
+def _results(case: Case, reads: list[Read]) -> list[Result]:
+    ours = _middle(reads, WINDROW)
+    results = []
+    for side in case.sides[1:]:
+        peer = _middle(reads, side)
+        if ours is None or peer is None:
+            continue
+        figures = (
+            ("time", "s", ours.seconds, peer.seconds),
+            ("requests per file", "requests", *_per(case.files, ours.requests, peer.requests)),
+            (
+                "bytes per byte asked for",
+                "bytes",
+                *_per(case.chunk_bytes, ours.sent_bytes, peer.sent_bytes),
+            ),
+        )
+        results += [
+            Result(
+                case=case.title,
+                metric=metric,
+                unit=unit,
+                windrow=value,
+                peer=side,
+                peer_value=peer_value,
+            )
+            for metric, unit, value, peer_value in figures
+        ]
+    return results
+
+
+def _per(whole: int, *parts: int) -> tuple[float, ...]:
+    return tuple(part / whole for part in parts)
+
+
+def _middle(reads: list[Read], side: str) -> Read | None:
+    """Return the read of a side that took the median time; None if it never gave an answer."""
+    found = [read for read in reads if read.side == side and not read.failure]
+    if not found:
+        return None
+    middle = median(read.seconds for read in found)
+    return min(found, key=lambda read: abs(read.seconds - middle))
+
+
+def _table(case: Case, reads: list[Read]) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, title=case.title)
+    table.add_column("side", no_wrap=True)
+    for name in ("time", "ratio", "requests per file", "bytes per byte asked for", "limit used"):
+        table.add_column(name, justify="right")
+    ours = _middle(reads, WINDROW)
+    for side in case.sides:
+        read = _middle(reads, side)
+        if read is None:
+            failure = next(one.failure for one in reads if one.side == side)
+            table.add_row(side, failure[:40])
+            continue
+        table.add_row(
+            side,
+            seconds_text(read.seconds),
+            f"{read.seconds / ours.seconds:.1f}x" if ours else "",
+            f"{read.requests / case.files:.3f}",
+            f"{read.sent_bytes / case.chunk_bytes:.2f}",
+            "" if read.limit_used is None else f"{read.limit_used:.0%}",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    main()
