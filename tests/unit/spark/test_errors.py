@@ -11,6 +11,7 @@ ERRORS = [
     executor.StaleFileError("/t/a", "row count", 3, 4),
     executor.VanishedFileError("/t/a"),
     executor.UnreadableFileError("/t/a", "no footer"),
+    executor.StoreError("s3://t/a", "may not be read: the credentials here have expired"),
     executor.AcidFileError("/t/a", "it does not name rows"),
     executor.DeletesError("/t/a", "its deletion vector is not usable"),
     executor.AmbiguousColumnError("/t/a", "id", ("ID", "Id")),
@@ -39,6 +40,7 @@ ERRORS = [
     driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
 ]
 REMEDIES = (
+    "see docs/object-stores.md",
     "register it",
     "ask for it as well",
     "join what",

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from windrow.files.objects.troubles import ObjectError
+from windrow.files.objects.troubles import NO_URL, ObjectError, shortened
 
 _CONNECT_TIMEOUT = "5s"
 # Of a whole request; the largest parts that are asked for have some megabytes.
@@ -65,11 +66,19 @@ def connected(bucket: str, endpoint: str | None) -> Any:
     try:
         if scheme == "gs":
             return GCSStore(name, **options)
+        if endpoint is not None and not _is_url(endpoint):
+            # The library would panic.
+            raise ObjectError(NO_URL)
         if _has_profile():
             options["credential_provider"] = _of_profile()
         return S3Store(name, **options)
     except (BaseError, ValueError) as error:
-        raise ObjectError(f"cannot be read: {' '.join(str(error).split())}") from error
+        raise ObjectError(f"cannot be read: {shortened(str(error))}") from error
+
+
+def _is_url(text: str) -> bool:
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _has_profile() -> bool:

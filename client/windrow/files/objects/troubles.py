@@ -42,7 +42,7 @@ _NO_KEY = "cannot be read: there are no credentials for its store here; see docs
 _DENIED = "may not be read: let the credentials that are used here list and read it"
 _EXPIRED = "may not be read: the credentials here have expired; renew them, and read again"
 _REGION = "lies in another region than AWS_REGION says: correct it"
-_ENDPOINT = (
+NO_URL = (
     "cannot be reached: AWS_ENDPOINT_URL is not the URL of a server; give one such as "
     "https://storage.example.com"
 )
@@ -96,12 +96,12 @@ def trouble_of(error: Exception) -> Trouble:
     if "redirect" in text:
         return Trouble("lasting", _REGION)
     if "builder error" in text:
-        return Trouble("lasting", _ENDPOINT)
+        return Trouble("lasting", NO_URL)
     if "error sending request" in text:
         return Trouble("unreached", _UNREACHED)
     if "HTTP error" in text or "body" in text:
         return Trouble("passing", "cannot be read: its store ends answers before they are whole")
-    return Trouble("lasting", f"cannot be read: {_shortened(text)}")
+    return Trouble("lasting", f"cannot be read: {shortened(text)}")
 
 
 def _unusable_name(text: str) -> str:
@@ -119,7 +119,7 @@ def _answered(status: int, code: str) -> Trouble:
     return Trouble("lasting", f"cannot be read: its store answers {status} {code}".rstrip())
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     """Return the first line of an error, without the answer's and the request's details."""
     first = text.partition("\n")[0]
     return re.sub(r"https?://\S+", "the store", " ".join(first.split()))[:_SHOWN_CHARACTERS]

@@ -4,6 +4,7 @@
   + StaleFileError
     - VanishedFileError
   + UnreadableFileError
+    - StoreError
   + AcidFileError
   + DeletesError
   + AmbiguousColumnError
@@ -83,6 +84,17 @@ class UnreadableFileError(TaskReadError):
     def as_format(self) -> str:
         """What it was to be read as, in the message."""
         return f" as {self.format}" if self.format else ""
+
+
+@dataclass(eq=False)
+class StoreError(UnreadableFileError):
+    """An object store does not give a file; the reason is the end of a sentence about it."""
+
+    message = "file {path!r} {reason}; {remedy}"
+    remedy = (
+        "credentials, region and endpoint come from the executors' environment: see "
+        "docs/object-stores.md"
+    )
 
 
 @dataclass(eq=False)

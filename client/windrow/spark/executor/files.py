@@ -16,10 +16,15 @@ from windrow.files.excerpts.excerpt import Excerpt
 from windrow.files.excerpts.spliced import SplicedFile
 from windrow.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow.files.objects.requests import Part, Traffic
-from windrow.files.objects.troubles import ChangedObjectError
+from windrow.files.objects.troubles import ChangedObjectError, ObjectError
 from windrow.files.remote import is_remote, open_remote_file, read_part, remote_status
 from windrow.files.status import FileStatus
-from windrow.spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
+from windrow.spark.executor.errors import (
+    StaleFileError,
+    StoreError,
+    UnreadableFileError,
+    VanishedFileError,
+)
 
 # Takes the path of a large file, the file, and how many bytes to read at once.
 Opened = Callable[[str, Any, int], Any]
@@ -264,7 +269,13 @@ def open_stream(
     if is_remote(path):
         with translated(path, planned), open_remote_file(path, planned, traffic) as remote:
             _require(path, planned, remote.found)
-            yield opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
+            try:
+                yield opened(path, remote.file, _REMOTE_STREAM_BUFFER_BYTES)
+            except UnreadableFileError as error:
+                # A part of it did not come: then its bytes are not at fault.
+                if isinstance(error.__cause__, (ObjectError, FileNotFoundError)):
+                    raise error.__cause__ from None
+                raise
         require_unchanged(path, planned, traffic)
         return
     with translated(path):
@@ -324,10 +335,10 @@ def translated(path: str, planned: FileStatus | None = None) -> Iterator[None]:
     except ChangedObjectError as error:
         etag = planned.etag if planned is not None else None
         raise StaleFileError(path, "ETag", etag, "another") from error
+    except ObjectError as error:
+        raise StoreError(path, str(error)) from error
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())[:_SHOWN_CHARACTERS]
-        if is_remote(path):
-            reason += " (credentials, region and endpoint come from the executors' environment)"
         raise UnreadableFileError(path, reason) from error
 
 
