@@ -280,6 +280,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 register=RegisterTable(tables=tables, locations=inventories, runner=runner),
                 refreshes=refreshes,
                 set_partitions=SetPartitions(
+                    tables=tables,
                     lists=partition_lists,
                     locations=inventories,
                     runner=runner,

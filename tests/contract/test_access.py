@@ -76,8 +76,13 @@ class Callers:
 
 
 @pytest.fixture(scope="module")
-def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
-    folder = tmp_path_factory.mktemp("access")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The only folder in which tables are allowed."""
+    return tmp_path_factory.mktemp("access")
+
+
+@pytest.fixture(scope="module")
+def callers(folder: Path) -> Iterator[Callers]:
     settings = Settings(
         state_dir=folder / "state", allowed_locations=(str(folder),), require_tokens=True
     )
@@ -343,6 +348,60 @@ def test_who_may_read_but_not_change_a_table_is_told_what_is_missing(callers: Ca
     assert "'write' on table 'other.t'" in problem["detail"]
     assert "--grant write:other.t" in problem["detail"]
     assert 'scope="write"' in answer.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("kind", ["above", "same", "below", "linked", "metadata", "catalog"])
+def test_a_table_shows_no_files_of_a_hidden_one(callers: Callers, folder: Path, kind: str) -> None:
+    hidden, free = folder / "other_t", folder / "free"
+    (folder / "link").unlink(missing_ok=True)
+    (folder / "link").symlink_to(hidden)
+    definition: dict[str, object] = {
+        "above": {"location": str(folder)},
+        "same": {"location": str(hidden)},
+        "below": {"location": str(hidden / "ds=2026-11-01")},
+        "linked": {"location": str(folder / "link")},
+        "metadata": {
+            "location": str(free),
+            "format": "iceberg",
+            "format_options": {"metadata": f"{hidden}/metadata/v1.metadata.json"},
+        },
+        "catalog": {
+            "location": str(free),
+            "format": "iceberg",
+            "format_options": {"catalog": "c", "identifier": "other.t"},
+        },
+    }[kind]
+    path = f"/tables/mine.{kind}"
+
+    refused = callers.ask("PUT", path, "write:mine.*", "read:Mine.*", "read:mine", json=definition)
+    problem = problem_of(refused, 403, "location-shared")
+
+    assert "other.t" not in problem["detail"]
+    # Whoever may read it may register it once more, and whose table it is may change it then.
+    assert callers.ask("PUT", path, "write:mine.*", "read", json=definition).is_success
+    changed = definition | {"imported_from": "somewhere"}
+    assert callers.ask("PUT", path, "write:mine.*", json=changed).is_success
+    callers.ask("DELETE", path, "admin").raise_for_status()
+
+
+def test_a_partition_list_shows_no_files_of_a_hidden_table(callers: Callers, folder: Path) -> None:
+    location = folder / "listed"
+    definition = {
+        "location": str(location),
+        "partition_columns": [{"name": "ds", "type": "string"}],
+        "listed_partitions": True,
+    }
+    callers.ask("PUT", "/tables/mine.listed", "write:mine.*", json=definition).raise_for_status()
+
+    def listing(*folders: Path) -> httpx.Response:
+        rows = [{"values": [str(at)], "location": str(one)} for at, one in enumerate(folders)]
+        body = {"partitions": rows}
+        return callers.ask("PUT", "/tables/mine.listed/partitions", "write:mine.*", json=body)
+
+    for hidden in (folder / "other_t", folder / "other_t" / "ds=2026-11-01"):
+        problem_of(listing(location / "a", hidden), 403, "location-shared")
+    assert listing(location / "a", folder / "elsewhere", folder / "mine_t" / "x").is_success
+    callers.ask("DELETE", "/tables/mine.listed", "admin").raise_for_status()
 
 
 def test_tables_are_registered_where_the_grant_says(callers: Callers, tmp_path: Path) -> None:

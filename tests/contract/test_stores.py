@@ -199,6 +199,8 @@ def test_names_are_chosen_in_sql_as_they_are_in_python(run: Run) -> None:
 
             assert sorted(found) == sorted(name for name in names if name in among)
             assert set(await stores.tables.similar("a.b", among)) <= set(found)
+            hidden = await stores.tables.locations(among)
+            assert hidden == [EVENTS.location] * (len(names) - len(found))
 
     run(body)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import Request, Response, status
 
 from windrow.models import PartitionList, PartitionListChange, PartitionPage
+from windrow_service.api.access import PrincipalDep
 from windrow_service.api.bodies import JSON, read_json
 from windrow_service.api.deps import (
     ARROW_STREAM,
@@ -45,6 +46,7 @@ async def set_partitions(
     name: TableNamePath,
     request: Request,
     services: TablesDep,
+    principal: PrincipalDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
@@ -52,8 +54,8 @@ async def set_partitions(
 
     From the next refresh on, the files of the table are those right in the folders of these
     partitions, and their values are the ones given here, whatever the folders are called. A
-    partition may lie outside the table's location, under any allowed prefix; its files then have
-    absolute paths. The table's definition must name its partition columns.
+    partition may lie outside the table's location, under any allowed prefix that is not of a table
+    which the caller may not read; its files then have absolute paths. The table's definition must name its partition columns.
 
     An Arrow IPC stream has the columns `values` (a list of texts for each partition) and
     `location`. Up to 10,000 partitions can also be sent as JSON.
@@ -62,7 +64,9 @@ async def set_partitions(
     sent: bytes | PartitionList = body
     if request.headers.get("content-type", "").lower().startswith(JSON.decode()):
         sent = await services.set_partitions.runner.run(lambda: read_json(PartitionList, body))
-    made = await services.set_partitions(name, sent, version_of(if_match), once(_changed))
+    made = await services.set_partitions(
+        name, sent, version_of(if_match), principal.tables, once(_changed)
+    )
     return _changed(made).response()
 
 
@@ -104,10 +108,16 @@ async def list_partitions(
     responses=problem_responses(404, 409, 412, 422, 503, 504),
 )
 async def remove_partitions(
-    name: TableNamePath, services: TablesDep, once: OnceDep, if_match: IfMatchHeader = None
+    name: TableNamePath,
+    services: TablesDep,
+    principal: PrincipalDep,
+    once: OnceDep,
+    if_match: IfMatchHeader = None,
 ) -> Response:
     """Forget the list: from the next refresh on, the table's folders are its partitions again."""
-    made = await services.set_partitions(name, None, version_of(if_match), once(_changed))
+    made = await services.set_partitions(
+        name, None, version_of(if_match), principal.tables, once(_changed)
+    )
     return _changed(made).response()
 
 

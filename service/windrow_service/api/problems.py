@@ -155,6 +155,9 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     tables.LocationNotAllowedError: ProblemType(
         FORBIDDEN, "location-not-allowed", "Location is not allowed"
     ),
+    tables.LocationSharedError: ProblemType(
+        FORBIDDEN, "location-shared", "Location may have files of other tables"
+    ),
     tables.InvalidTableError: ProblemType(
         INVALID, "invalid-table", "Table definition is not valid"
     ),

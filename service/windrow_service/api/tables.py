@@ -42,12 +42,18 @@ async def register_table(
     name: TableNamePath,
     definition: TableDefinition,
     services: TablesDep,
+    principal: PrincipalDep,
     once: OnceDep,
     if_match: IfMatchHeader = None,
 ) -> Response:
-    """Register a table, or change its definition. Repeating it changes nothing."""
-    change = once(_registered)
-    made = await services.register(name, definition, version_of(if_match), change)
+    """Register a table, or change its definition. Repeating it changes nothing.
+
+    A caller that may not read all tables cannot choose a location that overlaps that of a table
+    which it may not read.
+    """
+    made = await services.register(
+        name, definition, version_of(if_match), principal.tables, once(_registered)
+    )
     return _registered(made).response()
 
 

@@ -140,6 +140,16 @@ class SqlTableStore:
         async with self._database.reading() as connection:
             return [stored(row) for row in await connection.execute(query.limit(limit))]
 
+    async def locations(self, among: Names) -> Sequence[str]:
+        """See `TableStore.locations`."""
+        text = schema.tables.c.definition
+        # SQLite knows no type for JSON, and would make a number of it.
+        postgresql = self._database.is_postgresql
+        definition = sa.cast(text, sa.JSON) if postgresql else sa.type_coerce(text, sa.JSON)
+        query = sa.select(definition["location"].as_string()).where(~is_among(among))
+        async with self._database.reading() as connection:
+            return (await connection.scalars(query)).all()
+
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         """See `TableStore.similar`."""
         async with self._database.reading() as connection:

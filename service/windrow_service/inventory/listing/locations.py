@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import accumulate
 
 from windrow_service.inventory.errors import InvalidLocationError
 
@@ -62,6 +65,20 @@ def canonical_location(location: str) -> str:
 def lies_under(location: str, prefix: str) -> bool:
     """Tell whether a canonical location equals a canonical prefix or is under it."""
     return location == prefix or location.startswith(prefix.rstrip("/") + "/")
+
+
+def first_overlap(locations: Iterable[str], others: Iterable[str]) -> str | None:
+    """Return the first canonical location that contains one of the others, or lies in one."""
+    known = sorted(other.rstrip("/") + "/" for other in others)
+    ends = set(known)
+    for location in locations:
+        folder = location.rstrip("/") + "/"
+        at = bisect_left(known, folder)
+        contains = at < len(known) and known[at].startswith(folder)
+        above = accumulate(folder.split("/")[:-1], lambda path, name: f"{path}/{name}")
+        if contains or any(f"{path}/" in ends for path in above):
+            return location
+    return None
 
 
 def _canonical_uri(shown: str, match: re.Match[str], path: str) -> str:

@@ -5,6 +5,7 @@
     - TableNotFoundError
   + TableChangedError
   + LocationNotAllowedError
+  + LocationSharedError
   + InvalidTableError
   + TransactionalTableError
   + ListedPartitionsError
@@ -63,6 +64,18 @@ class LocationNotAllowedError(UseCaseError):
     def prefixes(self) -> str:
         """The prefixes, for people."""
         return ", ".join(self.allowed) or "none"
+
+
+@dataclass(eq=False)
+class LocationSharedError(UseCaseError):
+    """A location has, or may have, files of a table that the caller may not read."""
+
+    location: str
+    message = (
+        "{location!r} overlaps, or may overlap, the location of a table that the token may not "
+        "read: {remedy}"
+    )
+    remedy = "choose another, or let somebody register it who may read all tables"
 
 
 class InvalidTableError(UseCaseError):

@@ -9,12 +9,23 @@ import pyarrow as pa
 
 from windrow.models import PartitionList as SentList
 from windrow.models import PartitionListChange, TablePartition
-from windrow_service.inventory.listing.partition_lists import PartitionList, read_partitions
+from windrow_service.inventory.listing.partition_lists import (
+    PartitionList,
+    outside,
+    read_partitions,
+)
 from windrow_service.inventory.published.arrow_streams import read_stream
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once, Runner
 from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import InvalidTableError, TableChangedError
-from windrow_service.usecases.tables.ports import Locations, PartitionListStore, StoredTable
+from windrow_service.usecases.tables.ports import (
+    Locations,
+    PartitionListStore,
+    StoredTable,
+    TableStore,
+)
+from windrow_service.usecases.tables.register import refuse_shared
 
 # Other callers may change the table meanwhile, each with another snapshot or definition.
 _ATTEMPTS = 8
@@ -24,6 +35,7 @@ _ATTEMPTS = 8
 class SetPartitions:
     """Make a list of partitions that of a table; what is sent takes at most `max_decoded_bytes`."""
 
+    tables: TableStore
     lists: PartitionListStore
     locations: Locations
     runner: Runner
@@ -34,6 +46,7 @@ class SetPartitions:
         name: str,
         sent: bytes | SentList | None,
         if_match: str | None,
+        seen: Names,
         once: Once | None = None,
     ) -> tuple[StoredTable, PartitionListChange]:
         """Replace a table's list; the same list again changes nothing. A refresh follows it.
@@ -42,6 +55,7 @@ class SetPartitions:
             name: The table.
             sent: An Arrow IPC stream, or a body in JSON; None to do without a list again.
             if_match: The version that the table must be at.
+            seen: The tables that the caller may read.
             once: The caller's key.
 
         Raises:
@@ -49,6 +63,7 @@ class SetPartitions:
             TableChangedError: The table is not at version `if_match`, or keeps changing.
             InvalidTableError: Its definition does not name its partition columns.
             LocationNotAllowedError: A partition lies outside the allowed prefixes.
+            LocationSharedError: One may have files of tables that the caller may not read.
             WriteInProgressError: A write is moving files in.
             windrow_service.inventory.errors.InventoryError: It cannot be the table's list.
         """
@@ -62,6 +77,9 @@ class SetPartitions:
             if body == known:
                 await self.lists.confirm(table, change, once)
                 return table, change
+            if body is not None and not seen.every:
+                folders = await self.runner.run(partial(_folders_outside, body))
+                await refuse_shared(folders, self.tables, self.runner, seen)
             try:
                 return await self.lists.put(table, body, change, once), change
             except TableChangedError:
@@ -107,6 +125,10 @@ class ShowPartitions:
         if body is None:
             return table, None
         return table, await self.runner.run(lambda: PartitionList.decoded(body))
+
+
+def _folders_outside(body: bytes) -> list[str]:
+    return outside(PartitionList.decoded(body))
 
 
 def page_of(

@@ -63,6 +63,9 @@ class TableStore(Protocol):
     async def page(self, after: str, limit: int, among: Names) -> Sequence[StoredTable]:
         """Return at most `limit` tables whose names follow `after`, by name, out of some."""
 
+    async def locations(self, among: Names) -> Sequence[str]:
+        """Return the locations of all tables but some."""
+
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         """Return names of tables that are similar to a name, best first, out of some."""
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from windrow.files.formats import LOGGED, READ_BY_SPARK
 from windrow.models import PlanOptions, TableDefinition
+from windrow_service.inventory.listing.locations import first_overlap
 from windrow_service.inventory.spark_types import arrow_type
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once, Runner
-from windrow_service.usecases.tables.errors import InvalidTableError
+from windrow_service.usecases.tables.errors import (
+    InvalidTableError,
+    LocationSharedError,
+    TableNotFoundError,
+)
 from windrow_service.usecases.tables.ports import Locations, StoredTable, TableStore
 
 
@@ -26,19 +34,68 @@ class RegisterTable:
         name: str,
         definition: TableDefinition,
         if_match: str | None,
+        seen: Names,
         once: Once | None = None,
     ) -> tuple[StoredTable, bool]:
         """Return the table, and whether it is new.
 
+        Args:
+            name: The table.
+            definition: What it is to be.
+            if_match: The version that it must be at.
+            seen: The tables that the caller may read.
+            once: The caller's key.
+
         Raises:
             InvalidTableError: The definition contradicts itself.
             LocationNotAllowedError: The location lies outside the allowed prefixes.
+            LocationSharedError: It may have files of tables that the caller may not read.
             TableChangedError: The table is not at version `if_match`.
         """
         check_definition(definition)
         location = await self.runner.run(lambda: self.locations.locate(definition))
         definition = definition.model_copy(update={"location": location})
+        if not seen.every:
+            await self._refuse_shared(name, definition, seen)
         return await self.tables.put(name, definition, if_match, once)
+
+    async def _refuse_shared(self, name: str, definition: TableDefinition, seen: Names) -> None:
+        with suppress(TableNotFoundError):
+            known = (await self.tables.get(name)).info.definition
+            if (known.location, known.format_options) == (
+                definition.location,
+                definition.format_options,
+            ):
+                return
+        options = definition.format_options if definition.format == "iceberg" else {}
+        if "catalog" in options:
+            # It says where tables are, and knows those of everybody.
+            raise LocationSharedError(definition.location)
+        places = [definition.location]
+        if "metadata" in options:
+            metadata = options["metadata"]
+            places += await self.runner.run(lambda: self.locations.allowed([metadata]))
+        await refuse_shared(places, self.tables, self.runner, seen)
+
+
+async def refuse_shared(
+    places: Sequence[str], tables: TableStore, runner: Runner, seen: Names
+) -> None:
+    """Refuse places that overlap the locations of tables that a caller may not read.
+
+    Args:
+        places: Canonical locations.
+        tables: The tables.
+        runner: Compares them.
+        seen: The tables that the caller may read.
+
+    Raises:
+        LocationSharedError: One does.
+    """
+    others = await tables.locations(seen)
+    shared = await runner.run(lambda: first_overlap(places, others))
+    if shared is not None:
+        raise LocationSharedError(shared)
 
 
 def check_definition(definition: TableDefinition) -> None:
