@@ -12,7 +12,7 @@ import pytest
 
 from tests.deploy.charts import CHART, VALUES, manifests, of_kind, workloads
 from windrow_service.issuers.trust import Issuer
-from windrow_service.settings import LimitSettings, Settings
+from windrow_service.settings import AuditSettings, LimitSettings, MetricsSettings, Settings
 
 BY_NAME = {path.stem: path for path in VALUES}
 
@@ -61,6 +61,22 @@ def test_issuers_are_trusted_as_given_in_the_values(monkeypatch: pytest.MonkeyPa
     assert known.keys() == Issuer.model_fields.keys()
 
 
+def test_what_is_watched_is_read_as_given_in_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    _set(monkeypatch, manifests(BY_NAME["watched"]))
+
+    settings = Settings()
+
+    assert settings.metrics == MetricsSettings(port=9100, max_tables=50, max_workers=200)
+    assert settings.audit == AuditSettings(max_age=timedelta(days=30), max_records=5_000)
+    assert settings.limits.requests_per_minute == 6_000
+
+
+def test_without_values_what_is_watched_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    _set(monkeypatch, manifests(BY_NAME["minimal"]))
+
+    assert (Settings().metrics, Settings().audit) == (MetricsSettings(), AuditSettings())
+
+
 @pytest.mark.parametrize(
     "location", ["/data/tables", "/data/more: tables", "s3://lake", "gs://lake/tables"]
 )
@@ -92,7 +108,7 @@ def test_the_chart_knows_the_range_and_the_default_of_a_setting(name: str) -> No
 
 
 def _set(monkeypatch: pytest.MonkeyPatch, documents: list[dict[str, Any]]) -> None:
-    (config,) = of_kind("ConfigMap", documents)
+    (config,) = [one for one in of_kind("ConfigMap", documents) if "WINDROW_HOST" in one["data"]]
     for name, value in config["data"].items():
         monkeypatch.setenv(name, value)
     # On loopback, no choice about tokens is required.
@@ -103,6 +119,8 @@ def _variables() -> set[str]:
     return {
         *(f"WINDROW_{name.upper()}" for name in Settings.model_fields),
         *(f"WINDROW_LIMITS__{name.upper()}" for name in LimitSettings.model_fields),
+        *(f"WINDROW_METRICS__{name.upper()}" for name in MetricsSettings.model_fields),
+        *(f"WINDROW_AUDIT__{name.upper()}" for name in AuditSettings.model_fields),
     }
 
 

@@ -16,6 +16,9 @@
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host is empty: set the host name that callers use" -}}
 {{- end -}}
+{{- if and (not .Values.metrics.enabled) (or .Values.metrics.serviceMonitor.enabled .Values.metrics.alerts.enabled .Values.metrics.dashboard.enabled) -}}
+{{- fail "metrics.enabled is false, but something is to show metrics: set it to true" -}}
+{{- end -}}
 {{- range $name, $_ := .Values.podLabels -}}
 {{- if or (hasPrefix "app.kubernetes.io/" $name) (hasPrefix "helm.sh/" $name) -}}
 {{- fail (printf "podLabels: the chart selects its pods by %s: leave it out" $name) -}}
