@@ -190,9 +190,10 @@ class _Connection(asyncio.Protocol):
                 self._send(method, HTTPStatus.OK, file.read(), *headers)
                 return
             first, _, last = range_.removeprefix("bytes=").partition("-")
-            start = int(first)
+            # Without a first byte, so many of the end.
+            start = int(first) if first else max(0, status.st_size - int(last))
             file.seek(start)
-            content = file.read(int(last) - start + 1 if last else -1)
+            content = file.read(int(last) - start + 1 if first and last else -1)
         where = f"bytes {start}-{start + len(content) - 1}/{status.st_size}"
         self._send(method, HTTPStatus.PARTIAL_CONTENT, content, *headers, f"Content-Range: {where}")
 

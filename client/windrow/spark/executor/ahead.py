@@ -1,4 +1,4 @@
-"""Small files and excerpts of a task, asked for before they are decoded."""
+"""Files and excerpts of a task, asked for before they are decoded."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+from windrow.files.footers import TAIL_BYTES
 from windrow.spark.executor.caching import Content, Files
 from windrow.spark.executor.pieces import Piece
 from windrow.spark.executor.spec import MIB, ReadLimits
@@ -46,14 +47,20 @@ def asked_ahead(
             elif is_asked:
                 content = files.ask(piece.split, threads, footer=footers)
             ahead.append((piece, content))
-            held_bytes += piece.size_bytes if content is not None else 0
+            held_bytes += _asked_bytes(piece, content, footers=footers)
             most_bytes = max(most_bytes, held_bytes)
             while len(ahead) > limits.prefetch_files or held_bytes > limits.prefetch_bytes:
-                held_bytes -= ahead[0][0].size_bytes if ahead[0][1] is not None else 0
+                held_bytes -= _asked_bytes(*ahead[0], footers=footers)
                 yield ahead.popleft()
         while ahead:
             yield ahead.popleft()
         counts[f"{_PREFETCHED_MIB}{-(-most_bytes // MIB)}"] += 1
+
+
+def _asked_bytes(piece: Piece, content: Content, *, footers: bool) -> int:
+    if content is None:
+        return 0
+    return min(piece.size_bytes, TAIL_BYTES) if footers else piece.size_bytes
 
 
 def _cancel(ahead: Iterable[tuple[Piece, Content]]) -> None:

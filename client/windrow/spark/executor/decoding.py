@@ -111,6 +111,7 @@ class Decoder:
         limits, split = self._spec.limits, piece.split
         return (
             split.is_whole
+            and self._is_held(piece)
             and piece.size_bytes <= limits.max_decoded_at_once_bytes
             and split.row_count is not None
             and split.row_count <= limits.max_batch_rows
@@ -159,22 +160,21 @@ class Decoder:
             yield self._join(layout, waiting)
 
     def _fetched(self, splits: Iterable[Split]) -> Iterator[tuple[Piece, Content]]:
-        """Yield the pieces of splits; with small remote ones, what was asked for of them."""
+        """Yield the pieces of splits; with remote ones, what was asked for of them."""
         if not is_remote(self._spec.location):
             return ((Piece(split), None) for split in splits)
         pieces = (piece for split in splits for piece in self._pieces.of(split))
         return asked_ahead(
             self._files,
-            ((piece, self._is_small(piece) or self._is_buffered(piece)) for piece in pieces),
+            ((piece, self._is_held(piece)) for piece in pieces),
             self._spec.limits,
             self._counts,
             footers=self._by_footer,
         )
 
-    def _is_buffered(self, piece: Piece) -> bool:
-        """Tell whether a piece is an excerpt that fits into memory."""
-        most_bytes = self._spec.limits.max_buffered_file_bytes
-        return piece.excerpt is not None and piece.size_bytes <= most_bytes
+    def _is_held(self, piece: Piece) -> bool:
+        """Tell whether all that is decoded of a piece is held in memory before."""
+        return self._by_footer or piece.size_bytes <= self._spec.limits.max_buffered_file_bytes
 
     def _fetch(self, split: Split) -> bytes:
         """Return what is to be decoded of a small file."""
@@ -238,8 +238,7 @@ class Decoder:
         self, piece: Piece, content: Content, max_rows: int, max_bytes: int
     ) -> Iterator[Rows]:
         split, opened = piece.split, self._format.opened
-        most_bytes = self._spec.limits.max_buffered_file_bytes
-        if content is not None or self._by_footer or piece.size_bytes <= most_bytes:
+        if self._is_held(piece):
             reader = opened(split.path, self._come(split, content), 0)
             yield from self._stream(split, reader, max_rows, max_bytes)
             return
