@@ -38,13 +38,13 @@ class Deployment:
         }
 
     @contextmanager
-    def replicas(self, count: int) -> Iterator[list[CoordinatorProcess]]:
-        """Run fresh replicas with empty caches."""
+    def replicas(self, count: int, **settings: str) -> Iterator[list[CoordinatorProcess]]:
+        """Run fresh replicas with empty caches, and with further settings."""
         with ExitStack() as stack:
             yield [
                 stack.enter_context(
                     coordinator_process(
-                        self.folder / f"state{number}", self.folder, **self._environment
+                        self.folder / f"state{number}", self.folder, **self._environment, **settings
                     )
                 )
                 for number in range(count)

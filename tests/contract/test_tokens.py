@@ -328,6 +328,7 @@ def test_a_token_is_made_once_and_its_secret_is_kept_nowhere(
     ("body", "slug", "named"),
     [
         ({"name": "anonymous", "scopes": ["read"]}, "invalid-token-request", "anonymous"),
+        ({"name": "coordinator", "scopes": ["read"]}, "invalid-token-request", "coordinator"),
         ({"name": "a b", "scopes": ["read"]}, "invalid-token-request", "is not a name"),
         ({"name": "oidc/x", "scopes": ["read"]}, "invalid-token-request", "is not a name"),
         ({"name": "a"}, "invalid-token-request", "needs a scope"),

@@ -295,3 +295,11 @@ def test_object_stores_counts_requests_and_bytes_of_all_sides(quick: Quick) -> N
         assert not read["failure"]
         assert read["sent_bytes"] > 0
     assert all(0 < read["limit_used"] < 1.5 for read in limited)
+
+
+def test_access_compares_callers_with_one_without_a_token(quick: Quick) -> None:
+    content = quick("access", "--files", "100")
+
+    assert {row["peer"] for row in content["results"]} == {"no token"}
+    assert len(content["results"]) == 3
+    assert len(content["processor_ms"]) == 4

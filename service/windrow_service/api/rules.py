@@ -16,7 +16,8 @@ from windrow_service.usecases.plans.ports import PlanRecord
 
 _bearer = HTTPBearer(
     scheme_name="token",
-    description="A token made by `windrow token create`. Not required by a coordinator that only "
+    description="A token made by `windrow token create` or `POST /tokens`, or an access token of an issuer that "
+    "the coordinator trusts. Not required by a coordinator that only "
     "its own machine can reach, nor by one configured to serve without authentication. The scope "
     "`write` includes `read`, and `admin` includes all others. A token has a scope on all tables, "
     "or on some, such as `read:sales.*`. A table that it may not read does not exist for it: 404. "

@@ -26,7 +26,7 @@ class UnauthenticatedError(UseCaseError):
     message = "a valid bearer token is needed: {remedy}"
     remedy = (
         "send `Authorization: Bearer ...` with one of `windrow token create` that has neither "
-        "expired nor been revoked"
+        "expired nor been revoked, or with one of an issuer that the coordinator trusts"
     )
 
 

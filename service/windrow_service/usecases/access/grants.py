@@ -65,7 +65,7 @@ def grant_of(text: str) -> tuple[str, str]:
     return scope, pattern
 
 
-@lru_cache(10_000)
+@lru_cache(1_000)
 def compiled(texts: tuple[str, ...]) -> Grants:
     """Return grants in the form in which they are checked.
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from windrow_service.usecases.ports import Clock
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
+# The coordinator's own changes are recorded under its name.
+_RESERVED = (ANONYMOUS.name, "coordinator")
 MAX_DAYS = 3_650
 _LONGEST = timedelta(days=MAX_DAYS)
 
@@ -48,10 +50,10 @@ class ManageTokens:
         Raises:
             InvalidTokenError: The name, a grant or the lifetime is not valid.
         """
-        if not _NAME.fullmatch(name) or name == ANONYMOUS.name:
+        if not _NAME.fullmatch(name) or name in _RESERVED:
             raise InvalidTokenError(
                 f"{name[:128]!r} is not a name for a token: use at most 128 letters, digits, '.', "
-                f"'_', '@' and '-', and not {ANONYMOUS.name!r}"
+                f"'_', '@' and '-', and neither {' nor '.join(map(repr, _RESERVED))}"
             )
         if not grants:
             raise InvalidTokenError(f"a token needs a scope: {', '.join(SCOPES)}")
