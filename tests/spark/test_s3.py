@@ -82,6 +82,37 @@ def test_parts_of_a_large_file_are_read_separately(
     assert tuple(total) == (LARGE_ROWS * (LARGE_ROWS - 1) // 2, LARGE_ROWS)
 
 
+def test_columns_of_wide_files_are_read_by_their_ranges(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
+) -> None:
+    (tmp_path / "wide").mkdir()
+    numbers = {f"n{at}": [at * row for row in range(3000)] for at in range(40)}
+    table = pa.table({**numbers, "l": [[row, None] for row in range(3000)]})
+    for file in ("a", "b"):
+        pq.write_table(
+            table,
+            tmp_path / "wide" / file,
+            row_group_size=1000,
+            use_dictionary=False,
+            compression="none",
+        )
+    client.register_table("sales.wide", s3.upload(tmp_path / "wide", "spark-tables", "wide"))
+    client.refresh("sales.wide")
+    frame = client.read(spark, "sales.wide", filter="n1 >= 2990", max_split_size="600kB")
+    s3.requests.clear()
+    s3.asked.clear()
+
+    rows = frame.select("l", "n30").collect()
+
+    assert sorted(map(tuple, rows)) == sorted(
+        ([row, None], 30 * row) for row in range(2990, 3000) for _ in range(2)
+    )
+    # Of each of three splits, of a row group each: n1, and n30 up to l.
+    assert len(s3.asked) == 2 * 3 * 2
+    assert all(range_ and etag for range_, etag in s3.asked)
+    assert frame.count() == 20
+
+
 def test_a_file_that_was_copied_over_itself_is_still_the_same(
     spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
 ) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from windrow.files.excerpts.outlines import Outline, RowGroup
 from windrow.files.excerpts.places import Ints, columns_of, read_bytes, require_possible
 
-# A request takes about as long as this many bytes: what lies between two chunks is read as well
-# if it is shorter.
-REQUEST_BYTES = 64 * 2**10
+# A request costs about as much as this many bytes, counting the requests that a store takes in a
+# second: what lies between two chunks is read as well if it is shorter.
+REQUEST_BYTES = 128 * 2**10
 
 MAGIC = b"PAR1"
 
