@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql.types import LongType, StructField, StructType
 
+from tests.support.plans import plan_of
 from tests.support.stores import slow_store
 from windrow.files import remote
 from windrow.files.status import FileStatus
+from windrow.models import PlanOptions
 from windrow.spark.executor.errors import UnreadableFileError
 from windrow.spark.executor.files import read_whole, require_unchanged
+from windrow.spark.executor.rebasing import Calendars
+from windrow.spark.reading.reader import Schemas, read_spec
 
 cloudpickle.register_pickle_by_value(remote)
 
@@ -61,3 +66,23 @@ def test_no_connection_of_the_driver_travels_to_executors(
 
         assert os.environ["AWS_ENDPOINT_URL"].encode() not in sent
         assert pickle.loads(sent)("s3://bucket") == ["a"]
+
+
+@pytest.mark.parametrize(("groups", "share"), [(2, 60.0), (4, 30.0), (100, 30.0)])
+def test_the_requests_of_a_read_are_divided_over_the_tasks_that_run_at_once(
+    tmp_path: Path, groups: int, share: float
+) -> None:
+    options = PlanOptions(parallelism=4, requests_per_second=120, prefetch_bytes="1MB")
+    plan, _ = plan_of(tmp_path, {"id": "bigint"})
+    plan = plan.model_copy(
+        update={
+            "options": options,
+            "summary": plan.summary.model_copy(update={"group_count": groups}),
+        }
+    )
+    asked = StructType([StructField("id", LongType())])
+
+    limits = read_spec(plan, Schemas(asked, StructType(), StructType()), Calendars).limits
+
+    assert limits.requests_per_second == share
+    assert (limits.prefetch_files, limits.prefetch_bytes) == (64, 2**20)
