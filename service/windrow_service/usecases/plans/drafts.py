@@ -150,7 +150,8 @@ class DraftPlan:
                 begin=phases.begin,
             ),
             bloom=True,
-            excerpts=is_object(table.info.definition.location),
+            # Of all columns no split has an excerpt.
+            excerpts=is_object(table.info.definition.location) and request.columns is not None,
             check=check,
         )
         phases.end()
