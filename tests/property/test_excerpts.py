@@ -18,7 +18,9 @@ from tests.property.test_readable_types import COLUMNS
 from tests.support.excerpts import content, excerpt, planned, read, recorded
 from tests.support.laws import examples
 from windrow.files.excerpts.excerpt import excerpts_of
-from windrow.files.excerpts.outlines import Outline
+from windrow.files.excerpts.outlines import Outline, Outlines
+from windrow.files.excerpts.places import places_in
+from windrow.files.footers import footer_in
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/parquet-testing"
 # Hadoop's LZ4, which Arrow does not name; lengths of chunks of old writers; no column's metadata.
@@ -122,6 +124,29 @@ def test_wrong_numbers_give_an_error_or_other_rows_and_end_no_process(
         read(damaged)
     except (ValueError, OSError, pa.ArrowException, MemoryError):
         pass
+
+
+@examples(150)
+@given(files(), st.data())
+def test_a_damaged_footer_has_an_outline_or_none(
+    drawn: tuple[bytes, list[str]], data: st.DataObject
+) -> None:
+    file, names = drawn
+    metadata = pq.read_metadata(io.BytesIO(file))
+    found = places_in(metadata, len(file))
+    assume(found is not None)
+    assert found is not None
+    footer = bytearray(footer_in(file))
+    for _ in range(data.draw(st.integers(1, 4))):
+        footer[data.draw(st.integers(0, len(footer) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(footer[: data.draw(st.integers(0, len(footer)) | st.just(len(footer)))])
+
+    outline = Outlines().of(cut, metadata, found.codecs)
+
+    # Not read: that Arrow reads the schema is known before it has an outline.
+    if outline is not None:
+        some, _ = Outline.of_text(outline).only(names)
+        some.footer([])
 
 
 @pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.parquet")), ids=lambda path: path.stem)

@@ -56,7 +56,7 @@ class Pieces:
         if self._last[0] is not split:
             try:
                 self._last = split, self._excerpts_of(split)
-            except (ValueError, LookupError, TypeError) as error:
+            except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
                 raise UnreadableFileError(split.path, str(error)) from error
         return self._last[1]
 
