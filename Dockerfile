@@ -11,7 +11,7 @@ COPY client client
 COPY service service
 COPY spark_jobs spark_jobs
 RUN python -m venv /opt/windrow \
-    && /opt/windrow/bin/pip install --no-cache-dir '.[service,iceberg,objects,traces]' \
+    && /opt/windrow/bin/pip install --no-cache-dir '.[service,iceberg,traces]' \
     && /opt/windrow/bin/pip uninstall --yes pip
 
 FROM python:3.13-slim-trixie
