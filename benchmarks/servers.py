@@ -25,11 +25,13 @@ class Deployment:
 
     Attributes:
         folder: Folder that may hold tables.
+        database_url: URL of the database.
         redis_url: URL of Redis.
     """
 
     def __init__(self, folder: Path, database_url: str, redis_url: str) -> None:
         self.folder = folder
+        self.database_url = database_url
         self.redis_url = redis_url
         self._environment = {
             "WINDROW_DATABASE_URL": database_url,

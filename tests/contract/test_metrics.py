@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.redis import redis_process
 from tests.support.servers import PLAIN, free_port, running
+from windrow_service.runs.threads import ThreadRunner
 from windrow_service.settings import MetricsSettings, Settings
+from windrow_service.telemetry.prometheus import PrometheusMeters
+from windrow_service.usecases.errors import BusyError
 
 WRITE = "1" * 32
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operations.md"
@@ -148,16 +154,38 @@ def test_refreshes_and_writes_are_counted_once_however_often_they_are_reported(
     assert after("windrow_refreshes_running") == 0
 
 
-def test_a_busy_coordinator_tells_what_runs_waits_and_was_refused(
-    http: httpx.Client, events: str, scrape: Callable[[], Scraped]
-) -> None:
-    seen = scrape()
+def test_a_queue_tells_what_runs_what_waits_and_what_was_refused() -> None:
+    meters = PrometheusMeters(max_workers=0)
+    runner = ThreadRunner(max_running=1, max_waiting=1, name="plans", meters=meters)
+    go_on = threading.Event()
 
-    for queue in ("plans", "refreshes", "publishing"):
-        assert seen("windrow_queue_running", queue=queue) == 0
-        assert seen("windrow_queue_waiting", queue=queue) == 0
-        assert seen("windrow_queue_refused_total", queue=queue) == 0
-    assert seen("windrow_queue_wait_seconds_count", queue="refreshes") > 0
+    def seen(name: str) -> float:
+        text = generate_latest(meters.registry).decode()
+        return Scraped(text)(f"windrow_queue_{name}", queue="plans")
+
+    async def fill_the_queue() -> None:
+        try:
+            asked = [asyncio.create_task(runner.run(go_on.wait)) for _ in range(2)]
+            await asyncio.sleep(0)
+            with pytest.raises(BusyError):
+                await runner.run(go_on.wait)
+            assert (seen("running"), seen("waiting"), seen("refused_total")) == (1, 1, 1)
+        finally:
+            go_on.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(fill_the_queue())
+
+    assert (seen("running"), seen("waiting"), seen("wait_seconds_count")) == (0, 0, 2)
+
+
+def test_each_queue_of_a_coordinator_is_told_of_from_the_start(
+    scrape: Callable[[], Scraped],
+) -> None:
+    queues = {"plans", "refreshes", "publishing"}
+
+    assert scrape().labels("windrow_queue_running", "queue") == queues
+    assert scrape().labels("windrow_queue_refused_total", "queue") == queues
 
 
 def test_calls_to_the_database_are_measured_by_operation(
