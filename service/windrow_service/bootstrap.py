@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -266,7 +266,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         if settings.metrics.port is not None:
             figures = stored(SqlTableFigures(database), "figures")
             look = LookAround(meters, figures, cache, settings.metrics.max_tables, _now)
-            stack.enter_context(_serving_metrics(settings, meters, look))
+            await stack.enter_async_context(_serving_metrics(settings, meters, look))
         yield Services(
             access=AccessServices(
                 authenticate=Authenticate(tokens, issuers, _now, required=settings.tokens_required),
@@ -386,7 +386,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
 
 def _serving_metrics(
     settings: Settings, meters: Meters, look: LookAround
-) -> AbstractContextManager[None]:
+) -> AbstractAsyncContextManager[None]:
     from windrow_service.api.metrics import serving_metrics
     from windrow_service.telemetry.prometheus import PrometheusMeters
 

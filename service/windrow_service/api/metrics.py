@@ -1,12 +1,11 @@
-"""`GET /metrics` on a port of its own, from a thread of its own."""
+"""`GET /metrics` on a port of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import uvicorn
@@ -34,51 +33,47 @@ Look: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 _log = get_logger(__name__)
 
 
-@contextmanager
-def serving_metrics(
+@asynccontextmanager
+async def serving_metrics(
     registry: CollectorRegistry, look: Look, host: str, port: int
-) -> Iterator[None]:
-    """Serve a registry until the end of the block; call this on the event loop of the coordinator.
-
-    In a thread with an event loop of its own, writing thousands of series delays no call.
+) -> AsyncIterator[None]:
+    """Serve a registry until the end of the block.
 
     Args:
-        registry: What is shown.
-        look: Called on the coordinator's event loop before it is shown.
+        registry: What is shown; read in a thread, because writing thousands of series takes long.
+        look: Called before it is shown.
         host: Address to listen on.
         port: Port to listen on.
 
     Raises:
         OSError: Nothing can listen there.
     """
-    loop = asyncio.get_running_loop()
 
     async def show(request: Request) -> Response:
-        looked = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(look(), loop))
         # If it takes longer, what was seen last is shown.
-        await asyncio.wait([looked], timeout=_LOOK_S)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(look(), _LOOK_S)
         encode, media_type = choose_encoder(request.headers.get("Accept", ""))
-        return Response(encode(registry), media_type=media_type)
+        return Response(await asyncio.to_thread(encode, registry), media_type=media_type)
 
+    config = uvicorn.Config(
+        Starlette(routes=[Route("/metrics", show)]),
+        http=bounded_http(_LIMITS),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=_STOP_TIMEOUT_S,
+    )
+    config.load()
+    # On the loop of the coordinator: a loop of its own would wake up ten times a second.
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
-        config = uvicorn.Config(
-            Starlette(routes=[Route("/metrics", show)]),
-            http=bounded_http(_LIMITS),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=_STOP_TIMEOUT_S,
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(
-            target=server.run, args=([listening],), name="metrics", daemon=True
-        )
-        thread.start()
+        await server.startup([listening])
         _log.info("metrics are served", host=host, port=listening.getsockname()[1])
         try:
             yield
         finally:
-            server.should_exit = True
-            thread.join()
+            await server.shutdown([listening])

@@ -47,6 +47,8 @@ class Watch:
         operation: str,
         unanswered: tuple[type[Exception], ...],
     ) -> Callable[..., Awaitable[Any]]:
+        called = self.meters.caller(store, operation)
+
         @wraps(method)
         async def watched(*args: Any, **kwargs: Any) -> Any:
             began, failed = time.perf_counter(), False
@@ -57,6 +59,6 @@ class Watch:
                 failed = True
                 raise
             finally:
-                self.meters.call(store, operation, time.perf_counter() - began, failed=failed)
+                called(time.perf_counter() - began, failed)
 
         return watched

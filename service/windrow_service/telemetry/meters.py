@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from windrow.models import PlanSummary, RefreshStatus, WorkerInfo
 
@@ -23,6 +23,10 @@ class TableFigures:
     files: int
     size_bytes: int
     excess: int
+
+
+# Takes the seconds of a call, and whether it was not answered.
+Called: TypeAlias = Callable[[float, bool], None]
 
 
 class LooksAtTables(Protocol):
@@ -66,8 +70,9 @@ class Meters:
     def compaction_planned(self) -> None:
         """Take note of a page of a compaction plan."""
 
-    def call(self, store: Store, operation: str, seconds: float, *, failed: bool) -> None:
-        """Take note of a call to the database or the cache map."""
+    def caller(self, store: Store, operation: str) -> Called:
+        """Return what takes note of each call of an operation of the database or the cache map."""
+        return _ignore
 
     def gauge(self, name: Gauge, read: Callable[[], float], queue: str | None = None) -> None:
         """Show a number as it is at the moment of looking; `read` is called from any thread."""
@@ -77,6 +82,9 @@ class Meters:
 
     def workers(self, live: Sequence[WorkerInfo]) -> None:
         """Take note of what live workers say of their caches."""
+
+
+def _ignore(seconds: float, failed: bool) -> None: ...
 
 
 UNMEASURED = Meters()

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from windrow.models import PlanSummary, RefreshStatus, WorkerInfo
 from windrow.version import __version__
-from windrow_service.telemetry.meters import Gauge, Meters, Store, TableFigures
+from windrow_service.telemetry.meters import Called, Gauge, Meters, Store, TableFigures
 
 # They would double the series, and no query here needs them.
 disable_created_metrics()
@@ -194,9 +194,11 @@ class PrometheusMeters(Meters):
         self._planned["bytes"].inc(summary.size_bytes)
         for what, counter in self._pruned.items():
             for step in _PRUNING_STEPS:
-                counter.labels(step).inc(getattr(summary, f"{what}_pruned_by_{step}"))
-        for choice, field in _PLACEMENTS.items():
-            self._placements.labels(choice).inc(getattr(summary, field))
+                if pruned := getattr(summary, f"{what}_pruned_by_{step}"):
+                    counter.labels(step).inc(pruned)
+        if summary.cacheable_files:
+            for choice, field in _PLACEMENTS.items():
+                self._placements.labels(choice).inc(getattr(summary, field))
         for phase, seconds in phases.items():
             self._phases.labels(phase).observe(seconds)
 
@@ -227,12 +229,17 @@ class PrometheusMeters(Meters):
         """See `Meters.compaction_planned`."""
         self._compactions_planned.inc()
 
-    def call(self, store: Store, operation: str, seconds: float, *, failed: bool) -> None:
-        """See `Meters.call`."""
-        self._calls.labels(store, operation).observe(seconds)
+    def caller(self, store: Store, operation: str) -> Called:
+        """See `Meters.caller`."""
+        calls = self._calls.labels(store, operation)
         failures = self._failed_calls.labels(store, operation)
-        if failed:
-            failures.inc()
+
+        def called(seconds: float, failed: bool) -> None:
+            calls.observe(seconds)
+            if failed:
+                failures.inc()
+
+        return called
 
     def gauge(self, name: Gauge, read: Callable[[], float], queue: str | None = None) -> None:
         """See `Meters.gauge`."""
