@@ -26,7 +26,7 @@ $(BIN)/pip:
 
 $(INSTALLED): pyproject.toml | $(BIN)/pip
 	@echo "Installing everything for work on Windrow into .venv: 2.2 GB"
-	@$(PIP) --editable '.[service,traces,spark,connect,worker,objects,demo,test]'
+	@$(PIP) --editable '.[service,traces,spark,connect,worker,demo,test]'
 	@touch $@ $(DEMO_INSTALLED)
 
 # Modules are compiled when they are imported: most never are.
