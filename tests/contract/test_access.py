@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
+from fastapi import FastAPI
 
 from tests.support import hive
 from tests.support.access_matrix import IDENTITIES, Call, calls, expected, page, path_of
@@ -15,7 +16,13 @@ from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running
 from windrow_service import administration
 from windrow_service.api.deps import TableNamePath
-from windrow_service.api.rules import READ, READ_TABLE, GuardedRouter, RuleMissingError
+from windrow_service.api.rules import (
+    READ,
+    READ_TABLE,
+    GuardedRouter,
+    RuleMissingError,
+    require_open,
+)
 from windrow_service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -147,6 +154,18 @@ def test_a_call_without_a_rule_for_what_its_path_names_cannot_be_declared() -> N
         with pytest.raises(RuleMissingError):
             router.get(path, dependencies=rules)(call)
     router.get("/tables/{name}", dependencies=[READ_TABLE])(call)
+
+
+def test_a_page_beside_the_routers_must_be_open_to_everybody() -> None:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+
+    @app.get("/docs")
+    async def page() -> None: ...
+
+    require_open(app.routes)
+    app.get("/dashboard", include_in_schema=False)(page)
+    with pytest.raises(RuleMissingError, match="/dashboard"):
+        require_open(app.routes)
 
 
 def test_a_hidden_table_answers_as_a_missing_one_and_is_never_suggested(callers: Callers) -> None:

@@ -30,7 +30,7 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "http" and not _is_open(scope["path"]):
+        if scope["type"] == "http" and not is_open(scope["path"]):
             request = Request(scope)
             authenticate = services_of(request).access.authenticate
             try:
@@ -40,7 +40,8 @@ class Authentication:
         await self._app(scope, receive, send)
 
 
-def _is_open(path: str) -> bool:
+def is_open(path: str) -> bool:
+    """Tell whether a path is served to everybody."""
     return path in _OPEN or path.startswith(_OPEN_BELOW)
 
 

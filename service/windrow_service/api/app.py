@@ -36,6 +36,7 @@ from windrow_service.api.access import Authentication
 from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
 from windrow_service.api.rates import RatesLimited
 from windrow_service.api.requests import RequestLog
+from windrow_service.api.rules import GuardedRouter, require_open
 from windrow_service.api.services import Services
 
 _DESCRIPTION = """\
@@ -50,23 +51,26 @@ class _State(TypedDict):
 
 
 def _routes() -> list[BaseRoute]:
+    guarded: tuple[GuardedRouter, ...] = (
+        tables.router,
+        partitions.router,
+        refreshes.router,
+        snapshots.router,
+        writes.router,
+        cache_rules.router,
+        compaction.router,
+        advice.router,
+        plans.router,
+        write_plans.router,
+        workers.router,
+        caller_tokens.router,
+        operations.router,
+        audit.router,
+    )
     router = APIRouter()
-    refusals = problems.problem_responses(401, 403, 429, 503)
-    router.include_router(tables.router, responses=refusals)
-    router.include_router(partitions.router, responses=refusals)
-    router.include_router(refreshes.router, responses=refusals)
-    router.include_router(snapshots.router, responses=refusals)
-    router.include_router(writes.router, responses=refusals)
-    router.include_router(cache_rules.router, responses=refusals)
-    router.include_router(compaction.router, responses=refusals)
-    router.include_router(advice.router, responses=refusals)
-    router.include_router(plans.router, responses=refusals)
-    router.include_router(write_plans.router, responses=refusals)
-    router.include_router(workers.router, responses=refusals)
-    router.include_router(caller_tokens.router, responses=refusals)
+    for each in guarded:
+        router.include_router(each, responses=problems.problem_responses(401, 403, 503))
     router.include_router(operations.health)
-    router.include_router(operations.router, responses=refusals)
-    router.include_router(audit.router, responses=refusals)
     return router.routes
 
 
@@ -105,6 +109,7 @@ def create_app(
     suggestions.install(app)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     pages.add_pages(app)
+    require_open(route for route in app.routes if route not in _ROUTES)
     return app
 
 

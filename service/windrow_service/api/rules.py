@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Security, params
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer, SecurityScopes
+from starlette.routing import BaseRoute
 
-from windrow_service.api.access import PrincipalDep
+from windrow_service.api.access import PrincipalDep, is_open
 from windrow_service.api.deps import PlanIdPath
 from windrow_service.api.services import PlansDep
 from windrow_service.usecases.plans.ports import PlanRecord
@@ -122,3 +123,16 @@ class GuardedRouter(APIRouter):
         if rules.isdisjoint(one.dependency for one in dependencies or ()):
             raise RuleMissingError(path)
         super().add_api_route(path, endpoint, dependencies=dependencies, **options)
+
+
+def require_open(routes: Iterable[BaseRoute]) -> None:
+    """Make sure that everybody may use routes that no router guards.
+
+    Raises:
+        RuleMissingError: One is for callers alone.
+    """
+    for route in routes:
+        path = getattr(route, "path", "a route without a path")
+        # That of a mount names no file below it.
+        if not is_open(path) and not is_open(f"{path}/"):
+            raise RuleMissingError(path)
