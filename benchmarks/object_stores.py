@@ -1,7 +1,8 @@
 """Read tables in an object store that is 20 ms away: Windrow, Polars, DuckDB and plain loops.
 
     python benchmarks/object_stores.py [--quick] [--json FILE] [--cases small,wide,limited]
-                                       [--files N] [--delay SECONDS] [--server rclone|moto]
+                                       [--sides NAME,…] [--files N] [--delay SECONDS]
+                                       [--server rclone|moto]
 
 A server that speaks S3 runs on loopback, and before it a proxy that delays, counts and limits
 requests. All sides ask the same of the same files, in turns, after an untimed read. Windrow's times
@@ -23,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -127,6 +128,7 @@ def main() -> None:
     parser.add_argument("--cases", default="small,wide,limited", help="names, separated by ','")
     parser.add_argument("--files", type=int, help="number of files of each table")
     parser.add_argument("--delay", type=float, default=0.02, help="seconds each answer waits")
+    parser.add_argument("--sides", help="peers, separated by ','; all by default")
     parser.add_argument("--server", choices=("rclone", "moto"), default="rclone")
     given = parser.parse_args()
     require_java()
@@ -137,6 +139,12 @@ def main() -> None:
         made[name](store / BUCKET, given.files or (24 if given.quick else None))
         for name in given.cases.split(",")
     ]
+    if given.sides is not None:
+        chosen = (WINDROW, *given.sides.split(","))
+        cases = [
+            replace(case, sides=tuple(side for side in case.sides if side in chosen))
+            for case in cases
+        ]
     runs = 1 if given.quick else given.runs
     reads: dict[str, list[Read]] = {}
     with ExitStack() as stack:
