@@ -11,18 +11,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
 from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.excerpts import planned, recorded
 from tests.support.object_proxy import ObjectProxy, object_proxy
 from tests.support.s3 import S3, s3_server
 from windrow.files.objects import requests, stores
+from windrow.spark.executor.ahead import most_prefetched_bytes
 from windrow.spark.executor.errors import (
     StaleFileError,
     StoreError,
@@ -64,6 +67,7 @@ class Files:
     bucket: str
     contents: list[bytes]
     splits: pa.RecordBatch
+    outlines: tuple[str, ...] = ()
 
     @property
     def location(self) -> str:
@@ -86,6 +90,7 @@ class Files:
             partition=pa.schema([]),
             output=("id",),
             limits=ReadLimits(**limits),
+            outlines=self.outlines,
         )
         return iter(read_group(spec, self.splits, None, counts=counts))
 
@@ -198,7 +203,7 @@ def test_a_slow_first_byte_is_not_waited_for(
 def test_answers_that_pass_are_asked_for_again(
     proxy: ObjectProxy, files: Files, status: int
 ) -> None:
-    proxy.spoil("f00", "status", status=status, code="Trouble", times=4)
+    proxy.spoil("f00", "status", status=status, code="Trouble", times=4, after=6)
     counts: Counter[str] = Counter()
 
     assert files.read(counts) == ALL
@@ -210,7 +215,7 @@ def test_a_store_that_takes_few_requests_a_second_is_asked_no_more_often_than_ne
     proxy: ObjectProxy, s3: S3
 ) -> None:
     files = files_in(s3, "storms", [content_of(number) for number in range(90)])
-    proxy.limit(60, burst=3)
+    proxy.limit(100, burst=3)
     counts: Counter[str] = Counter()
 
     assert files.read(counts) == list(range(90 * ROWS))
@@ -356,6 +361,7 @@ def test_a_slow_consumer_bounds_what_is_asked_for(
             assert len(proxy.counts().for_objects()) <= len(rows) // ROWS + most_files + 2
 
     assert sorted(rows) == list(range(24 * ROWS))
+    assert 2**20 < most_prefetched_bytes(counts) <= (most_files + 2) * 2**20
     assert len(proxy.counts().for_objects()) == 24
 
 
@@ -369,16 +375,46 @@ def large(s3: S3) -> Files:
     return files_in(s3, "large", contents, rows=50_000)
 
 
+@pytest.fixture(scope="module")
+def wide(s3: S3) -> Files:
+    """Files whose plan says where the column lies: two ranges in each, far apart."""
+    outlines, chunks, contents = set(), [], []
+    for number in range(2):
+        buffer = BytesIO()
+        ids = np.arange(number * 50_000, (number + 1) * 50_000)
+        others = {f"c{at}": np.random.default_rng(at).random(50_000) for at in range(5)}
+        table = pa.table({"id": ids, **others})
+        pq.write_table(
+            table, buffer, compression="none", use_dictionary=False, row_group_size=25_000
+        )
+        contents.append(buffer.getvalue())
+        known = recorded(contents[-1])
+        assert known is not None
+        some, groups = planned(*known, ["id"])
+        outlines.add(some.to_text())
+        chunks.append({"outline": 0, "chunks": groups.reshape(-1).tolist()})
+    files = files_in(s3, "wide", contents, rows=50_000)
+    splits = files.splits.append_column("excerpt", pa.array(chunks))
+    return replace(files, splits=splits, outlines=tuple(outlines))
+
+
+@pytest.fixture(params=["read part by part", "of which only a column is asked for"])
+def in_parts(request: pytest.FixtureRequest, large: Files, wide: Files) -> Files:
+    return large if request.param == "read part by part" else wide
+
+
 @pytest.mark.parametrize("fault", ["cut", "longer", "shorter"])
 def test_parts_that_end_early_are_asked_for_again(
-    proxy: ObjectProxy, large: Files, fault: Any
+    proxy: ObjectProxy, in_parts: Files, fault: Any
 ) -> None:
     proxy.spoil("f0001", fault, times=2, after=1)
     counts: Counter[str] = Counter()
 
-    assert large.read(counts, **PARTS) == list(range(100_000))
+    assert in_parts.read(counts, **PARTS) == list(range(100_000))
     assert counts["retries"] == 2
-    assert counts["requests"] > 2 + 2
+    told = proxy.counts()
+    assert counts["requests"] == told.for_objects().total() >= 2 * 2 + 2
+    assert not in_parts.outlines or told.sent.total() < len(in_parts.contents[0])
 
 
 @pytest.mark.parametrize(
@@ -394,12 +430,12 @@ def test_parts_that_end_early_are_asked_for_again(
     ],
 )
 def test_what_happens_between_parts_of_a_file_is_an_error(
-    proxy: ObjectProxy, large: Files, fault: dict[str, Any], words: str
+    proxy: ObjectProxy, in_parts: Files, fault: dict[str, Any], words: str
 ) -> None:
     proxy.spoil("f0001", after=1, **fault)
 
     with pytest.raises(TaskReadError, match=rf"f0001\.parquet.* {words}"):
-        large.read(**PARTS)
+        in_parts.read(**PARTS)
 
 
 def test_an_inventory_is_complete_whatever_passes(proxy: ObjectProxy, s3: S3) -> None:
