@@ -68,8 +68,9 @@ def _routes() -> list[BaseRoute]:
         audit.router,
     )
     router = APIRouter()
+    refusals = problems.problem_responses(401, 403, 429, 503)
     for each in guarded:
-        router.include_router(each, responses=problems.problem_responses(401, 403, 503))
+        router.include_router(each, responses=refusals)
     router.include_router(operations.health)
     return router.routes
 
