@@ -149,7 +149,7 @@ def decode_manifest(
         data: The result of `encode_manifest`.
         columns: The columns wanted, or None for all; others cost nothing.
         bloom: Whether Bloom filters are wanted; if there are any, they are most of the bytes.
-        excerpts: Whether `EXCERPT_FIELDS` are wanted, which take as much room.
+        excerpts: Whether `EXCERPT_FIELDS` are wanted, which take as much room; else they are null.
 
     Raises:
         CorruptManifestError: The bytes are not a manifest.
@@ -159,19 +159,18 @@ def decode_manifest(
         raise CorruptManifestError("its end is missing")
 
     def is_wanted(name: str) -> bool:
-        return (
-            (columns is None or name in columns)
-            and (bloom or name != "bloom")
-            and (excerpts or name not in EXCERPT_FIELDS)
-        )
+        return (columns is None or name in columns) and (bloom or name != "bloom")
+
+    def is_read(name: str) -> bool:
+        return is_wanted(name) and (excerpts or name not in EXCERPT_FIELDS)
 
     try:
         with pa.ipc.open_stream(data) as reader:
             names = reader.schema.names
-            wanted = [at for at, name in enumerate(names) if is_wanted(name)]
-            if len(wanted) == len(names):
+            read = [at for at, name in enumerate(names) if is_read(name)]
+            if len(read) == len(names):
                 return _with_added_columns(reader.read_all(), is_wanted)
-        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        options = pa.ipc.IpcReadOptions(included_fields=read)
         with pa.ipc.open_stream(data, options=options) as reader:
             return _with_added_columns(reader.read_all(), is_wanted)
     except (pa.ArrowException, OSError) as error:

@@ -221,7 +221,7 @@ def draft_plan(
     needed = {name for left in groups.residual_filters if left for name in columns_of(left)}
     needed.update(sort_names)
     hidden = [name for name in types if name in needed and name not in columns]
-    if files_of(definition.format) == "parquet" and "outline" in files.column_names:
+    if files_of(definition.format) == "parquet":
         excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden])
         groups = replace(groups, excerpts=excerpts)
     return Draft(
