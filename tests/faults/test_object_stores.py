@@ -294,6 +294,51 @@ def test_what_does_not_pass_fails_at_once_also_in_mid_read(
     assert max(proxy.counts().for_objects().values()) == 1
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("key", "are not valid; check AWS_ACCESS_KEY_ID"),
+        ("secret", "are not valid; check AWS_ACCESS_KEY_ID"),
+        ("rights", "let the credentials that are used here list and read it"),
+    ],
+)
+def test_a_store_that_checks_credentials_is_asked_once_with_wrong_ones(
+    proxy: ObjectProxy, files: Files, monkeypatch: pytest.MonkeyPatch, wrong: str, words: str
+) -> None:
+    import boto3
+    from moto import settings
+
+    iam = boto3.client("iam", endpoint_url=files.s3.environment["AWS_ENDPOINT_URL"])
+    iam.create_user(UserName=wrong)
+    key = iam.create_access_key(UserName=wrong)["AccessKey"]
+    secret = "x" if wrong == "secret" else key["SecretAccessKey"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x" if wrong == "key" else key["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    monkeypatch.setattr(settings, "INITIAL_NO_AUTH_ACTION_COUNT", 0)
+
+    with pytest.raises(StoreError, match=words) as caught:
+        files.read()
+
+    assert secret == "x" or secret not in str(caught.value)
+    assert max(proxy.counts().for_objects().values()) == 1
+
+
+@pytest.mark.parametrize("change", ["overwritten", "deleted"])
+def test_a_file_of_a_versioned_bucket_is_named_although_its_version_is_kept(
+    proxy: ObjectProxy, files: Files, change: str
+) -> None:
+    client = files.s3.client
+    versions = {"Status": "Enabled"}
+    client.put_bucket_versioning(Bucket=files.bucket, VersioningConfiguration=versions)
+    if change == "overwritten":
+        files.put(3, content_of(3, more=1))
+    else:
+        client.delete_object(Bucket=files.bucket, Key=key_of(3))
+
+    with pytest.raises(StaleFileError, match=r"f0003\.parquet.* since the plan was made"):
+        files.read()
+
+
 def test_a_missing_bucket_fails_at_once(proxy: ObjectProxy, files: Files) -> None:
     elsewhere = Files(files.s3, "none-such", files.contents, files.splits)
 
