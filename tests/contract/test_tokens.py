@@ -127,7 +127,7 @@ def test_a_call_is_answered_only_for_the_scope_that_the_contract_names(
 
 def test_each_call_says_which_token_it_needs() -> None:
     for name in GUARDED:
-        assert {"401", "403"} <= OPERATIONS[name]["responses"].keys(), name
+        assert {"401", "403", "429"} <= OPERATIONS[name]["responses"].keys(), name
     assert document()["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
