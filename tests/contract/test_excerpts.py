@@ -150,6 +150,19 @@ def test_a_plan_says_where_the_columns_asked_for_lie_in_large_files(
     outlines, splits = planned(http, name, columns=["C7"])
     assert [split["excerpt"] is None for split in splits.values()].count(True) == 1
 
+    # Published again as it is, a file keeps what is known of it; a new one is read whole.
+    known = splits["two.parquet", 0]
+    again = {field: known[field] for field in ("path", "size_bytes", "mtime_ns", "row_count")}
+    body = {
+        "mode": "delta",
+        "added": [again, {**again, "path": "new.parquet"}],
+        "removed": ["small.parquet"],
+    }
+    http.post(f"/tables/{name}/snapshots", json=body).raise_for_status()
+    _, splits = planned(http, name, columns=["C7"])
+    assert splits["two.parquet", 0]["excerpt"] == known["excerpt"]
+    assert splits["new.parquet", 0]["excerpt"] is None
+
     # A split has its own row groups alone, in JSON as in a stream.
     request = {"columns": ["c39", "c0"], "options": {"max_split_size": 700_000}}
     outlines, splits = planned(http, name, **request)
