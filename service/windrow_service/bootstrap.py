@@ -36,6 +36,7 @@ from windrow_service.cache_map.redis import RedisCacheMap
 from windrow_service.cache_map.server import RedisServer
 from windrow_service.directories import DirectoryInventories
 from windrow_service.filters.limits import FilterLimits
+from windrow_service.issuers.trust import authorities_of
 from windrow_service.logs import get_logger
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
@@ -141,14 +142,17 @@ def upgrade(settings: Settings) -> Upgraded:
 
 
 async def check(settings: Settings) -> None:
-    """Make sure that the database is ready for a coordinator.
+    """Make sure that the database and the files of settings are ready for a coordinator.
 
     An embedded one is created, or upgraded to the newest revision.
 
     Raises:
+        AuthoritiesError: The certificates for an issuer cannot be read.
         RevisionError: It is at another revision.
         StoreUnavailableError: It does not answer, or cannot be created.
     """
+    for name, issuer in settings.issuers.items():
+        authorities_of(name, issuer)
     database = await open_database(database_url(settings))
     await database.aclose()
 

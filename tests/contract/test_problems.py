@@ -60,9 +60,10 @@ LEAVES = [
     )
     for leaf in leaves(module)
 ]
-# The first occurs at startup; a repeated request gets the first answer.
+# The first two occur at startup; a repeated request gets the first answer.
 NEVER_ANSWERED = {
     usecases.RevisionError,
+    access.AuthoritiesError,
     usecases.RepeatedRequestError,
     # Reported to callers as cancelled or abandoned.
     inventory.InventoryCancelledError,

@@ -23,13 +23,18 @@ from tests.support import hive
 from tests.support.issuers import IssuerServer, issuer_server, rsa_key
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, running
+from windrow_service import bootstrap
 from windrow_service.issuers.tokens import SignedTokens
 from windrow_service.issuers.trust import Issuer
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url, open_database
 from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access.authenticate import Authenticate, Known
-from windrow_service.usecases.access.errors import IssuerUnavailableError, UnauthenticatedError
+from windrow_service.usecases.access.errors import (
+    AuthoritiesError,
+    IssuerUnavailableError,
+    UnauthenticatedError,
+)
 
 T = TypeVar("T")
 ROBOT = "system:serviceaccount:etl:loader"
@@ -471,6 +476,22 @@ def test_keys_are_fetched_as_kubernetes_wants(changing: IssuerServer, tmp_path: 
 def test_an_issuer_is_not_trusted_carelessly(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Issuer.model_validate({"url": "https://issuer.example", "audience": "windrow"} | wrong)
+
+
+def test_certificates_that_cannot_be_read_are_named_before_a_coordinator_starts(
+    tmp_path: Path,
+) -> None:
+    empty = tmp_path / "empty.crt"
+    empty.write_text("no certificate")
+    for file, why in ((tmp_path / "none", "No such file"), (empty, "certificate")):
+        trusted = {"url": "https://issuer.example", "audience": "windrow", "ca_file": file}
+        settings = Settings.model_validate(
+            {"issuers": {"corp": trusted}, "state_dir": tmp_path / "state"}
+        )
+        with pytest.raises(AuthoritiesError, match=why) as caught:
+            anyio.run(bootstrap.check, settings)
+        assert "'corp'" in str(caught.value)
+        assert str(file) in str(caught.value)
 
 
 def test_names_of_issuers_cannot_be_taken_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

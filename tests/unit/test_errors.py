@@ -32,6 +32,7 @@ SAMPLES: dict[str, Any] = {
     "float": 2.5,
     "int": 7,
     "int | None": 3,
+    "int | str | None": 3,
     "str": "text {not a field}",
     "str | None": None,
     "tuple[str, ...]": ("a", "b"),

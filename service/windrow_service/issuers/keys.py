@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +12,7 @@ import httpx
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from windrow_service.issuers.trust import Issuer, is_safe_url
+from windrow_service.issuers.trust import Issuer, authorities_of, is_safe_url
 from windrow_service.usecases.access.errors import IssuerUnavailableError
 
 # A caller can make the coordinator ask an issuer this often, with the ids of keys it makes up.
@@ -43,9 +42,8 @@ class IssuerKeys:
         self._fetched_at: float | None = None
         self._tried_at: float | None = None
         self._fetching = asyncio.Lock()
-        authorities = None if issuer.ca_file is None else str(issuer.ca_file)
         self._http = httpx.AsyncClient(
-            verify=ssl.create_default_context(cafile=authorities),
+            verify=authorities_of(name, issuer),
             timeout=_TIMEOUT_S,
             # Another host must not take the issuer's place.
             follow_redirects=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from windrow_service.usecases.access.errors import InvalidTokenError
+from windrow_service.usecases.access.errors import AuthoritiesError, InvalidTokenError
 from windrow_service.usecases.access.grants import grant_of
 
 # Those with a public key alone: with a shared secret, whoever checks tokens could make them.
@@ -37,6 +38,25 @@ def is_safe_url(url: str) -> bool:
         return ip_address(parts.hostname).is_loopback
     except ValueError:
         return parts.hostname == "localhost"
+
+
+def authorities_of(name: str, issuer: Issuer) -> ssl.SSLContext:
+    """Return what trusts the authorities that vouch for an issuer.
+
+    Args:
+        name: What the settings call the issuer.
+        issuer: The issuer.
+
+    Raises:
+        AuthoritiesError: Its `ca_file` cannot be read.
+    """
+    if issuer.ca_file is None:
+        return ssl.create_default_context()
+    try:
+        return ssl.create_default_context(cafile=str(issuer.ca_file))
+    except OSError as error:
+        reason = error.strerror or "it has no certificate"
+        raise AuthoritiesError(name, str(issuer.ca_file), reason) from None
 
 
 def _safe(url: str) -> str:

@@ -4,6 +4,7 @@
   + NotFoundError
     - TokenNotFoundError
   + UnauthenticatedError
+  + AuthoritiesError
   + IssuerUnavailableError
   + ScopeMissingError
   + InvalidTokenError
@@ -28,6 +29,19 @@ class UnauthenticatedError(UseCaseError):
         "send `Authorization: Bearer ...` with one of `windrow token create` that has neither "
         "expired nor been revoked, or with one of an issuer that the coordinator trusts"
     )
+
+
+@dataclass(eq=False)
+class AuthoritiesError(UseCaseError):
+    """The certificates by which an issuer would be trusted cannot be read."""
+
+    issuer: str
+    file: str
+    reason: str
+    message = (
+        "the certificates for issuer {issuer!r} cannot be read from {file!r} ({reason}): {remedy}"
+    )
+    remedy = "correct its ca_file"
 
 
 @dataclass(eq=False)
