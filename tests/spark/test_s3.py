@@ -14,7 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
+import windrow.spark
 from tests.support import embedded, hive
+from tests.support.object_proxy import object_proxy
 from tests.support.s3 import S3, s3_server
 
 pytestmark = pytest.mark.spark
@@ -57,6 +59,30 @@ def test_all_rows_are_read_unchanged(
     ]
     assert len(read) == len(set(read)) == 80
     assert client.read(spark, "sales.events", columns=["ds"]).count() == 1200
+
+
+def test_a_store_that_asks_to_slow_down_fails_no_task_and_the_scan_tells_what_it_took(
+    spark: SparkSession, client: windrow.Client, s3: S3, tmp_path: Path
+) -> None:
+    folder = hive.write_events(tmp_path / "events", files_per_day=40)
+    client.register_table("sales.events", s3.upload(folder, "spark-tables", "slow"))
+    client.refresh("sales.events")
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    with object_proxy(s3.environment["AWS_ENDPOINT_URL"]) as proxy:
+        environment["AWS_ENDPOINT_URL"] = proxy.url
+        proxy.limit(100, burst=10)
+        rows = client.read(spark, "sales.events").collect()
+        told = proxy.counts()
+        environment.update(before)
+
+    assert sorted(row["id"] for row in rows) == list(range(1200))
+    read = windrow.spark.recent_scans()[0].read
+    assert read.requests == told.for_objects().total()
+    assert read.retries == told.statuses[503] > 0
+    assert read.requests == 120 + read.retries
+    assert read.waited_s > 0
+    assert read.prefetched_bytes > 0
 
 
 def test_parts_of_a_large_file_are_read_separately(
