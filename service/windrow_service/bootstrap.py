@@ -30,6 +30,7 @@ from windrow_service.api.services import (
     UpkeepServices,
     WriteServices,
 )
+from windrow_service.api.sessions import Sessions
 from windrow_service.api.tokens import PageTokens
 from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.cache_map.redis import RedisCacheMap
@@ -90,6 +91,7 @@ from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartit
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
+from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
 
@@ -271,12 +273,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             figures = stored(SqlTableFigures(database), "figures")
             look = LookAround(meters, figures, cache, settings.metrics.max_tables, _now)
             await stack.enter_async_context(_serving_metrics(settings, meters, look))
+        signing_key = await database.signing_key()
         yield Services(
             access=AccessServices(
                 authenticate=Authenticate(tokens, issuers, _now, required=settings.tokens_required),
                 tokens=ManageTokens(tokens=tokens, clock=_now),
                 once=once,
-                page_tokens=PageTokens(await database.signing_key()),
+                page_tokens=PageTokens(signing_key),
+                sessions=Sessions(signing_key),
                 rates=_rates(settings),
             ),
             tables=TableServices(
@@ -353,6 +357,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                     meters=meters,
                 ),
                 advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=writes),
+                find_worst_partitions=FindWorstPartitions(snapshots=snapshots, manifests=manifests),
             ),
             caches=CacheServices(
                 rules=cache_rules,

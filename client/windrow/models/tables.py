@@ -138,6 +138,12 @@ class SnapshotInfo(Answer):
         "known.",
     )
     size_bytes: int
+    file_sizes: list[int] | None = Field(
+        default=None,
+        description="Numbers of files by size: the first entry counts empty files, and entry k "
+        "after it those of 2^(k-1) bytes or more, but less than 2^k. Null for snapshots that an "
+        "earlier version of Windrow made, and for changes of them.",
+    )
     manifest_count: int
     columns: list[Column]
     partition_columns: list[Column]

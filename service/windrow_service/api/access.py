@@ -7,15 +7,17 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from windrow_service.api.html.rendering import ROOT, SIGN_IN, is_page
 from windrow_service.api.problems import problem_answer
 from windrow_service.api.services import services_of
+from windrow_service.api.sessions import COOKIE
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import IssuerUnavailableError, UnauthenticatedError
 from windrow_service.usecases.errors import StoreUnavailableError
 
 # Health probes have no token, and the API description is not secret.
-_OPEN = frozenset(("/", "/docs", "/openapi.json"))
-_OPEN_BELOW = ("/health/", "/static-offline-docs/")
+_OPEN = frozenset(("/", "/docs", "/openapi.json", SIGN_IN))
+_OPEN_BELOW = ("/health/", "/static-offline-docs/", f"{ROOT}/static/")
 
 
 class Authentication:
@@ -32,9 +34,12 @@ class Authentication:
         """Serve one request."""
         if scope["type"] == "http" and not is_open(scope["path"]):
             request = Request(scope)
-            authenticate = services_of(request).access.authenticate
+            access = services_of(request).access
+            # Only pages: a call that another site makes a browser send must not find a token.
+            is_from_page = is_page(scope["path"])
+            token = _session_token(request) if is_from_page else _token_in(request)
             try:
-                request.state.principal = await authenticate(_token_in(request))
+                request.state.principal = await access.authenticate(token)
             except (UnauthenticatedError, IssuerUnavailableError, StoreUnavailableError) as error:
                 return await problem_answer(request, error)(scope, receive, send)
         await self._app(scope, receive, send)
@@ -48,6 +53,10 @@ def is_open(path: str) -> bool:
 def _token_in(request: Request) -> str | None:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
+
+
+def _session_token(request: Request) -> str | None:
+    return services_of(request).access.sessions.token_in(request.cookies.get(COOKIE))
 
 
 async def _principal(request: Request) -> Principal:

@@ -18,6 +18,7 @@ from windrow_service.api import (
     cache_rules,
     caller_tokens,
     compaction,
+    dashboard,
     once,
     operations,
     pages,
@@ -72,6 +73,7 @@ def _routes() -> list[BaseRoute]:
     for each in guarded:
         router.include_router(each, responses=refusals)
     router.include_router(operations.health)
+    router.include_router(dashboard.router)
     return router.routes
 
 

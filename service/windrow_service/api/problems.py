@@ -9,12 +9,14 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from windrow.files.acid.write_ids import WriteIdsError
 from windrow.models import Problem
+from windrow_service.api.html.rendering import is_page, problem_page
+from windrow_service.api.sessions import FormOutdatedError
 from windrow_service.delta import errors as delta
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.iceberg import errors as iceberg
@@ -285,6 +287,7 @@ KINDS: Mapping[type[Exception], ProblemType] = {
     plans.InvalidOptionsError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
     WriteIdsError: ProblemType(INVALID, "invalid-write-ids", "Valid write ids cannot be read"),
     RequestValidationError: ProblemType(INVALID, "invalid-request", "Request is not valid"),
+    FormOutdatedError: ProblemType(HTTPStatus.FORBIDDEN, "form-outdated", "Form is outdated"),
     BodyTooLargeError: ProblemType(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", "Request body is too large"
     ),
@@ -372,28 +375,28 @@ def add_problem_schema(document: dict[str, Any]) -> None:
     document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
 
 
-async def _answer(request: Request, error: Exception) -> JSONResponse:
+async def _answer(request: Request, error: Exception) -> Response:
     return problem_answer(request, error)
 
 
-def problem_answer(request: Request, error: Exception) -> JSONResponse:
+def problem_answer(request: Request, error: Exception) -> Response:
     """Return the answer to a failed request."""
     answer = describe(error, request.url.path)
     return _answer_with(request, answer.body, answer.headers)
 
 
-def _answer_with(
-    request: Request, body: dict[str, Any], headers: Mapping[str, str]
-) -> JSONResponse:
+def _answer_with(request: Request, body: dict[str, Any], headers: Mapping[str, str]) -> Response:
     request_id = request.state.request_id
     body = {**body, "request_id": request_id}
     if body["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
         # With the id, operators find in the log what the answer leaves out.
         body["detail"] += f" (request {request_id})"
+    if is_page(request.url.path):
+        return problem_page(request, body, headers)
     return JSONResponse(body, body["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
-async def _answer_http(request: Request, error: Exception) -> JSONResponse:
+async def _answer_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     phrase = HTTPStatus(error.status_code).phrase
     body = {

@@ -89,7 +89,7 @@ _OF_PATH: dict[str | None, set[Callable[..., Any]]] = {
     "token_id": {_everything},
     None: {_anything, _everything},
 }
-_SUBJECT = re.compile(r"^/\w+/\{(\w+)\}")
+_SUBJECT = re.compile(r"^(?:/dashboard)?/\w+/\{(\w+)\}")
 
 
 class RuleMissingError(Exception):

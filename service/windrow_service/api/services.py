@@ -9,6 +9,7 @@ from typing import Annotated, Any, cast
 from fastapi import Depends, Request
 
 from windrow.models import ServiceConfig
+from windrow_service.api.sessions import Sessions
 from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
@@ -35,18 +36,20 @@ from windrow_service.usecases.tables.ports import TableStore
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
+from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.usecases.writes.ports import WriteStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessServices:
-    """Authentication, callers' tokens, repeated requests and page tokens."""
+    """Authentication, callers' tokens, repeated requests, page tokens and sessions of browsers."""
 
     authenticate: Authenticate
     tokens: ManageTokens
     once: OnceStore
     page_tokens: PageTokens
+    sessions: Sessions
     rates: Rates | None
 
 
@@ -98,6 +101,7 @@ class UpkeepServices:
 
     plan_compaction: PlanCompaction
     advise: AdviseTable
+    find_worst_partitions: FindWorstPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

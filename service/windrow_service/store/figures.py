@@ -11,6 +11,13 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.telemetry.meters import WELL_SIZED_BYTES, TableFigures
 
+# Tables with what their current snapshot says, if they have one.
+WITH_SNAPSHOTS = schema.tables.outerjoin(
+    schema.snapshots,
+    (schema.snapshots.c.table_id == schema.tables.c.table_id)
+    & (schema.snapshots.c.snapshot_id == schema.tables.c.current_snapshot_id),
+)
+
 
 class SqlTableFigures:
     """Reads figures about tables in a SQL database."""
@@ -20,28 +27,37 @@ class SqlTableFigures:
 
     async def worst(self, limit: int) -> tuple[int, Sequence[TableFigures]]:
         """Return how many tables there are, and those with the most excess files."""
-        files, size_bytes = self._number("file_count"), self._number("size_bytes")
-        needed = (size_bytes + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
-        excess = sa.case((files > needed, files - needed), else_=0)
-        tables, snapshots = schema.tables.c, schema.snapshots.c
+        on_server = self._database.is_postgresql
+        tables = schema.tables.c
+        files, size_bytes = _number("file_count", on_server), _number("size_bytes", on_server)
         query = (
-            sa.select(tables.name, files, size_bytes, excess.label("excess"))
-            .join(
-                schema.snapshots,
-                (snapshots.table_id == tables.table_id)
-                & (snapshots.snapshot_id == tables.current_snapshot_id),
-            )
-            .order_by(sa.desc("excess"), tables.name)
+            sa.select(tables.name, files, size_bytes, surplus_files(on_server).label("surplus"))
+            .select_from(WITH_SNAPSHOTS)
+            .where(tables.current_snapshot_id.is_not(None))
+            .order_by(sa.desc("surplus"), tables.name)
             .limit(limit)
         )
         async with self._database.reading() as connection:
             count = await connection.scalar(sa.select(sa.func.count()).select_from(schema.tables))
             rows = await connection.execute(query)
-            return count or 0, [TableFigures(*row) for row in rows]
+            return count or 0, [
+                TableFigures(name, files, size_bytes, max(surplus, 0))
+                for name, files, size_bytes, surplus in rows
+            ]
 
-    def _number(self, field: str) -> sa.ColumnElement[int]:
-        info = schema.snapshots.c.info
-        if self._database.is_postgresql:
-            said = sa.cast(info, postgresql.JSON)[field].astext
-            return sa.cast(said, sa.BigInteger)
-        return sa.cast(sa.func.json_extract(info, f"$.{field}"), sa.BigInteger)
+
+def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
+    """Return how many more files a table has than WELL_SIZED_BYTES would need, or fewer.
+
+    Args:
+        on_server: Whether the database is PostgreSQL.
+    """
+    needed = (_number("size_bytes", on_server) + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
+    return _number("file_count", on_server) - needed
+
+
+def _number(field: str, on_server: bool) -> sa.ColumnElement[int]:
+    info = schema.snapshots.c.info
+    if on_server:
+        return sa.cast(sa.cast(info, postgresql.JSON)[field].astext, sa.BigInteger)
+    return sa.cast(sa.func.json_extract(info, f"$.{field}"), sa.BigInteger)

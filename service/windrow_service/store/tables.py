@@ -16,6 +16,7 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import lock_table, refuse_others
 from windrow_service.store.database import Database, insert_missing, utc
+from windrow_service.store.figures import WITH_SNAPSHOTS, surplus_files
 from windrow_service.store.names import is_among, similar_names
 from windrow_service.store.once import claim, settle
 from windrow_service.usecases.names import Names
@@ -149,6 +150,31 @@ class SqlTableStore:
         query = sa.select(definition["location"].as_string()).where(~is_among(among))
         async with self._database.reading() as connection:
             return (await connection.scalars(query)).all()
+
+    async def worst(
+        self, containing: str, offset: int, limit: int, among: Names
+    ) -> tuple[int, Sequence[StoredTable]]:
+        """See `TableStore.worst`."""
+        key, name = schema.tables.c.table_id, schema.tables.c.name
+        wanted = is_among(among) & sa.func.lower(name).contains(containing.lower(), autoescape=True)
+        surplus = surplus_files(self._database.is_postgresql)
+        # First the keys alone: sorting whole rows takes longer.
+        order = (
+            sa.select(key)
+            .select_from(WITH_SNAPSHOTS)
+            .where(wanted)
+            .order_by(surplus.desc().nulls_last(), name)
+            .offset(offset)
+            .limit(limit)
+        )
+        async with self._database.reading() as connection:
+            count = await connection.scalar(
+                sa.select(sa.func.count()).select_from(schema.tables).where(wanted)
+            )
+            keys = list(await connection.scalars(order))
+            rows = await connection.execute(_SELECT.where(key.in_(keys)))
+            found = {row.table_id: stored(row) for row in rows}
+        return count or 0, [found[one] for one in keys if one in found]
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         """See `TableStore.similar`."""

@@ -15,7 +15,7 @@ from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.manifests.encoding import MANIFEST_FILES, Manifest, cut_files
 from windrow_service.inventory.manifests.live_files import merge_files
 from windrow_service.inventory.manifests.row_changes import differing
-from windrow_service.inventory.manifests.totals import rows_in
+from windrow_service.inventory.manifests.totals import rows_in, size_counts
 from windrow_service.planner.pruning.bounds import Bools, Ints, mask
 
 # Manifests of similar size are merged once there are many of them, as in a log-structured merge
@@ -130,25 +130,29 @@ class Applied:
         files_added: New and changed files.
         files_removed: Files that are gone or have changed.
         rows_gained: Rows in the added files, minus those in the removed files; None if not known.
+        sizes_gained: `size_counts` of the added files, minus those of the removed files.
     """
 
     manifests: tuple[Manifest, ...]
     files_added: int
     files_removed: int
     rows_gained: int | None
+    sizes_gained: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class _Gone:
-    """Rows of one manifest that are removed, with the bytes and rows of their files."""
+    """Rows of one manifest that are removed, with the sizes and rows of their files."""
 
     positions: Ints
     size_bytes: int
     row_count: int | None
+    size_counts: Ints
 
     @classmethod
     def of(cls, files: pa.Table, positions: Ints) -> _Gone:
-        return cls(positions, _sum(files["size_bytes"]), rows_in(files))
+        sizes = files["size_bytes"]
+        return cls(positions, _sum(sizes), rows_in(files), size_counts(sizes))
 
 
 def plan_delta(
@@ -226,6 +230,8 @@ def apply_delta(
         files_added=len(added),
         files_removed=sum(len(rows.positions) for rows in gone.values()),
         rows_gained=_difference_in_rows(added, list(gone.values())),
+        sizes_gained=size_counts(added["size_bytes"])
+        - sum((rows.size_counts for rows in gone.values()), np.zeros(64, np.int64)),
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_service.inventory.errors import TotalsTooLargeError
+from windrow_service.planner.splits import Ints
 
 # 8 PiB, and as many rows. Up to this, figures are exact in the floating-point numbers of the
 # planner and of JSON readers, and sums with the costs of a plan (`Splits`) fit 64 bits.
@@ -30,6 +31,12 @@ def check_files(files: pa.Table) -> None:
         TotalsTooLargeError: A total is too large.
     """
     check_totals(_exact_sum(files["size_bytes"]), _exact_sum(files["row_count"].fill_null(0)))
+
+
+def size_counts(sizes: pa.ChunkedArray) -> Ints:
+    """Return how many sizes have each number of bits, from 0 to 63; that of size 0 is 0."""
+    # Exact, since no size is above MAX_TOTAL.
+    return np.bincount(np.frexp(sizes.to_numpy())[1], minlength=64).astype(np.int64)
 
 
 def rows_in(files: pa.Table) -> int | None:

@@ -145,7 +145,7 @@ class Authenticate:
         self._tokens = tokens
         self._issuers = issuers
         self._clock = clock
-        self._required = required
+        self.required = required
         self._found: TTLCache[str, Known] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
         # Kept apart, so that guesses do not push out tokens in use.
         self._unknown: TTLCache[str, None] = TTLCache(_MOST_KNOWN, _KNOWN_FOR_S)
@@ -158,7 +158,7 @@ class Authenticate:
             IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
             StoreUnavailableError: The database does not answer.
         """
-        if not self._required:
+        if not self.required:
             return ANONYMOUS
         if sent is None:
             raise UnauthenticatedError

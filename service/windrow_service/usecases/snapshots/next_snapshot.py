@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from windrow.models import LogFigures
@@ -11,9 +12,15 @@ from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.deltas import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.live_files import merge_files
-from windrow_service.inventory.manifests.totals import check_files, check_totals, rows_in
+from windrow_service.inventory.manifests.totals import (
+    check_files,
+    check_totals,
+    rows_in,
+    size_counts,
+)
 from windrow_service.planner.columns import bloom_columns, inventory_schema
 from windrow_service.planner.pruning.ranges import join_ranges
+from windrow_service.planner.splits import Ints
 from windrow_service.usecases.snapshots.ports import NextSnapshot, Snapshot
 
 
@@ -64,6 +71,7 @@ def next_after_inventory(
         partition_schema=inventory.partition_schema,
         bloom=bloom_columns(inventory.files.schema),
         row_count=rows_in(inventory.files),
+        sizes=size_counts(inventory.files["size_bytes"]),
         files_added=inventory.added_count,
         files_removed=inventory.removed_count,
         listing=inventory.folders,
@@ -91,6 +99,7 @@ def next_after_delta(previous: Snapshot, applied: Applied, bloom: Sequence[str])
         partition_schema=previous.partition_schema,
         bloom=bloom,
         row_count=_added(previous.info.row_count, applied.rows_gained),
+        sizes=_sizes_after(previous.info.file_sizes, applied.sizes_gained),
         files_added=applied.files_added,
         files_removed=applied.files_removed,
     )
@@ -100,6 +109,15 @@ def _added(known: int | None, more: int | None) -> int | None:
     return None if known is None or more is None else known + more
 
 
+def _sizes_after(before: Sequence[int] | None, gained: Ints) -> Ints | None:
+    # Snapshots of earlier versions do not tell.
+    if before is None:
+        return None
+    after: Ints = gained.copy()
+    after[: len(before)] += before
+    return after
+
+
 def _next(
     manifests: Sequence[Manifest],
     *,
@@ -107,6 +125,7 @@ def _next(
     partition_schema: pa.Schema,
     bloom: Sequence[str],
     row_count: int | None,
+    sizes: Ints | None,
     files_added: int,
     files_removed: int,
     listing: bytes | None = None,
@@ -127,6 +146,7 @@ def _next(
         file_count=int(ranges["file_count"].to_numpy().sum()),
         row_count=row_count,
         size_bytes=size_bytes,
+        file_sizes=None if sizes is None else tuple(np.trim_zeros(sizes, "b").tolist()),
         files_added=files_added,
         files_removed=files_removed,
         listing=listing,

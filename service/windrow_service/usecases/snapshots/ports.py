@@ -59,6 +59,7 @@ class NextSnapshot:
         file_count: Files in all manifests.
         row_count: Rows in all files; None if those of a file are not known.
         size_bytes: Bytes in all files.
+        file_sizes: How many files have a size of each number of bits; None if not known.
         files_added: Number of files that are new or changed since the previous snapshot.
         files_removed: Number of files that are gone or changed since the previous snapshot.
         listing: State of folders and files, for the next listing; None if nothing was listed.
@@ -83,6 +84,7 @@ class NextSnapshot:
     valid_write_ids: str | None = None
     table_version: str | None = None
     log: LogFigures | None = None
+    file_sizes: tuple[int, ...] | None = None
 
 
 class SnapshotStore(Protocol):

@@ -66,6 +66,18 @@ class TableStore(Protocol):
     async def locations(self, among: Names) -> Sequence[str]:
         """Return the locations of all tables but some."""
 
+    async def worst(
+        self, containing: str, offset: int, limit: int, among: Names
+    ) -> tuple[int, Sequence[StoredTable]]:
+        """Return how many tables there are, and some: those with the most excess files come first.
+
+        Args:
+            containing: Only tables whose names contain this, in upper or lower case.
+            offset: How many of them are left out.
+            limit: The most that are returned.
+            among: Only these.
+        """
+
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         """Return names of tables that are similar to a name, best first, out of some."""
 

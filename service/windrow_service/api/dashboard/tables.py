@@ -1,0 +1,167 @@
+"""Pages about tables: all of them, the worst first, and what is wrong with one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from windrow.models import CompactionRequest, SnapshotInfo
+from windrow_service.api.access import PrincipalDep
+from windrow_service.api.deps import TableNamePath
+from windrow_service.api.html.charts import bars, lines
+from windrow_service.api.html.rendering import ROOT, page, page_in_parts
+from windrow_service.api.problems import describe
+from windrow_service.api.rules import READ, READ_TABLE, GuardedRouter
+from windrow_service.api.services import SnapshotsDep, TablesDep, UpkeepDep
+from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
+from windrow_service.telemetry.meters import WELL_SIZED_BYTES
+from windrow_service.usecases.errors import UseCaseError
+from windrow_service.usecases.upkeep.advice_texts import size
+
+router = GuardedRouter(include_in_schema=False)
+
+_ON_PAGE = 50
+_SNAPSHOTS = 30
+_WORST = 20
+_NEWEST = 2**31
+# A power of two, so that the sizes that a snapshot counts tell exactly how many are smaller.
+_SMALL_BYTES = WELL_SIZED_BYTES // 2
+# Files that can be looked at one by one while somebody waits for the page.
+MAX_LOOKED_AT = 1_000_000
+# Sizes under this share one bar.
+_FIRST_BITS = 10
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """What was looked for, or why it could not be found."""
+
+    value: T | None
+    problem: str = ""
+
+
+async def found(work: Awaitable[T]) -> Found[T]:
+    """Return what work finds; a page that has begun says itself what went wrong."""
+    try:
+        return Found(await work)
+    except UseCaseError as error:
+        return Found(None, describe(error).body["detail"])
+
+
+@router.get(f"{ROOT}/tables", dependencies=[READ])
+async def list_tables(
+    request: Request,
+    services: TablesDep,
+    principal: PrincipalDep,
+    find: Annotated[str, Query(max_length=256)] = "",
+    at: Annotated[int, Query(ge=1, le=10_000_000)] = 1,
+) -> Response:
+    """List the tables that the caller may read, those with the most excess files first."""
+    count, tables = await services.tables.worst(
+        find, (at - 1) * _ON_PAGE, _ON_PAGE, principal.tables
+    )
+    rows = [(table.info, _figures(table.info.current_snapshot)) for table in tables]
+    return await page(
+        request,
+        "tables.html",
+        find=find,
+        count=count,
+        rows=rows,
+        at=at,
+        pages=max(math.ceil(count / _ON_PAGE), 1),
+    )
+
+
+@router.get(f"{ROOT}/tables/{{name}}", dependencies=[READ_TABLE])
+async def show_table(
+    name: TableNamePath,
+    request: Request,
+    services: TablesDep,
+    snapshots: SnapshotsDep,
+    upkeep: UpkeepDep,
+) -> Response:
+    """Show what is wrong with a table, and what would help.
+
+    What takes a look at each file comes last, while the browser shows what comes first.
+    """
+    table = await services.tables.get(name)
+    trend = list(reversed(await snapshots.snapshots.page(name, _NEWEST, _SNAPSHOTS)))
+    info = table.info.current_snapshot
+    too_many = info is not None and info.file_count > MAX_LOOKED_AT
+    return page_in_parts(
+        request,
+        "table.html",
+        table=table,
+        info=info,
+        figures=_figures(info),
+        sizes=_sizes(info),
+        trend=[(one, _figures(one)) for one in reversed(trend)],
+        chart=_trend(trend),
+        too_many=too_many,
+        most=MAX_LOOKED_AT,
+        worst=lambda: found(upkeep.find_worst_partitions(name, _SMALL_BYTES, _WORST)),
+        advise=lambda: found(upkeep.advise(name, WELL_SIZED_BYTES)),
+        compact=lambda: found(upkeep.plan_compaction(name, CompactionRequest())),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    small: int | None
+    excess: int
+    mean_bytes: float
+    open_seconds: float
+    read_seconds: float
+
+
+def _figures(info: SnapshotInfo | None) -> _Figures | None:
+    if info is None:
+        return None
+    needed = math.ceil(info.size_bytes / WELL_SIZED_BYTES)
+    small_bits = _SMALL_BYTES.bit_length()
+    return _Figures(
+        small=None if info.file_sizes is None else sum(info.file_sizes[:small_bits]),
+        excess=max(info.file_count - needed, 0),
+        mean_bytes=info.size_bytes / max(info.file_count, 1),
+        open_seconds=info.file_count * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND,
+        read_seconds=info.size_bytes / READ_BYTES_PER_SECOND,
+    )
+
+
+def _sizes(info: SnapshotInfo | None) -> dict[str, Any] | None:
+    if info is None or not info.file_sizes:
+        return None
+    counts = info.file_sizes
+    first = min(_FIRST_BITS, len(counts) - 1)
+    kept = [sum(counts[: first + 1]), *counts[first + 1 :]]
+    names = [f"under {size(2**first)}"]
+    names += [
+        f"{size(2 ** (bits - 1))} to {size(2**bits)}" for bits in range(first + 1, len(counts))
+    ]
+    begin = next(at for at, count in enumerate(kept) if count)
+    kept, names = kept[begin:], names[begin:]
+    labels = [name.split(" to ")[0].replace("under ", "<") for name in names]
+    return {
+        "rows": list(zip(names, kept, strict=True)),
+        "chart": bars("Files by size", labels, kept),
+    }
+
+
+def _trend(trend: list[SnapshotInfo]) -> Any:
+    if len(trend) < 2:
+        return None
+    figures = [_figures(one) for one in trend]
+    return lines(
+        "Files of the latest snapshots",
+        [str(one.snapshot_id) for one in trend],
+        {
+            "files": [one.file_count for one in trend],
+            "small files": [one.small if one else None for one in figures],
+        },
+    )

@@ -1,0 +1,1 @@
+"""Pages as HTML: templates, charts, the style sheet."""

@@ -1,0 +1,74 @@
+"""Charts as SVG in a page, which the page's style sheet colours; a table says the same beside."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup
+
+_OPTIONS = {
+    "js": (),
+    "css": (),
+    "show_legend": False,
+    "width": 720,
+    "height": 240,
+    "margin": 8,
+    "disable_xml_declaration": True,
+    "order_min": 0,
+    "min_scale": 2,
+    "max_scale": 5,
+}
+
+
+def bars(title: str, labels: Sequence[str], values: Sequence[int]) -> Markup:
+    """Return a chart of one bar for each label."""
+    chart = _pygal().Bar(**_OPTIONS, spacing=2, formatter=lambda value: f"{value:,.0f}")
+    chart.x_labels = labels
+    chart.add(None, values)
+    return _inline(chart, title)
+
+
+def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int | None]]) -> Markup:
+    """Return a chart of one line for each series."""
+    chart = _pygal().Line(
+        **{**_OPTIONS, "show_legend": True, "legend_at_bottom": True},
+        dots_size=3,
+        range=(0, max((value or 0 for values in series.values() for value in values), default=0)),
+        formatter=lambda value: "" if value is None else f"{value:,.0f}",
+        show_only_major_dots=False,
+    )
+    chart.x_labels = labels
+    for name, values in series.items():
+        chart.add(name, list(values))
+    return _inline(chart, title)
+
+
+@cache
+def _pygal() -> Any:
+    # Late, because importing it takes a tenth of a second.
+    import pygal
+
+    # It adds a finder of modules for its plugins, which all later imports would have to pass.
+    sys.meta_path[:] = [one for one in sys.meta_path if type(one) is not pygal.PluginImportFixer]
+    return pygal
+
+
+def _inline(chart: Any, title: str) -> Markup:
+    drawn = chart.render_tree()
+    # Inline styles and scripts, which the page's policy forbids.
+    for definitions in drawn.findall("defs"):
+        drawn.remove(definitions)
+    for each in list(drawn):
+        if each.tag == "title":
+            drawn.remove(each)
+    for each in drawn.iter():
+        # Sizes of texts are the style sheet's.
+        each.attrib.pop("style", None)
+    drawn.attrib.pop("id", None)
+    drawn.set("role", "img")
+    drawn.set("aria-label", title)
+    return Markup(ElementTree.tostring(drawn, encoding="unicode", method="html"))

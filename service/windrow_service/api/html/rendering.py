@@ -1,0 +1,130 @@
+"""Pages from templates: what all of them have, and the pages of errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+
+from windrow_service.api.services import services_of
+from windrow_service.usecases.upkeep.advice_texts import size
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+ROOT = "/dashboard"
+SIGN_IN = f"{ROOT}/sign-in"
+# No scripts at all; styles and forms of this origin only.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    # For browsers that do not support `frame-ancestors`.
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    # What one caller may see is not for the next one at the same machine.
+    "Cache-Control": "no-store",
+}
+
+
+def is_page(path: str) -> bool:
+    """Tell whether a path is that of a page."""
+    return path == ROOT or path.startswith(f"{ROOT}/")
+
+
+def relative_to(request: Request, path: str) -> str:
+    """Return a path as seen from the page, because a proxy may serve the coordinator under one."""
+    return "../" * (request.url.path.count("/") - 1) + path.removeprefix("/")
+
+
+async def page(request: Request, template: str, **context: Any) -> Response:
+    """Return a page."""
+    made = _environment(True).get_template(template)
+    text = await made.render_async(**_common(request), **context)
+    return HTMLResponse(text, headers=_HEADERS)
+
+
+def page_in_parts(request: Request, template: str, **context: Any) -> Response:
+    """Return a page whose beginning is sent before its template awaits what takes longer."""
+    made = _environment(True).get_template(template)
+    parts = made.generate_async(**_common(request), **context)
+    return StreamingResponse(parts, headers=_HEADERS, media_type="text/html; charset=utf-8")
+
+
+def problem_page(
+    request: Request, problem: Mapping[str, Any], headers: Mapping[str, str]
+) -> Response:
+    """Return the page of an error, or the way to sign in."""
+    status = problem["status"]
+    if status == HTTPStatus.UNAUTHORIZED and request.url.path != SIGN_IN:
+        asked = request.url.path.removeprefix(ROOT).removeprefix("/")
+        if request.url.query:
+            asked += f"?{request.url.query}"
+        back = f"?to={quote(asked)}" if asked and request.method == "GET" else ""
+        to = relative_to(request, SIGN_IN) + back
+        return RedirectResponse(to, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
+    made = _environment(False).get_template("problem.html")
+    kept = {name: text for name, text in headers.items() if name != "WWW-Authenticate"}
+    return HTMLResponse(
+        made.render(**_common(request), problem=problem), status, {**_HEADERS, **kept}
+    )
+
+
+def _common(request: Request) -> dict[str, Any]:
+    principal = getattr(request.state, "principal", None)
+    services = services_of(request)
+    return {
+        "here": request.url.path,
+        "link": lambda path: relative_to(request, path),
+        "principal": principal,
+        "tokens_required": services.access.authenticate.required,
+        "form": services.access.sessions.form_of(principal.name) if principal else "",
+        "now": datetime.now(timezone.utc),
+    }
+
+
+@cache
+def _environment(is_async: bool) -> Environment:
+    # Late, like all that only pages need: many coordinators are never asked for one.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("windrow_service.api.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        enable_async=is_async,
+    )
+    environment.filters.update(size=size, number=_number, when=_when, seconds=_seconds, told=_told)
+    return environment
+
+
+def _told(text: str) -> str:
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,}"
+
+
+def _when(at: datetime | None) -> str:
+    return "never" if at is None else f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _seconds(value: float) -> str:
+    if value < 0.001:
+        return "less than 1 ms"
+    if value < 1:
+        return f"{value * 1000:.3g} ms"
+    if value < 120:
+        return f"{value:.3g} s"
+    return f"{value / 60:,.0f} min" if value < 7200 else f"{value / 3600:,.0f} h"

@@ -1,0 +1,246 @@
+"""`/dashboard` in a real browser: what operators find, in every state, without other hosts.
+
+With WINDROW_PICTURES, the folder for them, the pages are also drawn for docs/dashboard.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.dashboards import (
+    LAKE,
+    Operated,
+    break_database,
+    claim,
+    fill,
+    multiply,
+    token,
+    written,
+)
+from tests.support.servers import PLAIN, running
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=5_000)
+
+_PICTURES = os.environ.get("WINDROW_PICTURES")
+_WIDE, _PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+class Site:
+    """A coordinator that needs tokens, filled once for all tests of this file."""
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        self.url = url
+        self.admin = token(settings, "operator", "admin")
+        self.reader = token(settings, "analyst", "read:sales.*")
+        self.worker = token(settings, "host-3", "worker:host-3")
+        self.operated = Operated(url, self.admin)
+        fill(self.operated)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    state_dir = tmp_path_factory.mktemp("dashboard")
+    settings = Settings(state_dir=state_dir, allowed_locations=(LAKE,), require_tokens=True)
+    with running(settings) as url:
+        site = Site(url, settings)
+        yield site
+        site.operated.http.close()
+
+
+@contextmanager
+def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
+    """Open a tab; the test fails if it contacts another host, or if its console has errors."""
+    requests: list[str] = []
+    errors: list[str] = []
+    context = browser.new_context(**{"viewport": _WIDE, **options})
+    page = context.new_page()
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "console",
+        lambda message: errors.append(message.text) if message.type == "error" else None,
+    )
+    try:
+        yield page
+    finally:
+        context.close()
+    asked = {urlsplit(each).netloc for each in requests if not each.startswith("data:")}
+    assert asked == {urlsplit(url).netloc}
+    # Chromium calls every answer of 4xx and 5xx an error.
+    assert [error for error in errors if "Failed to load resource" not in error] == []
+
+
+def sign_in(page: Page, site: Site, sent: str, to: str = "tables") -> None:
+    page.goto(f"{site.url}/dashboard/{to}")
+    page.get_by_label("Token").fill(sent)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+
+
+def picture(page: Page, name: str) -> None:
+    """Draw a page for the documentation, if that is asked for."""
+    if _PICTURES:
+        page.screenshot(path=Path(_PICTURES) / f"dashboard-{name}.png", full_page=True)
+
+
+def fits(page: Page) -> bool:
+    """Tell whether a page is no wider than its window."""
+    wide = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    return bool(wide)
+
+
+def test_an_operator_finds_the_worst_table_its_cause_and_the_remedy(
+    browser: Browser, site: Site
+) -> None:
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.admin)
+        rows = page.get_by_role("table").get_by_role("row")
+        expect(rows).to_have_count(6)
+        expect(rows.nth(1)).to_contain_text("sales.events")
+        expect(page.get_by_role("row").filter(has_text="sales.new")).to_contain_text(
+            "not refreshed yet"
+        )
+        picture(page, "tables")
+
+        rows.nth(1).get_by_role("link").click()
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("sales.events")
+        expect(page.locator("main")).to_contain_text("60 tasks x 12 partitions made 720 files")
+        gain = page.locator("h2:has-text('What compaction would gain') + p")
+        expect(gain).to_contain_text("would become")
+        expect(page.get_by_role("img", name="Files by size")).to_be_visible()
+        expect(page.get_by_role("img", name="Files of the latest snapshots")).to_be_visible()
+        sizes = page.get_by_role("table").first
+        expect(sizes.get_by_role("row").filter(has_text="256 KB to 512 KB")).to_contain_text("588")
+        folders = page.get_by_role("region", name="Small files by partition").get_by_role("row")
+        expect(folders).to_have_count(13)
+        picture(page, "table")
+
+
+def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
+    browser: Browser, site: Site
+) -> None:
+    with opened(browser, site.url, viewport=_PHONE, color_scheme="dark") as page:
+        page.goto(f"{site.url}/dashboard/tables/sales.events")
+        expect(page.get_by_label("Token")).to_be_focused()
+        page.keyboard.type(site.reader)
+        page.keyboard.press("Enter")
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("sales.events")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        assert fits(page)
+        picture(page, "table-phone")
+        page.goto(f"{site.url}/dashboard/tables")
+        assert fits(page)
+
+
+def test_a_page_shows_only_what_its_caller_may_see(browser: Browser, site: Site) -> None:
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.reader)
+        expect(page.get_by_role("row")).to_have_count(5)
+        expect(page.locator("body")).not_to_contain_text("hr.salaries")
+
+        answer = page.goto(f"{site.url}/dashboard/tables/hr.salaries")
+
+        assert answer is not None
+        assert answer.status == 404
+        expect(page.get_by_role("heading", level=1)).to_have_text("Table not found")
+
+
+def test_a_caller_without_the_scope_is_told_so(browser: Browser, site: Site) -> None:
+    with opened(browser, site.url) as page:
+        page.goto(f"{site.url}/dashboard/tables")
+        page.get_by_label("Token").fill(site.worker)
+        page.get_by_role("button", name="Sign in").click()
+
+        expect(page.get_by_role("alert")).to_contain_text("does not have the scope 'read'")
+
+
+def test_signing_in_needs_a_valid_token_and_signing_out_forgets_it(
+    browser: Browser, site: Site
+) -> None:
+    with opened(browser, site.url) as page:
+        page.goto(f"{site.url}/dashboard")
+        page.get_by_label("Token").fill("wdr_wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("not valid")
+
+        sign_in(page, site, site.admin)
+        (cookie,) = page.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        page.get_by_role("button", name="Sign out").click()
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+        page.goto(f"{site.url}/dashboard/tables")
+        expect(page.get_by_label("Token")).to_be_visible()
+
+
+def test_ten_thousand_tables_and_ten_million_files_are_shown_in_parts(
+    browser: Browser, tmp_path: Path
+) -> None:
+    settings = Settings(state_dir=tmp_path, allowed_locations=(LAKE,))
+    with running(settings) as url, opened(browser, url) as page:
+        page.goto(f"{url}/dashboard/tables")
+        expect(page.locator("main")).to_contain_text("There is no table")
+        operated = Operated(url)
+        operated.register("big.one")
+        operated.publish("big.one", written(["ds=2026-11-02"], 3, 1_000, day=1))
+        multiply(settings.state_dir, 10_000)
+        claim(settings.state_dir, "big.one", file_count=10_000_000, file_sizes=[0] * 20 + [10**7])
+
+        page.goto(f"{url}/dashboard/tables")
+        expect(page.locator("main")).to_contain_text("10,000 tables")
+        rows = page.get_by_role("row")
+        expect(rows).to_have_count(51)
+        expect(rows.nth(1)).to_contain_text("big.one")
+        expect(rows.nth(2)).to_contain_text("many.t09999")
+        page.get_by_role("link", name="Next").click()
+        expect(page.locator("main")).to_contain_text("Page 2 of 200")
+        expect(rows.nth(1)).to_contain_text("many.t09950")
+        page.get_by_label("Name contains").fill("T0001")
+        page.get_by_role("button", name="Search").click()
+        expect(rows).to_have_count(11)
+        page.goto(f"{url}/dashboard/tables/many.t00001")
+        expect(page.locator("main")).to_contain_text("did not count sizes")
+
+        page.goto(f"{url}/dashboard/tables/big.one")
+        expect(page.locator("main")).to_contain_text("10,000,000")
+        expect(page.locator("main")).to_contain_text("not looked at one by one")
+        operated.http.close()
+
+
+def test_without_its_database_a_page_says_so(browser: Browser, tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path, allowed_locations=(LAKE,))
+    with running(settings) as url, opened(browser, url) as page:
+        break_database(settings.state_dir)
+
+        answer = page.goto(f"{url}/dashboard/tables")
+
+        assert answer is not None
+        assert answer.status == 503
+        expect(page.get_by_role("alert")).to_contain_text("database")
+        picture(page, "broken")
+
+
+def test_no_page_runs_scripts_or_is_framed(site: Site) -> None:
+    with httpx.Client(verify=PLAIN, base_url=site.url) as http:
+        page = http.get("/dashboard/sign-in")
+
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert page.headers["Cache-Control"] == "no-store"

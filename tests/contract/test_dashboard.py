@@ -1,0 +1,250 @@
+"""`/dashboard` without a browser: who may see which page, and what other sites cannot do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from fastapi.routing import APIRoute
+
+from tests.support.access_matrix import IDENTITIES
+from tests.support.dashboards import LAKE, Operated, token, written
+from tests.support.databases import on_database
+from tests.support.servers import PLAIN, running
+from windrow.models import TableDefinition
+from windrow_service.api.dashboard import PARTS
+from windrow_service.settings import Settings
+from windrow_service.store.database import Database
+from windrow_service.store.tables import SqlTableStore
+from windrow_service.usecases.audit import Actor, acting
+from windrow_service.usecases.names import Names
+
+OPEN = {"/dashboard/sign-in", "/dashboard/static/{name}"}
+# The scope that a page needs; on everything if the second is true.
+NEEDED: Mapping[str, tuple[str, bool]] = {
+    "/dashboard": ("read", False),
+    "/dashboard/tables": ("read", False),
+    "/dashboard/tables/{name}": ("read", False),
+}
+PAGES = sorted(
+    route.path
+    for part in PARTS
+    for route in part.routes
+    if isinstance(route, APIRoute) and "GET" in route.methods and route.path not in OPEN
+)
+
+
+class Browsers:
+    """Browsers of callers, by what their tokens allow."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        self._settings = settings
+        self._url = url
+        self._open: dict[str, httpx.Client] = {}
+
+    def of(self, *grants: str) -> httpx.Client:
+        """Return the browser of a caller who has signed in; without grants, of nobody."""
+        name = "of-" + "".join(one if one.isalnum() else "-" for one in "-".join(grants))
+        if name not in self._open:
+            self._open[name] = http = httpx.Client(verify=PLAIN, base_url=self._url, timeout=60)
+            if grants:
+                sent = {"token": token(self._settings, name, *grants)}
+                answer = http.post("/dashboard/sign-in", data=sent)
+                assert answer.status_code == 303, answer.text
+        return self._open[name]
+
+    def close(self) -> None:
+        for http in self._open.values():
+            http.close()
+
+
+@pytest.fixture(scope="module")
+def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsers]:
+    settings = Settings(
+        state_dir=tmp_path_factory.mktemp("pages"), allowed_locations=(LAKE,), require_tokens=True
+    )
+    with running(settings) as url:
+        operated = Operated(url, token(settings, "operator", "admin"))
+        for name in ("mine.t", "other.t"):
+            operated.register(name)
+            operated.publish(name, written(["ds=2026-11-02"], 3, 1_000, day=1))
+        browsers = Browsers(settings, url)
+        yield browsers
+        browsers.close()
+        operated.http.close()
+
+
+def expected(page: str, grants: Sequence[str], *, own: bool) -> int:
+    """Return the status that a caller gets for a page about what is theirs, or is not."""
+    scope, everywhere = NEEDED[page]
+    scopes = {"read": {"read", "write", "admin"}, "admin": {"admin"}}[scope]
+    held = [one.partition(":") for one in grants if one.partition(":")[0] in scopes]
+    if everywhere:
+        held = [one for one in held if not one[1]]
+    if not held:
+        return 403
+    if "{name}" in page and not own and all(colon for _, colon, _ in held):
+        return 404
+    return 200
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_shown_to_whom_its_rule_says(browsers: Browsers, page: str) -> None:
+    for said, grants in IDENTITIES.items():
+        for own in (True, False):
+            path = page.replace("{name}", "mine.t" if own else "other.t")
+            http = browsers.of(*(grants or ()))
+
+            answer = http.get(path, follow_redirects=page == "/dashboard")
+
+            if grants is None:
+                assert "sign-in" in (answer.headers.get("Location") or str(answer.url)), said
+            else:
+                assert answer.status_code == expected(page, grants, own=own), (said, own)
+                assert answer.headers["Content-Type"].startswith("text/html"), said
+
+
+def test_a_list_shows_only_tables_of_its_caller(browsers: Browsers) -> None:
+    shown = browsers.of("read:mine.*").get("/dashboard/tables").text
+
+    assert "mine.t" in shown
+    assert "other.t" not in shown
+    assert "1 table," in shown
+
+
+def test_the_api_does_not_accept_the_cookie(browsers: Browsers) -> None:
+    answer = browsers.of("admin").get("/tables")
+
+    assert answer.status_code == 401
+
+
+def test_a_cookie_that_is_not_signed_here_signs_nobody_in(browsers: Browsers) -> None:
+    admin = browsers.of("admin")
+    forged = admin.cookies["windrow_session"][:-2] + "xx"
+
+    answer = browsers.of().get("/dashboard/tables", headers={"Cookie": f"windrow_session={forged}"})
+
+    assert answer.status_code == 303
+
+
+def test_a_form_of_another_page_or_caller_changes_nothing(browsers: Browsers) -> None:
+    admin, reader = browsers.of("admin"), browsers.of("read")
+    (others,) = re.findall(r'name="form" value="([^"]+)"', reader.get("/dashboard/tables").text)
+
+    for sent in ({}, {"form": "x"}, {"form": others}):
+        assert admin.post("/dashboard/sign-out", data=sent).status_code == 403
+
+    assert admin.get("/dashboard/tables").status_code == 200
+
+
+def test_another_site_cannot_sign_a_browser_in(browsers: Browsers) -> None:
+    answer = browsers.of().post(
+        "/dashboard/sign-in", data={"token": "x"}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
+
+    assert answer.status_code == 403
+
+
+def test_signing_in_leads_to_a_page_of_this_site(browsers: Browsers) -> None:
+    asked = browsers.of().get("/dashboard/tables?find=a%26b&at=2")
+    assert asked.headers["Location"] == "../dashboard/sign-in?to=tables%3Ffind%3Da%2526b%26at%3D2"
+
+    for to in ("https://evil.example", "//evil.example", "\\\\evil.example"):
+        http = browsers.of("read")
+        sent = {"token": token(browsers._settings, "of-read", "read"), "to": to}
+        location = http.post("/dashboard/sign-in", data=sent).headers["Location"]
+        assert str(httpx.URL("http://here/dashboard/sign-in").join(location)).startswith(
+            "http://here/dashboard/"
+        )
+
+
+def test_a_name_is_text_wherever_it_is_shown(browsers: Browsers) -> None:
+    shown = browsers.of("read").get("/dashboard/tables", params={"find": '"><b>x'}).text
+
+    assert "<b>x" not in shown
+    told = browsers.of("worker").get("/dashboard/tables").text
+    assert "<code>windrow token create NAME --scope read</code>" in told
+
+
+def test_snapshots_count_their_files_by_size_after_each_change(
+    http: httpx.Client, name: str, url: str, tables_folder: object
+) -> None:
+    def file(path: str, size: int) -> dict[str, object]:
+        return {"path": path, "size_bytes": size, "mtime_ns": size, "row_count": 1}
+
+    columns = [{"name": "id", "type": "bigint"}]
+    http.put(f"/tables/{name}", json={"location": f"{tables_folder}/{name}"}).raise_for_status()
+
+    def publish(**body: object) -> list[int]:
+        answer = http.post(f"/tables/{name}/snapshots", json=body)
+        assert answer.is_success, answer.text
+        counts: list[int] = answer.json()["file_sizes"]
+        return counts
+
+    sizes = [0, 1, 2, 3, 4, 2**26 - 1, 2**26]
+    files = [file(f"f{at}", size) for at, size in enumerate(sizes)]
+    whole = publish(columns=columns, added=files)
+    assert whole == [1, 1, 2, 1] + [0] * 22 + [1, 1]
+    # One is replaced, one is new, and the largest goes.
+    changed = publish(mode="delta", added=[file("f0", 3), file("g", 1)], removed=["f6"])
+    assert changed == [0, 2, 3, 1] + [0] * 22 + [1]
+    assert http.get(f"/tables/{name}").json()["current_snapshot"]["file_sizes"] == changed
+
+
+def test_the_tables_with_most_excess_files_come_first(database_url: sa.URL) -> None:
+    now = datetime(2026, 11, 23, tzinfo=timezone.utc)
+    files = {"a.few": (3, 10), "a.many": (900, 10), "b.large": (900, 900 * 2**27), "B_odd%": None}
+
+    async def work(database: Database) -> tuple[list[list[str]], int]:
+        store = SqlTableStore(database, lambda: now)
+        with acting(lambda: Actor("test", "test", None)):
+            for name in files:
+                await store.put(name, TableDefinition(location=f"/{name}"), None)
+        async with database.writing() as connection:
+            for name, figures in files.items():
+                if figures is None:
+                    continue
+                info = {
+                    "snapshot_id": 1,
+                    "created_at": now.isoformat(),
+                    "file_count": figures[0],
+                    "size_bytes": figures[1],
+                    "manifest_count": 0,
+                    "columns": [],
+                    "partition_columns": [],
+                }
+                await connection.execute(
+                    sa.text(
+                        "INSERT INTO snapshots (table_id, snapshot_id, created_at, info, data_schema, "
+                        "partition_schema, bloom_columns, ranges) SELECT table_id, 1, updated_at, "
+                        ":info, :none, :none, '[]', :none FROM tables WHERE name = :name"
+                    ),
+                    {"info": json.dumps(info), "name": name, "none": b""},
+                )
+                await connection.execute(
+                    sa.text("UPDATE tables SET current_snapshot_id = 1 WHERE name = :name"),
+                    {"name": name},
+                )
+        everything = Names(every=True)
+        asked = [
+            await store.worst("", 0, 10, everything),
+            await store.worst("", 1, 2, everything),
+            await store.worst("b_ODD%", 0, 10, everything),
+            await store.worst("a", 0, 10, Names(below=frozenset({"a."}))),
+        ]
+        return [[table.info.name for table in found] for _, found in asked], asked[1][0]
+
+    found, count = on_database(database_url, work)
+
+    assert found == [
+        ["a.many", "a.few", "b.large", "B_odd%"],
+        ["a.few", "b.large"],
+        ["B_odd%"],
+        ["a.many", "a.few"],
+    ]
+    assert count == 4

@@ -1,0 +1,152 @@
+"""Coordinators whose dashboard tests look at, and what is in them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import httpx
+from anyio.from_thread import start_blocking_portal
+
+from tests.support.servers import PLAIN
+from windrow_service import administration
+from windrow_service.settings import Settings
+
+KIB, MIB = 2**10, 2**20
+# Where the tables are said to be; pictures show it.
+LAKE = "/lake"
+_BEGAN = datetime(2026, 11, 2, 3, tzinfo=timezone.utc)
+_COLUMNS = [{"name": "id", "type": "bigint"}, {"name": "amount", "type": "double"}]
+
+
+def token(settings: Settings, name: str, *grants: str) -> str:
+    """Return a new token."""
+
+    async def create() -> str:
+        async with administration.open_tokens(settings) as tokens:
+            return (await tokens.create(name, grants, None))[1]
+
+    with start_blocking_portal() as portal:
+        return portal.call(create)
+
+
+def written(folders: Sequence[str], tasks: int, size: int, *, day: int) -> list[dict[str, Any]]:
+    """Return the files of a Spark job, each task of which wrote into each folder."""
+    job = uuid.UUID(int=day * 1_000 + tasks)
+    at_ns = int((_BEGAN + timedelta(days=day)).timestamp()) * 10**9
+    return [
+        {
+            "path": f"{folder}/part-{task:05d}-{job}.c000.parquet",
+            "size_bytes": size + (task * 7_919) % size,
+            "mtime_ns": at_ns,
+            "row_count": size // 40,
+            "row_group_offsets": [4],
+        }
+        for folder in folders
+        for task in range(tasks)
+    ]
+
+
+class Operated:
+    """A coordinator as its operators use it.
+
+    Args:
+        url: Where it is.
+        admin: A token that allows all; None if none is needed.
+    """
+
+    def __init__(self, url: str, admin: str | None = None) -> None:
+        headers = {} if admin is None else {"Authorization": f"Bearer {admin}"}
+        self.http = httpx.Client(verify=PLAIN, base_url=url, timeout=60, headers=headers)
+
+    def register(self, name: str, **definition: Any) -> None:
+        """Register a table of days, whose files need not exist: they are published."""
+        body = {
+            "location": f"{LAKE}/{name}",
+            "columns": _COLUMNS,
+            "partition_columns": [{"name": "ds", "type": "date"}],
+            **definition,
+        }
+        self.http.put(f"/tables/{name}", json=body).raise_for_status()
+
+    def publish(
+        self, name: str, added: Sequence[dict[str, Any]], removed: Sequence[str] = ()
+    ) -> None:
+        """Add files to a table, as a snapshot."""
+        info = self.http.get(f"/tables/{name}").raise_for_status().json()
+        body: dict[str, Any] = {"added": list(added)}
+        if info["current_snapshot"]:
+            body |= {"mode": "delta", "removed": list(removed)}
+        else:
+            body["columns"] = _COLUMNS
+        answer = self.http.post(f"/tables/{name}/snapshots", json=body)
+        assert answer.is_success, answer.text
+
+
+def fill(operated: Operated) -> None:
+    """Make four tables: of exploded writes, of small appends, of good files, and a new one."""
+    days = [f"ds=2026-11-{day:02d}" for day in range(2, 14)]
+    operated.register("sales.events")
+    operated.register("sales.clicks")
+    operated.register("sales.orders")
+    operated.register("sales.new")
+    operated.register("hr.salaries")
+    for day, folder in enumerate(days):
+        operated.publish("sales.events", written([folder], 2, 100 * MIB, day=day))
+        operated.publish("sales.clicks", written(days[:3], 2, 90 * KIB, day=day))
+    operated.publish("sales.events", written(days, 60, 300 * KIB, day=13))
+    operated.publish("sales.orders", written(days, 2, 128 * MIB, day=3))
+    operated.publish("hr.salaries", written(days[:2], 3, 70 * KIB, day=4))
+
+
+def multiply(state_dir: Path, count: int) -> None:
+    """Copy the only table of a database until there are `count`, each with other figures."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        database.row_factory = sqlite3.Row
+        table = dict(database.execute("SELECT * FROM tables").fetchone())
+        snapshot = dict(database.execute("SELECT * FROM snapshots").fetchone())
+        info = json.loads(snapshot["info"])
+        manifest = dict(database.execute("SELECT * FROM snapshot_manifests").fetchone())
+        tables, snapshots, manifests = [], [], []
+        for number in range(1, count):
+            key = table["table_id"] + number
+            tables.append({**table, "table_id": key, "name": f"many.t{number:05d}"})
+            figures = json.dumps({**info, "file_count": 1_000 + number, "file_sizes": None})
+            snapshots.append({**snapshot, "table_id": key, "info": figures})
+            manifests.append({**manifest, "table_id": key})
+        made = {"tables": tables, "snapshots": snapshots, "snapshot_manifests": manifests}
+        for kind, rows in made.items():
+            values = ", ".join(f":{column}" for column in rows[0])
+            names = ", ".join(rows[0])
+            database.executemany(f"INSERT INTO {kind} ({names}) VALUES ({values})", rows)
+
+
+def claim(state_dir: Path, name: str, **figures: Any) -> None:
+    """Change what the snapshots of a table say of themselves."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        of_table = "table_id = (SELECT table_id FROM tables WHERE name = ?)"
+        rows = database.execute(
+            f"SELECT snapshot_id, info FROM snapshots WHERE {of_table}", (name,)
+        ).fetchall()
+        for snapshot_id, info in rows:
+            said = json.dumps({**json.loads(info), **figures})
+            database.execute(
+                f"UPDATE snapshots SET info = ? WHERE snapshot_id = ? AND {of_table}",
+                (said, snapshot_id, name),
+            )
+
+
+def break_database(state_dir: Path) -> None:
+    """Take the tables of a database away, as if it were lost."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database:
+        names = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        for (name,) in names:
+            database.execute(f"ALTER TABLE {name} RENAME TO gone_{name}")
