@@ -173,7 +173,7 @@ def test_cache_reads_cached_files_on_their_workers_without_requests_to_the_store
 
     assert {row["peer"] for row in content["results"]} == {"without cache", "first read"}
     reads = {read["what"]: read for read in content["reads"]}
-    assert reads["first read"]["requests"] == reads["without cache"]["requests"] == 2 * 100
+    assert reads["first read"]["requests"] == reads["without cache"]["requests"] == 100
     assert reads["second read"]["requests"] == 0
     assert reads["second read"]["on_worker"] >= 0.99
     tasks = {read["what"]: read["groups"] for read in content["packing"]}
