@@ -150,7 +150,9 @@ def _take_turns(watched: list[Watched], plans: int) -> None:
             one.plan(number)
     before = [_cpu_s(one.process) for one in watched]
     for number in range(plans):
-        for one in watched:
+        # Another begins each turn: what a plan leaves behind must not always disturb the same one.
+        first = number % len(watched)
+        for one in watched[first:] + watched[:first]:
             one.seconds.append(one.plan(number))
     for one, spent_s in zip(watched, before, strict=True):
         one.cpu_s = _cpu_s(one.process) - spent_s
