@@ -144,7 +144,7 @@ def upgrade(settings: Settings) -> Upgraded:
 
 
 async def check(settings: Settings) -> None:
-    """Make sure that the database and the files of settings are ready for a coordinator.
+    """Make sure that the database, and the files and ports of settings, are ready for a coordinator.
 
     An embedded one is created, or upgraded to the newest revision.
 
@@ -152,11 +152,16 @@ async def check(settings: Settings) -> None:
         AuthoritiesError: The certificates for an issuer cannot be read.
         RevisionError: It is at another revision.
         StoreUnavailableError: It does not answer, or cannot be created.
+        PortTakenError: Nothing can listen on the port for metrics.
     """
     for name, issuer in settings.issuers.items():
         authorities_of(name, issuer)
     database = await open_database(database_url(settings))
     await database.aclose()
+    if settings.metrics.port is not None:
+        from windrow_service.api.metrics import listening
+
+        listening(settings.host, settings.metrics.port).close()
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.redis import redis_process
-from tests.support.servers import PLAIN, free_port, running
+from tests.support.servers import PLAIN, free_port, run_forked, running
 from windrow_service.runs.threads import ThreadRunner
 from windrow_service.settings import MetricsSettings, Settings
 from windrow_service.telemetry.prometheus import PrometheusMeters
@@ -242,6 +242,18 @@ def test_the_port_of_metrics_serves_nothing_else(url: str, ports: tuple[int, int
     at = f"http://127.0.0.1:{ports[0]}"
     assert httpx.get(f"{at}/config", verify=PLAIN).status_code == 404
     assert httpx.post(f"{at}/metrics", verify=PLAIN).status_code == 405
+
+
+def test_a_port_that_is_taken_is_one_line_that_names_the_setting(
+    url: str, ports: tuple[int, int], tmp_path: Path
+) -> None:
+    taken = {"WINDROW_METRICS__PORT": str(ports[0]), "WINDROW_STATE_DIR": str(tmp_path / "state")}
+
+    done = run_forked(tmp_path, "windrow_service", **taken)
+
+    (line,) = done.stderr.splitlines()
+    assert f"nothing can listen on port {ports[0]}" in line
+    assert "choose another with WINDROW_METRICS__PORT" in line
 
 
 def test_nothing_is_measured_unless_a_port_is_set() -> None:

@@ -60,10 +60,11 @@ LEAVES = [
     )
     for leaf in leaves(module)
 ]
-# The first two occur at startup; a repeated request gets the first answer.
+# The first three occur at startup; a repeated request gets the first answer.
 NEVER_ANSWERED = {
     usecases.RevisionError,
     access.AuthoritiesError,
+    usecases.PortTakenError,
     usecases.RepeatedRequestError,
     # Reported to callers as cancelled or abandoned.
     inventory.InventoryCancelledError,

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from windrow_service.api.connections import ConnectionLimits, bounded_http
 from windrow_service.logs import get_logger
+from windrow_service.usecases.errors import PortTakenError
 
 # A scraper or two, and someone who looks.
 _LIMITS = ConnectionLimits(
@@ -33,6 +34,20 @@ Look: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 _log = get_logger(__name__)
 
 
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        PortTakenError: Nothing can listen there.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise PortTakenError(port, reason, "WINDROW_METRICS__PORT") from error
+
+
 @asynccontextmanager
 async def serving_metrics(
     registry: CollectorRegistry, look: Look, host: str, port: int
@@ -46,7 +61,7 @@ async def serving_metrics(
         port: Port to listen on.
 
     Raises:
-        OSError: Nothing can listen there.
+        PortTakenError: Nothing can listen there.
     """
 
     async def show(request: Request) -> Response:
@@ -69,11 +84,10 @@ async def serving_metrics(
     # On the loop of the coordinator: a loop of its own would wake up ten times a second.
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
-        await server.startup([listening])
-        _log.info("metrics are served", host=host, port=listening.getsockname()[1])
+    with listening(host, port) as sock:
+        await server.startup([sock])
+        _log.info("metrics are served", host=host, port=port)
         try:
             yield
         finally:
-            await server.shutdown([listening])
+            await server.shutdown([sock])

@@ -7,6 +7,7 @@
   + PageTokenError
   + StoreUnavailableError
   + RevisionError
+  + PortTakenError
   + OutcomeUnknownError
   + IdempotencyKeyReusedError
   + RepeatedRequestError
@@ -37,6 +38,17 @@ class BusyError(UseCaseError):
     retry_after_s: int
     message = "{pending} requests are waiting already: {remedy}"
     remedy = "try again in {retry_after_s} s"
+
+
+@dataclass(eq=False)
+class PortTakenError(UseCaseError):
+    """Nothing can listen on a port that the settings name."""
+
+    port: int
+    reason: str
+    setting: str
+    message = "nothing can listen on port {port} ({reason}): {remedy}"
+    remedy = "choose another with {setting}"
 
 
 @dataclass(eq=False)
