@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.support.dashboards import (
     LAKE,
     Operated,
+    begin_refresh,
     break_database,
     claim,
     fill,
@@ -46,6 +47,7 @@ class Site:
         self.worker = token(settings, "host-3", "worker:host-3")
         self.operated = Operated(url, self.admin)
         fill(self.operated)
+        begin_refresh(settings.state_dir, "sales.orders")
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +187,61 @@ def test_signing_in_needs_a_valid_token_and_signing_out_forgets_it(
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
         page.goto(f"{site.url}/dashboard/tables")
         expect(page.get_by_label("Token")).to_be_visible()
+
+
+def test_an_operator_sees_whether_a_refresh_is_stuck_and_cancels_it(
+    browser: Browser, site: Site
+) -> None:
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.reader, "work")
+        refreshes = page.get_by_role("region", name="Refreshes").get_by_role("row")
+        expect(refreshes.nth(1)).to_contain_text("31,000 of 86,400 footers")
+        expect(refreshes.nth(2)).to_contain_text("failed")
+        expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.admin, "work")
+        writes = page.get_by_role("region", name="Commits and compactions")
+        expect(writes.get_by_role("row").filter(has_text="compaction")).to_contain_text(
+            "committing"
+        )
+        picture(page, "work")
+
+        page.get_by_role("button", name="Cancel the refresh of sales.orders").click()
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Work")
+        page.get_by_role("link", name="Access").click()
+        expect(
+            page.get_by_role("row").filter(has_text="refresh cancelled").filter(has_text="operator")
+        ).to_contain_text("sales.orders")
+
+
+def test_an_operator_sees_who_deleted_a_table(browser: Browser, site: Site) -> None:
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.admin, "access")
+        page.get_by_label("Table").fill("sales.old")
+        page.get_by_role("button", name="Search").click()
+
+        changes = page.get_by_role("region", name="Changes").get_by_role("row")
+        expect(changes).to_have_count(3)
+        expect(changes.nth(1)).to_contain_text("table deleted")
+        expect(changes.nth(1)).to_contain_text("operator")
+        tokens = page.get_by_role("region", name="Tokens")
+        expect(tokens.get_by_role("row").filter(has_text="analyst")).to_contain_text("read:sales.*")
+        picture(page, "access")
+
+
+def test_an_operator_sees_whether_the_cache_of_a_host_is_used(browser: Browser, site: Site) -> None:
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.reader, "cache")
+        hosts = page.get_by_role("region", name="Workers").get_by_role("row")
+        expect(hosts.filter(has_text="host-1")).to_contain_text("96 %")
+        expect(hosts.filter(has_text="host-3")).to_contain_text("unused")
+        picture(page, "cache")
+
+        page.get_by_role("region", name="Rules").get_by_role("link", name="sales.events").click()
+
+        held = page.get_by_role("region", name="Cache rules").get_by_role("row")
+        expect(held.filter(has_text="latest")).to_contain_text("248")
 
 
 def test_ten_thousand_tables_and_ten_million_files_are_shown_in_parts(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from typing import Literal
 
 import httpx
 import pytest
@@ -16,11 +17,20 @@ from tests.support.access_matrix import IDENTITIES
 from tests.support.dashboards import LAKE, Operated, token, written
 from tests.support.databases import on_database
 from tests.support.servers import PLAIN, running
-from windrow.models import TableDefinition
+from windrow.models import (
+    CacheRuleDefinition,
+    RefreshProgress,
+    RefreshStatus,
+    TableDefinition,
+    WriteUpdate,
+)
 from windrow_service.api.dashboard import PARTS
 from windrow_service.settings import Settings
+from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import Database
+from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.tables import SqlTableStore
+from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.audit import Actor, acting
 from windrow_service.usecases.names import Names
 
@@ -28,7 +38,10 @@ OPEN = {"/dashboard/sign-in", "/dashboard/static/{name}"}
 # The scope that a page needs; on everything if the second is true.
 NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard": ("read", False),
+    "/dashboard/access": ("admin", True),
+    "/dashboard/cache": ("read", False),
     "/dashboard/tables": ("read", False),
+    "/dashboard/work": ("read", False),
     "/dashboard/tables/{name}": ("read", False),
 }
 PAGES = sorted(
@@ -142,6 +155,21 @@ def test_a_form_of_another_page_or_caller_changes_nothing(browsers: Browsers) ->
     assert admin.get("/dashboard/tables").status_code == 200
 
 
+def test_a_refresh_is_cancelled_only_by_who_may_write_the_table(browsers: Browsers) -> None:
+    path = "/dashboard/tables/mine.t/cancel-refresh"
+
+    def sent(*grants: str) -> int:
+        http = browsers.of(*grants)
+        (form,) = re.findall(r'name="form" value="([^"]+)"', http.get("/dashboard/tables").text)
+        return http.post(path, data={"form": form}).status_code
+
+    assert sent("read") == 403
+    assert sent("write:other.*") == 404
+    # None is running.
+    assert sent("write:mine.*") == 404
+    assert browsers.of("write:mine.*").post(path).status_code == 403
+
+
 def test_another_site_cannot_sign_a_browser_in(browsers: Browsers) -> None:
     answer = browsers.of().post(
         "/dashboard/sign-in", data={"token": "x"}, headers={"Sec-Fetch-Site": "cross-site"}
@@ -248,3 +276,53 @@ def test_the_tables_with_most_excess_files_come_first(database_url: sa.URL) -> N
         ["a.many", "a.few"],
     ]
     assert count == 4
+
+
+def test_running_work_comes_first_and_then_the_latest(database_url: sa.URL) -> None:
+    now = datetime(2026, 11, 23, tzinfo=timezone.utc)
+    clock = iter(now + timedelta(seconds=at) for at in range(1_000))
+    lease = now + timedelta(hours=1)
+
+    def refresh(name: str, state: Literal["running", "done"], at: int) -> RefreshStatus:
+        return RefreshStatus(
+            refresh_id=name,
+            table=name,
+            status=state,
+            started_at=now + timedelta(minutes=at),
+            seconds=0,
+            progress=RefreshProgress(phase="listing"),
+        )
+
+    async def work(database: Database) -> list[list[str]]:
+        tables = SqlTableStore(database, lambda: now)
+        refreshes, writes = SqlRefreshStore(database), SqlWriteStore(database, lambda: next(clock))
+        rules = SqlCacheRuleStore(database, lambda: now)
+        with acting(lambda: Actor("test", "test", None)):
+            for at, name in enumerate(("b.running", "a.old", "a.new", "c.unseen")):
+                await tables.put(name, TableDefinition(location=f"/{name}"), None)
+                begun = refresh(name, "running", at)
+                record = await refreshes.begin(begun, full=False, now=now, lease_until=lease)
+                if name != "b.running":
+                    await refreshes.finish(record.table_id, refresh(name, "done", at))
+                update = {"mode": "append", "host": "h", "process": 1}
+                for state in ("staging", "undone")[: 1 if name == "b.running" else 2]:
+                    await writes.put(name, f"{at:032x}", WriteUpdate(**update, state=state))
+                for rule, ends in (("ended", now - timedelta(1)), ("lasts", None)):
+                    marks = CacheRuleDefinition(filter="id = 1", expires_at=ends)
+                    await rules.put(name, rule, marks, None)
+        seen = Names(below=frozenset({"a.", "b."}))
+        return [
+            [one.status.table for one in await refreshes.recent(9, seen)],
+            [one.status.table for one in await refreshes.recent(2, seen)],
+            [one.table for one in await writes.recent(9, seen)],
+            [one.table for one in await writes.recent(2, seen)],
+            [f"{one.info.table} {one.info.rule}" for one in await rules.everywhere(now, 9, seen)],
+        ]
+
+    assert on_database(database_url, work) == [
+        ["b.running", "a.new", "a.old"],
+        ["b.running", "a.new"],
+        ["b.running", "a.new", "a.old"],
+        ["b.running", "a.new"],
+        ["a.new lasts", "a.old lasts", "b.running lasts"],
+    ]

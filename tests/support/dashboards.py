@@ -103,6 +103,53 @@ def fill(operated: Operated) -> None:
     operated.publish("sales.events", written(days, 60, 300 * KIB, day=13))
     operated.publish("sales.orders", written(days, 2, 128 * MIB, day=3))
     operated.publish("hr.salaries", written(days[:2], 3, 70 * KIB, day=4))
+    http = operated.http
+    # There is nothing at its location, nor a second driver: both fail.
+    http.post("/tables/sales.clicks/refresh")
+    commit = {"mode": "append", "host": "driver-2", "process": 4711, "state": "committing"}
+    for kind, table in (("write", "sales.orders"), ("compaction", "sales.clicks")):
+        path = f"/tables/{table}/writes/{uuid.uuid4().hex}"
+        http.put(path, json={**commit, "kind": kind, "state": "staging"}).raise_for_status()
+        http.put(path, json={**commit, "kind": kind}).raise_for_status()
+    for number, (hits, misses) in enumerate([(9_310, 402), (8_720, 655), (0, 0)], start=1):
+        counters = {"hits": hits, "misses": misses, "elsewhere": 12 * number}
+        beat = {"host": f"host-{number}", "capacity_bytes": 10 * 2**30, "ttl_seconds": 3_600}
+        beat |= {"used_bytes": (hits + misses) * MIB, "counters": counters}
+        http.put(f"/workers/host-{number}", json=beat).raise_for_status()
+    rule = {"filter": "ds >= '2026-11-10'"}
+    http.put("/tables/sales.events/cache-rules/latest", json=rule).raise_for_status()
+    operated.register("sales.old")
+    http.delete("/tables/sales.old").raise_for_status()
+
+
+def begin_refresh(state_dir: Path, name: str) -> None:
+    """Make a refresh of a table that some other replica is running, as it seems."""
+    now = datetime.now(timezone.utc)
+    status = {
+        "refresh_id": "a" * 32,
+        "table": name,
+        "status": "running",
+        "started_at": now.isoformat(),
+        "seconds": 0,
+        "progress": {
+            "phase": "reading footers",
+            "folders_listed": 1_240,
+            "files_found": 86_400,
+            "footers_read": 31_000,
+            "footers_total": 86_400,
+        },
+    }
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        (table_id,) = database.execute(
+            "SELECT table_id FROM tables WHERE name = ?", (name,)
+        ).fetchone()
+        until = (now + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S.%f")
+        row = (table_id, status["refresh_id"], 0, until, 0, json.dumps(status))
+        database.execute(
+            "INSERT INTO refreshes (table_id, refresh_id, full_listing, lease_until, cancelled, "
+            "status) VALUES (?, ?, ?, ?, ?, ?)",
+            row,
+        )
 
 
 def multiply(state_dir: Path, count: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from windrow_service.usecases.errors import (
     OutcomeUnknownError,
     StoreUnavailableError,
 )
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock
 from windrow_service.usecases.snapshots.errors import (
     RefreshAbandonedError,
@@ -172,6 +173,10 @@ class Refreshes:
             RefreshNotFoundError: It has never been refreshed.
         """
         return self._seen(await self._store.get(table))
+
+    async def recent(self, limit: int, among: Names) -> Sequence[RefreshStatus]:
+        """Return the last refresh of at most `limit` of some tables: running ones, then the latest."""
+        return [self._seen(record) for record in await self._store.recent(limit, among)]
 
     async def cancel(self, table: str) -> RefreshStatus:
         """Ask the table's running refresh to stop, on whichever replica; it ends soon.

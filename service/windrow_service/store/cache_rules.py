@@ -15,6 +15,7 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import lock_table
 from windrow_service.store.database import Database, utc
+from windrow_service.store.names import is_among
 from windrow_service.store.once import claim, settle
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.usecases.caches.errors import (
@@ -23,6 +24,7 @@ from windrow_service.usecases.caches.errors import (
     TooManyCacheRulesError,
 )
 from windrow_service.usecases.caches.ports import MAX_CACHE_RULES, StoredCacheRule
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock, Once
 
 # An expired rule can be looked up, and extended, for this long.
@@ -75,6 +77,18 @@ class SqlCacheRuleStore:
             result = _stored(await _find(connection, table_id, rule)), row is None
             await settle(connection, once, result)
             return result
+
+    async def everywhere(
+        self, now: datetime, limit: int, among: Names
+    ) -> Sequence[StoredCacheRule]:
+        """See `CacheRuleStore.everywhere`."""
+        query = (
+            _SELECT.where(is_among(among), _RULES.expires_at.is_(None) | (_RULES.expires_at > now))
+            .order_by(schema.tables.c.name, _RULES.name)
+            .limit(limit)
+        )
+        async with self._database.reading() as connection:
+            return [_stored(row) for row in await connection.execute(query)]
 
     async def get(self, table: str, rule: str) -> StoredCacheRule:
         """See `CacheRuleStore.get`."""

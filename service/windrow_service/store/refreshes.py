@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,8 @@ from windrow.models import RefreshStatus
 from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.database import Database, insert_missing, utc
+from windrow_service.store.names import is_among
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.snapshots.errors import RefreshNotFoundError, RefreshNotRunningError
 from windrow_service.usecases.snapshots.ports import RefreshRecord, Standing
 from windrow_service.usecases.tables.errors import TableNotFoundError
@@ -87,6 +90,21 @@ class SqlRefreshStore:
                 await _table_id(connection, table)
                 raise RefreshNotFoundError(table)
         return _record_of(row)
+
+    async def recent(self, limit: int, among: Names) -> Sequence[RefreshRecord]:
+        """See `RefreshStore.recent`."""
+        text = _refreshes.c.status
+        # SQLite knows no type for JSON, and would make a number of it.
+        on_server = self._database.is_postgresql
+        status = sa.cast(text, sa.JSON) if on_server else sa.type_coerce(text, sa.JSON)
+        query = (
+            sa.select(_refreshes)
+            .join(_tables, _tables.c.table_id == _refreshes.c.table_id)
+            .where(is_among(among))
+            .order_by(_refreshes.c.lease_until.is_(None), status["started_at"].as_string().desc())
+        )
+        async with self._database.reading() as connection:
+            return [_record_of(row) for row in await connection.execute(query.limit(limit))]
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:
         """See `RefreshStore.cancel`."""

@@ -149,6 +149,13 @@ writes = sa.Table(
     # Without the figures of single keys, which are many, and stored compressed elsewhere.
     sa.Column("report", sa.Text),
     sa.Column("key_report", sa.LargeBinary),
+    sa.Index("ix_writes_updated_at", "updated_at"),
+    sa.Index(
+        "ix_writes_open",
+        "lease_until",
+        sqlite_where=sa.text("lease_until IS NOT NULL"),
+        postgresql_where=sa.text("lease_until IS NOT NULL"),
+    ),
     sa.UniqueConstraint("table_id", "write_id"),
     # Only one write at a time moves files in.
     sa.Index(

@@ -16,8 +16,10 @@ from windrow_service.store import schema
 from windrow_service.store.audit import note
 from windrow_service.store.committing import committing_write, in_progress, lock_table
 from windrow_service.store.database import Database, utc
+from windrow_service.store.names import is_among
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.telemetry.meters import UNMEASURED, Meters
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock
 from windrow_service.usecases.writes.errors import (
     WriteNotFoundError,
@@ -102,6 +104,23 @@ class SqlWriteStore:
         if row is None:
             raise WriteNotFoundError(table, write_id)
         return await asyncio.to_thread(self._record, table, row, keys=row.key_report)
+
+    async def recent(self, limit: int, among: Names) -> Sequence[WriteRecord]:
+        """See `WriteStore.recent`."""
+        name = schema.tables.c.name
+        of_tables = (
+            sa.select(*_WITHOUT_KEYS, name)
+            .join(schema.tables, schema.tables.c.table_id == _writes.c.table_id)
+            .where(is_among(among))
+            .order_by(_writes.c.updated_at.desc())
+            .limit(limit)
+        )
+        lease = _writes.c.lease_until
+        found: list[Any] = []
+        async with self._database.reading() as connection:
+            for which in (lease.is_not(None), lease.is_(None)):
+                found += await connection.execute(of_tables.where(which))
+        return [self._record(row.name, row) for row in found[:limit]]
 
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from windrow_service.api.dashboard import signing_in, tables
+from windrow_service.api.dashboard import access, caches, signing_in, tables, work
 
-PARTS = (signing_in.open_router, signing_in.router, tables.router)
+PARTS = (
+    signing_in.open_router,
+    signing_in.router,
+    tables.router,
+    work.router,
+    caches.router,
+    access.router,
+)
 
 router = APIRouter()
 for part in PARTS:

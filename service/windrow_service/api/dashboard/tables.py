@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 from fastapi.responses import Response
 
 from windrow.models import CompactionRequest, SnapshotInfo
 from windrow_service.api.access import PrincipalDep
+from windrow_service.api.dashboard.finding import found
 from windrow_service.api.deps import TableNamePath
 from windrow_service.api.html.charts import bars, lines
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
-from windrow_service.api.problems import describe
 from windrow_service.api.rules import READ, READ_TABLE, GuardedRouter
-from windrow_service.api.services import SnapshotsDep, TablesDep, UpkeepDep
+from windrow_service.api.services import CachesDep, SnapshotsDep, TablesDep, UpkeepDep
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.telemetry.meters import WELL_SIZED_BYTES
-from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.upkeep.advice_texts import size
 
 router = GuardedRouter(include_in_schema=False)
@@ -35,23 +33,6 @@ _SMALL_BYTES = WELL_SIZED_BYTES // 2
 MAX_LOOKED_AT = 1_000_000
 # Sizes under this share one bar.
 _FIRST_BITS = 10
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
-    """What was looked for, or why it could not be found."""
-
-    value: T | None
-    problem: str = ""
-
-
-async def found(work: Awaitable[T]) -> Found[T]:
-    """Return what work finds; a page that has begun says itself what went wrong."""
-    try:
-        return Found(await work)
-    except UseCaseError as error:
-        return Found(None, describe(error).body["detail"])
 
 
 @router.get(f"{ROOT}/tables", dependencies=[READ])
@@ -85,6 +66,7 @@ async def show_table(
     services: TablesDep,
     snapshots: SnapshotsDep,
     upkeep: UpkeepDep,
+    caches: CachesDep,
 ) -> Response:
     """Show what is wrong with a table, and what would help.
 
@@ -105,6 +87,7 @@ async def show_table(
         chart=_trend(trend),
         too_many=too_many,
         most=MAX_LOOKED_AT,
+        cached=lambda: found(caches.show(name)),
         worst=lambda: found(upkeep.find_worst_partitions(name, _SMALL_BYTES, _WORST)),
         advise=lambda: found(upkeep.advise(name, WELL_SIZED_BYTES)),
         compact=lambda: found(upkeep.plan_compaction(name, CompactionRequest())),

@@ -10,6 +10,7 @@ from typing import Protocol
 from windrow.models import CacheRule, CacheRuleDefinition, Heartbeat, WorkerInfo
 from windrow_service.planner.caching.file_keys import Holding
 from windrow_service.planner.splits import Hashes
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once
 
 # A plan evaluates all of them.
@@ -56,6 +57,11 @@ class CacheRuleStore(Protocol):
             CacheRuleChangedError: The rule is at another version, or not there.
             TooManyCacheRulesError: The rule is new, and the table has `MAX_CACHE_RULES`.
         """
+
+    async def everywhere(
+        self, now: datetime, limit: int, among: Names
+    ) -> Sequence[StoredCacheRule]:
+        """Return at most `limit` unexpired rules of some tables, by table and name."""
 
     async def get(self, table: str, rule: str) -> StoredCacheRule:
         """Return a rule, also one that has expired.

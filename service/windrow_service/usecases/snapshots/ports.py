@@ -19,6 +19,7 @@ from windrow.models import (
     TableDefinition,
 )
 from windrow_service.inventory.manifests.encoding import Manifest
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once
 from windrow_service.usecases.tables.ports import StoredTable
 
@@ -324,6 +325,9 @@ class RefreshStore(Protocol):
             TableNotFoundError: No table has this name.
             RefreshNotFoundError: It has never been refreshed.
         """
+
+    async def recent(self, limit: int, among: Names) -> Sequence[RefreshRecord]:
+        """Return the last refresh of at most `limit` of some tables: running ones, then the latest."""
 
     async def cancel(self, table: str, now: datetime) -> RefreshRecord:
         """Ask the running refresh to stop.

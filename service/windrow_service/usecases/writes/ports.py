@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from windrow.models import WriteRecord, WriteUpdate
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.snapshots.ports import WriteCommits
 
 # How many of a table's newest writes keep the figures of single keys.
@@ -65,6 +66,9 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
             TableNotFoundError: No table has this name.
             WriteNotFoundError: It has no such write.
         """
+
+    async def recent(self, limit: int, among: Names) -> Sequence[WriteRecord]:
+        """Return at most `limit` writes to some tables: those that are not over, then the latest."""
 
     async def page(
         self, table: str, before: int, limit: int, *, open_only: bool

@@ -1,0 +1,29 @@
+"""The page of caches: workers, and the rules that say what they should hold."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from windrow_service.api.access import PrincipalDep
+from windrow_service.api.dashboard.finding import found
+from windrow_service.api.html.rendering import ROOT, page
+from windrow_service.api.rules import READ, GuardedRouter
+from windrow_service.api.services import CachesDep
+
+router = GuardedRouter(include_in_schema=False)
+_SHOWN = 200
+
+
+@router.get(f"{ROOT}/cache", dependencies=[READ])
+async def show_caches(request: Request, services: CachesDep, principal: PrincipalDep) -> Response:
+    """Show the live workers, and the rules of tables that the caller may read."""
+    now = services.clock()
+    rules = await services.rules.everywhere(now, _SHOWN + 1, principal.tables)
+    return await page(
+        request,
+        "caches.html",
+        workers=await found(services.heartbeats.live(now)),
+        rules=[rule.info for rule in rules[:_SHOWN]],
+        more=len(rules) > _SHOWN,
+    )

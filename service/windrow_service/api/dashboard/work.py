@@ -1,0 +1,45 @@
+"""The page of work: refreshes and writes, running and recent, of all tables."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
+
+from windrow_service.api.access import PrincipalDep
+from windrow_service.api.dashboard.signing_in import changes_of
+from windrow_service.api.deps import TableNamePath
+from windrow_service.api.html.rendering import ROOT, page, relative_to
+from windrow_service.api.rules import READ, WRITE_TABLE, GuardedRouter
+from windrow_service.api.services import TablesDep, WritesDep
+
+router = GuardedRouter(include_in_schema=False)
+_SHOWN = 50
+
+
+@router.get(f"{ROOT}/work", dependencies=[READ])
+async def show_work(
+    request: Request, tables: TablesDep, writes: WritesDep, principal: PrincipalDep
+) -> Response:
+    """Show refreshes, commits and compactions, the running ones first."""
+    return await page(
+        request,
+        "work.html",
+        refreshes=await tables.refreshes.recent(_SHOWN, principal.tables),
+        writes=await writes.writes.recent(_SHOWN, principal.tables),
+        may_cancel=principal.grants.of("write"),
+    )
+
+
+@router.post(
+    f"{ROOT}/tables/{{name}}/cancel-refresh",
+    # As the audit log knows it.
+    operation_id="cancel_refresh",
+    dependencies=[WRITE_TABLE],
+)
+async def cancel_refresh(name: TableNamePath, request: Request, tables: TablesDep) -> Response:
+    """Cancel the running refresh of a table."""
+    await changes_of(request)
+    await tables.refreshes.cancel(name)
+    return RedirectResponse(relative_to(request, f"{ROOT}/work"), HTTPStatus.SEE_OTHER)
