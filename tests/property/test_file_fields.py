@@ -148,7 +148,7 @@ def plan_of(folder: Path, schema: pa.Schema) -> Plan:
         "sort_columns": [],
         "filter": None,
         "options": PlanOptions(),
-        "summary": PlanSummary.model_construct(),
+        "summary": PlanSummary.model_construct(group_count=1),
         "groups": [],
         "next_page_token": None,
     }

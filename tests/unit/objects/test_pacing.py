@@ -39,7 +39,9 @@ class Outcome:
     answered: int
 
 
-def simulated(tasks: list[Task], limit: float, burst: float) -> Outcome:
+def simulated(
+    tasks: list[Task], limit: float, burst: float, refusal_s: float = LATENCY_S
+) -> Outcome:
     """Send all requests to a store with a token bucket, in a time of its own."""
     chance, number = random.Random(7), count()
     events: list[tuple[float, int, str, Task, int, float]] = []
@@ -66,7 +68,10 @@ def simulated(tasks: list[Task], limit: float, burst: float) -> Outcome:
             refilled_at = now
             is_taken = tokens >= 1
             tokens -= is_taken
-            at(now + LATENCY_S, "answer" if is_taken else "refusal", task, refused, now)
+            if is_taken:
+                at(now + LATENCY_S, "answer", task, refused, now)
+            else:
+                at(now + refusal_s, "refusal", task, refused, now)
         elif what == "answer":
             task.pace.answered(now)
             answered += 1
@@ -91,6 +96,13 @@ def test_tasks_use_nearly_all_of_a_limit_and_repeat_few_requests(
     assert outcome.answered == files
     assert outcome.answered / outcome.seconds > 0.9 * limit
     assert outcome.sent < 1.05 * files
+
+
+def test_objections_before_the_first_answers_cost_a_short_read_little() -> None:
+    outcome = simulated([Task(120)], limit=100, burst=10, refusal_s=0.001)
+
+    assert outcome.seconds < 4
+    assert outcome.sent < 2 * 120
 
 
 def test_a_store_that_never_objects_is_asked_as_quickly_as_it_answers() -> None:

@@ -9,7 +9,7 @@ _LOWERED = 0.85
 # Requests per second by which the rate rises each second, and the share of itself by which this
 # rises in turn: a limit that is gone, since others have ended, is noticed soon.
 _RISE_PER_S, _QUICKER_RISE = 1.0, 0.02
-_LEAST_PER_S = 1.0
+_FIRST_PER_S, _LEAST_PER_S = 10.0, 1.0
 _MEASURED_S = 1.0
 
 
@@ -82,7 +82,8 @@ class Pace:
         began_at = now if self._began_at is None else self._began_at
         got_through = len(self._answered_at) / min(max(now - began_at, 0.1), _MEASURED_S)
         if self._rate is None:
-            lowered = got_through * _LOWERED
+            # Objections may come before the first answers, and prove little then.
+            lowered = max(got_through * _LOWERED, _FIRST_PER_S)
         else:
             self._is_first = False
             # Few answers may also be due to few requests.
