@@ -244,6 +244,24 @@ def test_an_operator_sees_whether_the_cache_of_a_host_is_used(browser: Browser, 
         expect(held.filter(has_text="latest")).to_contain_text("248")
 
 
+def test_an_operator_sees_why_a_read_was_slow(browser: Browser, site: Site) -> None:
+    asked = {"table": "sales.events", "filter": "ds < '2026-11-10'"}
+    plan_id = site.operated.http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+    with opened(browser, site.url) as page:
+        sign_in(page, site, site.admin, "plans")
+        page.get_by_role("region", name="Plans").get_by_role("link").first.click()
+
+        expect(page.locator("main")).to_contain_text(plan_id)
+        left_out = page.get_by_role("region", name="Files left out").get_by_role("row")
+        expect(left_out.filter(has_text="Partition values")).to_contain_text("240")
+        expect(left_out.filter(has_text="Read")).to_contain_text("496")
+        expect(page.get_by_role("img", name="Groups by how full they are")).to_be_visible()
+        strategies = page.get_by_role("region", name="Strategies").get_by_role("row")
+        expect(strategies.nth(1)).to_contain_text("balanced (this plan)")
+        expect(strategies).to_have_count(6)
+        picture(page, "plan")
+
+
 def test_ten_thousand_tables_and_ten_million_files_are_shown_in_parts(
     browser: Browser, tmp_path: Path
 ) -> None:

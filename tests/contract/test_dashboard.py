@@ -40,6 +40,8 @@ NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard": ("read", False),
     "/dashboard/access": ("admin", True),
     "/dashboard/cache": ("read", False),
+    "/dashboard/plans": ("read", False),
+    "/dashboard/plans/{plan_id}": ("read", False),
     "/dashboard/tables": ("read", False),
     "/dashboard/work": ("read", False),
     "/dashboard/tables/{name}": ("read", False),
@@ -101,6 +103,8 @@ def expected(page: str, grants: Sequence[str], *, own: bool) -> int:
         held = [one for one in held if not one[1]]
     if not held:
         return 403
+    if "{plan_id}" in page:
+        return 404
     if "{name}" in page and not own and all(colon for _, colon, _ in held):
         return 404
     return 200
@@ -111,6 +115,7 @@ def test_a_page_is_shown_to_whom_its_rule_says(browsers: Browsers, page: str) ->
     for said, grants in IDENTITIES.items():
         for own in (True, False):
             path = page.replace("{name}", "mine.t" if own else "other.t")
+            path = path.replace("{plan_id}", "0" * 32)
             http = browsers.of(*(grants or ()))
 
             answer = http.get(path, follow_redirects=page == "/dashboard")
@@ -128,6 +133,23 @@ def test_a_list_shows_only_tables_of_its_caller(browsers: Browsers) -> None:
     assert "mine.t" in shown
     assert "other.t" not in shown
     assert "1 table," in shown
+
+
+def test_a_plan_is_shown_to_its_maker_and_to_admin_alone(browsers: Browsers) -> None:
+    maker = token(browsers._settings, "of-read", "read")
+    with httpx.Client(verify=PLAIN, base_url=browsers._url, timeout=60) as http:
+        headers = {"Authorization": f"Bearer {maker}"}
+        made = http.post("/plans", json={"table": "mine.t"}, headers=headers)
+        plan_id = made.raise_for_status().json()["plan_id"]
+    shown_to = {"read": True, "admin": True, "admin:mine.*": True, "write": False}
+    shown_to |= {"read:mine.*": False, "admin:other.*": False}
+
+    for grants, is_shown in shown_to.items():
+        http = browsers.of(grants)
+        listed = http.get("/dashboard/plans").text
+        assert (plan_id in listed) == is_shown, grants
+        status = http.get(f"/dashboard/plans/{plan_id}").status_code
+        assert status == (200 if is_shown else 404), grants
 
 
 def test_the_api_does_not_accept_the_cookie(browsers: Browsers) -> None:

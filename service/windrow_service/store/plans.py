@@ -16,7 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow.models import Plan, PlanRequest
 from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
+from windrow_service.store.names import is_among
 from windrow_service.store.once import claim, settle
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.plans.errors import (
     PlanCancelledError,
     PlanNotFoundError,
@@ -178,6 +180,22 @@ class SqlPlanStore:
         if row is None:
             raise PlanNotFoundError(plan_id)
         return _record_of(row)
+
+    async def recent(
+        self, now: datetime, limit: int, maker: str, readable: Names, administered: Names
+    ) -> Sequence[PlanRecord]:
+        """See `PlanStore.recent`."""
+        own = (_plans.c.principal == maker) & is_among(readable)
+        query = (
+            sa.select(_plans)
+            .join(schema.tables, schema.tables.c.table_id == _plans.c.table_id)
+            .where(_plans.c.expires_at > now, own | is_among(administered))
+            # All are kept for as long, and this has an index.
+            .order_by(_plans.c.expires_at.desc(), _plans.c.plan_id)
+            .limit(limit)
+        )
+        async with self._database.reading() as connection:
+            return [_record_of(row) for row in await connection.execute(query)]
 
     async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
         """See `PlanStore.find`."""

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 from windrow_service.api.problems import describe
 from windrow_service.usecases.errors import UseCaseError
 
+# Files that can be looked at one by one while somebody waits for the page.
+MAX_LOOKED_AT = 1_000_000
 T = TypeVar("T")
 
 

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from windrow.models import CompactionRequest, SnapshotInfo
 from windrow_service.api.access import PrincipalDep
-from windrow_service.api.dashboard.finding import found
+from windrow_service.api.dashboard.finding import MAX_LOOKED_AT, found
 from windrow_service.api.deps import TableNamePath
 from windrow_service.api.html.charts import bars, lines
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
@@ -29,8 +29,6 @@ _WORST = 20
 _NEWEST = 2**31
 # A power of two, so that the sizes that a snapshot counts tell exactly how many are smaller.
 _SMALL_BYTES = WELL_SIZED_BYTES // 2
-# Files that can be looked at one by one while somebody waits for the page.
-MAX_LOOKED_AT = 1_000_000
 # Sizes under this share one bar.
 _FIRST_BITS = 10
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from windrow.models import Plan
@@ -59,6 +59,13 @@ class ReadPlan:
         if not caller.may_use(plan.principal, plan.request.table):
             raise PlanNotFoundError(plan_id)
         return plan
+
+    async def recent(self, caller: Principal, limit: int) -> Sequence[PlanRecord]:
+        """Return at most `limit` plans that the caller may use, the latest first."""
+        administered = caller.grants.of("admin")
+        return await self.plans.recent(
+            self.clock(), limit, caller.name, caller.tables, administered
+        )
 
     async def stream(
         self, plan: PlanRecord, described: bytes | None = None

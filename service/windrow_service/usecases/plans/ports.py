@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeVar
 
 from windrow.models import Plan, PlanRequest
 from windrow_service.planner.plan import GroupedSplits
+from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Checkpoint, Once
 
 T = TypeVar("T")
@@ -118,6 +119,19 @@ class PlanStore(Protocol):
 
         Raises:
             PlanNotFoundError: No plan has this id, or it has expired.
+        """
+
+    async def recent(
+        self, now: datetime, limit: int, maker: str, readable: Names, administered: Names
+    ) -> Sequence[PlanRecord]:
+        """Return at most `limit` plans that have not expired by `now`, the latest first.
+
+        Args:
+            now: The time.
+            limit: The most that are returned.
+            maker: Whose plans.
+            readable: Of these tables alone.
+            administered: Of these tables also the plans of others.
         """
 
     async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
