@@ -7,6 +7,8 @@ whose port nobody listens on.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -33,7 +35,7 @@ from windrow.spark.executor.errors import (
     VanishedFileError,
 )
 from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadLimits, ReadSpec
+from windrow.spark.executor.spec import KIB, MIB, ReadLimits, ReadSpec
 from windrow_service.inventory import take_inventory
 
 FILES, ROWS = 12, 50
@@ -252,6 +254,46 @@ def test_an_overwritten_file_is_noticed_where_the_store_ignores_conditions(
 
     with pytest.raises(StaleFileError, match=r"f0003\.parquet.* has changed since the plan"):
         files.read()
+
+
+READ_GROWN = """
+import sys
+from windrow.files.objects.requests import Traffic, requests
+from windrow.files.status import FileStatus
+from windrow.spark.executor.errors import StaleFileError
+from windrow.spark.executor.files import read_whole
+
+def most_kib():
+    lines = open("/proc/self/status").readlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+requests().read(sys.argv[1] + "0000.parquet", Traffic())
+before = most_kib()
+try:
+    read_whole("", sys.argv[1] + "0003.parquet", FileStatus(1_000, None))
+except StaleFileError as error:
+    print(error)
+print(most_kib() - before)
+"""
+
+
+def test_a_file_that_has_grown_is_named_and_not_held_whole(
+    proxy: ObjectProxy, files: Files
+) -> None:
+    # Without its ETag, as of a table with a log.
+    files.put(3, bytes(256 * MIB))
+
+    done = subprocess.run(
+        [sys.executable, "-c", READ_GROWN, f"{files.location}/f"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    error, held_kib = done.stdout.splitlines()
+    assert "f0003.parquet' has changed since the plan" in error
+    assert int(held_kib) < 64 * KIB
 
 
 def test_a_file_overwritten_with_its_own_bytes_is_still_the_same(

@@ -105,9 +105,10 @@ class Requests:
         etag: str | None = None,
         start: int = 0,
         end: int | None = None,
+        most_bytes: int | None = None,
     ) -> Future[Part]:
         """Begin to read an object; see `read`."""
-        return self._threads.submit(self.read, uri, traffic, etag, start, end)
+        return self._threads.submit(self.read, uri, traffic, etag, start, end, most_bytes)
 
     def read(
         self,
@@ -252,7 +253,7 @@ class Requests:
                     bucket.answered_at = time.monotonic()
                     bucket.pace.answered(bucket.answered_at)
                 return answer
-        raise AssertionError("a count ends never")
+        raise AssertionError("a count never ends")
 
     def _count(
         self, traffic: Traffic, requests: int = 1, retries: int = 0, waited_s: float = 0.0

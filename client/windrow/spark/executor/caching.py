@@ -96,7 +96,11 @@ class Files:
             return threads.submit(self.footer if footer else self.whole, split)
         planned = self._planned(split)
         start = -min(TAIL_BYTES, split.size_bytes) if footer else 0
-        part = requests().begin(split.path, self._traffic, planned.etag, start)
+        # A file that has grown since shows without all of it.
+        most_bytes = split.size_bytes + 1
+        part = requests().begin(
+            split.path, self._traffic, planned.etag, start, most_bytes=most_bytes
+        )
         return AskedObject(
             path=split.path, planned=planned, part=part, traffic=self._traffic, footer=footer
         )

@@ -52,7 +52,10 @@ def read_whole(home: str, path: str, planned: FileStatus, traffic: Traffic | Non
     """
     with translated(path, planned):
         if is_remote(path):
-            return whole_of(path, planned, read_part(path, planned, traffic=traffic))
+            # A file that has grown since shows without all of it.
+            most_bytes = planned.size_bytes + 1
+            part = read_part(path, planned, traffic=traffic, most_bytes=most_bytes)
+            return whole_of(path, planned, part)
         descriptor = open_beneath(home, path)
         try:
             # One byte more than planned: a file that grew shows. One read as a rule; a network

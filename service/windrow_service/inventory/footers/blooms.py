@@ -199,7 +199,7 @@ def _asked_ahead(
         is_small = is_object(uri) and state.size_bytes <= _READ_WHOLE_BYTES
         asked = None
         if is_small:
-            asked = requests().begin(uri, Traffic(), state.etag)
+            asked = requests().begin(uri, Traffic(), state.etag, most_bytes=state.size_bytes + 1)
         ahead.append(asked)
         if len(ahead) > _FILES_AHEAD:
             yield ahead.popleft()
