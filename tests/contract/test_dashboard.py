@@ -192,6 +192,19 @@ def test_a_refresh_is_cancelled_only_by_who_may_write_the_table(browsers: Browse
     assert browsers.of("write:mine.*").post(path).status_code == 403
 
 
+def test_behind_https_a_cookie_is_sent_encrypted_alone(browsers: Browsers) -> None:
+    sent = {"token": token(browsers._settings, "of-read", "read")}
+
+    def cookie(**headers: str) -> set[str]:
+        answer = browsers.of().post("/dashboard/sign-in", data=sent, headers=headers)
+        browsers.of().cookies.clear()
+        return set(answer.headers["Set-Cookie"].split("; ")[1:])
+
+    plain = {"HttpOnly", "Max-Age=43200", "Path=/", "SameSite=strict"}
+    assert cookie() == plain
+    assert cookie(**{"X-Forwarded-Proto": "https"}) == plain | {"Secure"}
+
+
 def test_another_site_cannot_sign_a_browser_in(browsers: Browsers) -> None:
     answer = browsers.of().post(
         "/dashboard/sign-in", data={"token": "x"}, headers={"Sec-Fetch-Site": "cross-site"}

@@ -82,7 +82,8 @@ async def signed_in(request: Request) -> Response:
         max_age=LASTS_S,
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        # Who lies about it gets a cookie that the browser does not send back.
+        secure="https" in (request.url.scheme, request.headers.get("X-Forwarded-Proto")),
     )
     return answer
 
