@@ -144,8 +144,10 @@ def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
         expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
         assert fits(page)
         picture(page, "table-phone")
-        page.goto(f"{site.url}/dashboard/tables")
-        assert fits(page)
+        for name in ("tables", "work", "plans", "cache"):
+            page.goto(f"{site.url}/dashboard/{name}")
+            expect(page.get_by_role("heading", level=1)).to_have_text(name.capitalize())
+            assert fits(page), name
 
 
 def test_a_page_shows_only_what_its_caller_may_see(browser: Browser, site: Site) -> None:
