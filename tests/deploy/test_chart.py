@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,8 @@ MINIMAL, PRODUCTION, EMBEDDED, SHARED_TABLES = (
     for name in ("minimal", "production", "embedded", "shared-tables")
 )
 KUBERNETES = ["1.27.0", "1.31.0", kubernetes_validate.latest_version()]
+# Kubernetes itself does not know them: see test_chart_monitoring and test_chart_network.
+EXTENSIONS = {"monitoring.coreos.com", "gateway.networking.k8s.io"}
 SECRET_VARIABLES = {"WINDROW_DATABASE_URL", "WINDROW_REDIS_URL"}
 
 every_values_file = pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
@@ -61,8 +62,7 @@ def test_every_manifest_is_valid_on_old_and_new_kubernetes(values: Path, kuberne
     documents = manifests(values, kubernetes=kubernetes)
 
     for document in documents:
-        if document["apiVersion"].startswith("monitoring.coreos.com/"):
-            # Kubernetes does not know it: see test_chart_monitoring.
+        if document["apiVersion"].split("/")[0] in EXTENSIONS:
             continue
         kubernetes_validate.validate(document, kubernetes, strict=True)
 
@@ -202,6 +202,9 @@ def test_every_name_referenced_by_a_manifest_exists(values: Path) -> None:
     for document in of_kind("HorizontalPodAutoscaler", documents):
         target = document["spec"]["scaleTargetRef"]
         assert (target["kind"], target["name"]) in named
+    for document in of_kind("HTTPRoute", documents):
+        (backend,) = document["spec"]["rules"][0]["backendRefs"]
+        assert ("Service", backend["name"]) in named
     for document in of_kind("Ingress", documents):
         backend = document["spec"]["rules"][0]["http"]["paths"][0]["backend"]
         assert ("Service", backend["service"]["name"]) in named
@@ -302,6 +305,13 @@ def test_callers_need_a_token_unless_explicitly_disabled() -> None:
     assert _config(manifests(MINIMAL, "serveWithoutAuthentication=true"))[name] == "true"
 
 
+def test_every_pod_has_the_priority_that_is_given() -> None:
+    classes = {load.spec.get("priorityClassName") for load in workloads(manifests(PRODUCTION))}
+
+    assert classes == {"services"}
+    assert not any("priorityClassName" in load.spec for load in workloads(manifests(MINIMAL)))
+
+
 def test_a_single_replica_needs_no_redis() -> None:
     documents = manifests(MINIMAL, "replicas=1", "redis.secretName=")
 
@@ -317,38 +327,11 @@ def test_a_platform_may_choose_the_user() -> None:
     }
 
 
-def test_only_named_sources_reach_the_port_and_the_release_test() -> None:
-    documents = manifests(PRODUCTION)
-    (policy,) = of_kind("NetworkPolicy", documents)
-    (rule,) = policy["spec"]["ingress"]
-    (test,) = [load for load in workloads(documents) if load.kind == "Pod"]
-
-    assert rule["ports"] == [{"port": "http"}]
-    spaces = [peer["namespaceSelector"]["matchLabels"] for peer in rule["from"][:-1]]
-    assert [space["kubernetes.io/metadata.name"] for space in spaces] == ["ingress-nginx", "spark"]
-    assert rule["from"][-1]["podSelector"]["matchLabels"].items() <= test.metadata["labels"].items()
-
-
 def test_everything_has_the_namespace_and_name_of_its_release() -> None:
     for document in manifests(PRODUCTION):
         assert document["metadata"]["name"].startswith(RELEASE)
         assert document["metadata"]["labels"]["app.kubernetes.io/instance"] == RELEASE
         assert "namespace" not in document["metadata"]
-
-
-def test_the_notes_explain_how_to_make_the_first_token(tmp_path: Path) -> None:
-    # helm shows notes only when it installs, so a copy of the chart has them in a manifest.
-    chart = tmp_path / "windrow"
-    shutil.copytree(CHART, chart)
-    shutil.move(chart / "templates" / "NOTES.txt", chart / "NOTES.txt")
-    (chart / "templates" / "notes.yaml").write_text(
-        'kind: Notes\ntext: {{ tpl (.Files.Get "NOTES.txt") . | quote }}\n'
-    )
-
-    (notes,) = of_kind("Notes", manifests(MINIMAL, chart=chart))
-
-    assert f"exec deploy/{RELEASE}-windrow -- \\\n    windrow token create" in notes["text"]
-    assert "s3://lake/tables" in notes["text"]
 
 
 def test_the_values_in_the_guide_are_valid_for_the_chart(tmp_path: Path) -> None:

@@ -56,6 +56,12 @@ from tests.deploy.charts import CHART, RELEASE, helm
         (["service.port=0"], "service.port"),
         (["ingress.enabled=true"], "ingress.host is empty"),
         (["ingress.host=https://windrow"], "ingress.host"),
+        (["httpRoute.enabled=true"], "httpRoute.parentRefs is empty"),
+        (["httpRoute.hostnames={https://windrow}"], "httpRoute.hostnames"),
+        (["httpRoute.requestTimeout=5 minutes"], "httpRoute.requestTimeout"),
+        (["networkPolicy.egress.postgres.ports={5432}"], "postgres is not allowed"),
+        (["networkPolicy.egress.database.ports={0}"], "networkPolicy.egress.database.ports"),
+        (["priorityClassName=very high"], "priorityClassName"),
         (
             ["autoscaling.enabled=true", "autoscaling.minReplicas=9"],
             "autoscaling.minReplicas is above",

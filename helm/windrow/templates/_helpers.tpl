@@ -39,6 +39,9 @@ app.kubernetes.io/component: coordinator
 automountServiceAccountToken: false
 # Otherwise a Service called windrow would set WINDROW_PORT to tcp://….
 enableServiceLinks: false
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}

@@ -16,6 +16,9 @@
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host is empty: set the host name that callers use" -}}
 {{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- fail "httpRoute.parentRefs is empty: name the gateway that callers use" -}}
+{{- end -}}
 {{- if and (not .Values.metrics.enabled) (or .Values.metrics.serviceMonitor.enabled .Values.metrics.alerts.enabled .Values.metrics.dashboard.enabled) -}}
 {{- fail "metrics.enabled is false, but something is to show metrics: set it to true" -}}
 {{- end -}}
