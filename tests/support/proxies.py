@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -56,17 +57,24 @@ class Proxy:
                 client, _ = self._listening.accept()
             except OSError:
                 return
-            unix = isinstance(self.target, str)
-            server = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
-            try:
-                server.connect(self.target)
-            except OSError:
+            server = self._connected()
+            if server is None:
                 client.close()
-                server.close()
                 continue
             self._open |= {client, server}
             for work in (self._ask, self._answer):
                 threading.Thread(target=work, args=(client, server), daemon=True).start()
+
+    def _connected(self) -> socket.socket | None:
+        """Return a new connection to the server; None if it accepts none."""
+        unix = isinstance(self.target, str)
+        server = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
+        try:
+            server.connect(self.target)
+        except OSError:
+            server.close()
+            return None
+        return server
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
@@ -101,6 +109,38 @@ class Proxy:
         for connection in connections:
             _cut(connection)
             self._open.discard(connection)
+
+
+class Front(Proxy):
+    """Shares new connections among replicas in turn, passing over those that accept none.
+
+    Attributes:
+        targets: Addresses of the replicas.
+    """
+
+    def __init__(self) -> None:
+        self.targets: list[tuple[str, int]] = []
+        self._turns = itertools.count()
+        super().__init__(("127.0.0.1", 0))
+
+    def _connected(self) -> socket.socket | None:
+        targets, turn = list(self.targets), next(self._turns)
+        for number in range(len(targets)):
+            self.target = targets[(turn + number) % len(targets)]
+            server = super()._connected()
+            if server is not None:
+                return server
+        return None
+
+
+@contextmanager
+def front() -> Iterator[Front]:
+    """Run a front of replicas until the end of the block."""
+    started = Front()
+    try:
+        yield started
+    finally:
+        started.close()
 
 
 @contextmanager

@@ -1,0 +1,215 @@
+"""Callers who plan and change tables, in a separate process so as not to disturb the caller's.
+
+    python benchmarks/callers.py '{"run": "a", "url": …, "folder": …, "paces": {"plans": 5.0}, …}'
+
+calls until its input ends, then prints what was done, retried and refused as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+
+import windrow
+from windrow.models import CachedFilesReport, Heartbeat, WriteUpdate
+
+# Of the table that is only read.
+STEADY, STEADY_FILES = "steady", 1_000
+# How many of the newest tables and cache rules a caller leaves; it deletes the older ones.
+LEFT_TABLES, LEFT_RULES = 20, 10
+# A server restarts within seconds, a replica's work is taken over within a lease.
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """What to call.
+
+    Attributes:
+        run: Begins the names of all that is made.
+        url: The coordinator.
+        token: Of the callers.
+        folder: Folder of the tables.
+        paces: Kinds of calls, as in `KINDS`, and how many of them a second; 0 means as many as
+            possible.
+    """
+
+    run: str
+    url: str
+    token: str
+    folder: str
+    paces: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Done:
+    """What became of the calls.
+
+    Attributes:
+        seconds: How long they took, together.
+        made: Number of each kind; they were numbered from 1.
+        requests: HTTP requests that were sent, with those that were repeated.
+        answers: What they were answered; `none` if a connection was refused or cut.
+        failed: Calls that failed after all attempts, and why.
+        slowest_s: The longest call of each kind.
+    """
+
+    seconds: float = 0.0
+    made: dict[str, int] = field(default_factory=dict)
+    requests: int = 0
+    answers: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    slowest_s: dict[str, float] = field(default_factory=dict)
+
+
+class _Caller:
+    """Makes one kind of calls, numbered from 1."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.client = windrow.connect(calls.url, token=calls.token, attempts=_ATTEMPTS)
+        self.requests = 0
+        self.answers: Counter[str] = Counter()
+        self._run = calls.run
+        self._folder = Path(calls.folder)
+        self.client._transport._http.event_hooks = {
+            "request": [self._note_request],
+            "response": [self._note_answer],
+        }
+
+    def _note_request(self, _: httpx.Request) -> None:
+        self.requests += 1
+
+    def _note_answer(self, answer: httpx.Response) -> None:
+        self.answers["as asked" if answer.is_success else str(answer.status_code)] += 1
+
+    def plans(self, number: int) -> None:
+        # Another filter each time, so that no plan is shared; all keep every file.
+        made = self.client.plan(STEADY, filter=f"id > -{number}")
+        planned = sum(map(len, made.groups["splits"].to_pylist()))
+        if planned != STEADY_FILES:
+            raise AssertionError(f"a plan of {planned} files")
+
+    def publications(self, number: int) -> None:
+        self.client.publish(f"{self._run}_published", _one_file(number))
+
+    def refreshes(self, number: int) -> None:
+        table = f"{self._run}_refreshed"
+        new = self._folder / f"{table}.new"
+        new.write_bytes(b"1\n" * number)
+        os.replace(new, self._folder / table / "file.csv")
+        self.client.refresh(table)
+
+    def registrations(self, number: int) -> None:
+        self.client.register_table(
+            f"{self._run}_new_{number}", str(self._folder), columns={"id": "bigint"}
+        )
+        if number > LEFT_TABLES:
+            self.client.delete_table(f"{self._run}_new_{number - LEFT_TABLES}")
+
+    def rules(self, number: int) -> None:
+        day = f"ds = '{number % 300:03d}'"
+        self.client.cache_table(STEADY, day, rule=f"{self._run}-{number}")
+        if number > LEFT_RULES:
+            self.client.drop_cache(STEADY, f"{self._run}-{number - LEFT_RULES}")
+
+    def tokens(self, number: int) -> None:
+        made = self.client.create_token(f"{self._run}-{number}", scopes=["read"])
+        self.client.revoke_token(made.token_id)
+
+    def writes(self, number: int) -> None:
+        for state in ("staging", "undone"):
+            update = WriteUpdate(mode="append", state=state, host="soak", process=1)
+            self.client.put_write(f"{self._run}_written", f"{number:032x}", update)
+
+    def workers(self, number: int) -> None:
+        worker = f"{self._run}-{number % 3}"
+        beat = Heartbeat(host=f"host{number % 3}", capacity_bytes=2**30, used_bytes=0)
+        session = self.client.beat(worker, beat).session
+        held = {"path": f"ds={number % 300:03d}/part", "size_bytes": 1, "mtime_ns": 1}
+        report = CachedFilesReport.model_validate(
+            {"table": STEADY, "session": session, "added": [held], "replace": True}
+        )
+        try:
+            self.client.report_cached_files(worker, report)
+        except windrow.errors.NotFoundError:
+            # Forgotten meanwhile: as an agent would, it reports again after its next heartbeat.
+            return
+
+
+KINDS = (
+    "plans",
+    "publications",
+    "refreshes",
+    "registrations",
+    "rules",
+    "tokens",
+    "writes",
+    "workers",
+)
+
+
+def main() -> None:
+    """Call until the input ends."""
+    calls = Calls(**json.loads(sys.argv[1]))
+    ended = threading.Event()
+    done = Done()
+    began = time.monotonic()
+    threads = [
+        threading.Thread(target=_repeat, args=(calls, kind, pace, ended, done))
+        for kind, pace in calls.paces.items()
+    ]
+    for thread in threads:
+        thread.start()
+    sys.stdin.read()
+    ended.set()
+    for thread in threads:
+        thread.join()
+    done.seconds = time.monotonic() - began
+    print(json.dumps(asdict(done)))
+
+
+def _repeat(calls: Calls, kind: str, pace: float, ended: threading.Event, done: Done) -> None:
+    caller = _Caller(calls)
+    act: Callable[[int], None] = getattr(caller, kind)
+    due, number, slowest_s = time.monotonic(), 0, 0.0
+    with caller.client:
+        while not ended.wait(max(due - time.monotonic(), 0)):
+            due = max(due + 1 / pace, time.monotonic() - 1) if pace else 0.0
+            number += 1
+            start = time.monotonic()
+            try:
+                act(number)
+            except Exception as error:  # counted, and shown by who started this
+                done.failed.append(f"{kind} {number}: {type(error).__name__}: {error}"[:500])
+            slowest_s = max(slowest_s, time.monotonic() - start)
+    done.made[kind] = number
+    done.slowest_s[kind] = slowest_s
+    done.requests += caller.requests
+    cut = Counter({"none": caller.requests - caller.answers.total()})
+    done.answers = dict(Counter(done.answers) + caller.answers + cut)
+
+
+def _one_file(number: int) -> pa.Table:
+    """Return an inventory of one file, identified by its size."""
+    return pa.table(
+        {
+            "path": ["part-0.parquet"],
+            "size_bytes": pa.array([number], pa.int64()),
+            "mtime_ns": pa.array([number], pa.int64()),
+            "row_count": pa.array([1], pa.int64()),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,654 @@
+"""Load replicas while they are killed, their database restarts, or a new version replaces them.
+
+    python benchmarks/soak.py [--minutes 15] [--before FOLDER] [--quick] [--json FILE]
+
+Three replicas share a PostgreSQL and a Redis, behind a front that tries the next one where a
+connection is refused. Callers plan, publish, refresh, register, and change cache rules, tokens and
+writes, at two thirds of the pace that they reach without a pause. Each minute a replica is killed
+and started again, the first one never; PostgreSQL is restarted once. With `--before`, the folder of
+an earlier version, replicas of that version are replaced one by one instead.
+
+Each change is numbered. In the end the tables and the audit log must tell of each exactly once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import linear_regression, median
+from tempfile import mkdtemp
+
+import psycopg
+import redis
+from callers import KINDS, LEFT_RULES, LEFT_TABLES, STEADY, STEADY_FILES, Calls, Done
+from common import ROOT, arguments, console, machine, versions
+from inventories import generated
+from psycopg.rows import scalar_row
+from rich import box
+from rich.table import Table as RichTable
+from servers import CoordinatorProcess, coordinator_process
+from tests.support.databases import PostgreSQL, postgresql
+from tests.support.proxies import Front, front
+from tests.support.redis import redis_process
+
+import windrow
+from windrow.terminal.consoles import show
+
+NAME = "soak"
+_REPLICAS = 3
+_SHARE = 2 / 3
+# Plans are kept for so long; what is kept for long is taken to be at its bound after warming up.
+_PLAN_TTL_S = 60
+_SAMPLE_EVERY_S = 5.0
+_SETTINGS = {
+    "WINDROW_REQUIRE_TOKENS": "true",
+    "WINDROW_LIMITS__PLAN_TTL": f"PT{_PLAN_TTL_S}S",
+    "WINDROW_SNAPSHOTS__KEEP_LAST": "20",
+    "WINDROW_SNAPSHOTS__MAX_AGE": "PT0S",
+}
+# Kept for a day, a year, and for good: a row for each call at most.
+_KEPT_LONGER = ("idempotency_keys", "audit", "tokens", "writes")
+_FLAT_RATIO = 1.1
+_SLACK = {"MB": 10.0, "descriptors": 20.0, "rows": 100.0, "keys": 20.0}
+
+
+# --- the servers -------------------------------------------------------------
+
+
+class Cluster:
+    """Replicas behind a front, on one database.
+
+    Attributes:
+        url: Of the front.
+        database_url: Of the database.
+        folder: Folder of the tables.
+        token: Of an administrator.
+        replicas: Those that run.
+    """
+
+    def __init__(
+        self, server: PostgreSQL, redis_url: str, folder: Path, shared: Front, before: Path | None
+    ) -> None:
+        self.url = f"http://127.0.0.1:{shared.port}"
+        self.database_url = server.url
+        self.redis_url = redis_url
+        self.folder = folder
+        self.replicas: list[CoordinatorProcess] = []
+        self._server = server
+        self._front = shared
+        self._running: dict[str, ExitStack] = {}
+        self._started = 0
+        self.run_command(before, "db", "upgrade")
+        said = self.run_command(before, "token", "create", "soak", "--scope", "admin")
+        self.token = said.split()[-1]
+
+    def run_command(self, checkout: Path | None, *words: str) -> str:
+        """Run a command of this version, or of an earlier one; return what it says."""
+        command = [sys.executable, "-m", "windrow.cli", *words]
+        environment = _environment(checkout) | {"WINDROW_DATABASE_URL": self.database_url}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        if done.returncode:
+            raise SystemExit(done.stderr)
+        return done.stdout
+
+    def start(self, checkout: Path | None = None) -> CoordinatorProcess:
+        """Start a replica, wait until it is ready, and let the front know."""
+        self._started += 1
+        with ExitStack() as stack:
+            replica = stack.enter_context(
+                coordinator_process(
+                    self.folder.parent / f"replica{self._started}",
+                    self.folder,
+                    prefix=() if checkout is None else ("env", f"PYTHONPATH={_path(checkout)}"),
+                    WINDROW_DATABASE_URL=self.database_url,
+                    WINDROW_REDIS_URL=self.redis_url,
+                    **_SETTINGS,
+                )
+            )
+            self._running[replica.url] = stack.pop_all()
+        self.replicas = [*self.replicas, replica]
+        self._front.targets = [*self._front.targets, _address(replica)]
+        return replica
+
+    def kill(self, number: int) -> None:
+        """Kill a replica, as a crash would."""
+        self._end(self.replicas[number], self.replicas[number].kill)
+
+    def stop(self, number: int) -> None:
+        """Ask a replica to finish what it does and end, as an operator would."""
+        self._end(self.replicas[number], self.replicas[number].stop)
+
+    def _end(self, replica: CoordinatorProcess, how: Callable[[], object]) -> None:
+        # The front learns it by the connections that are refused.
+        how()
+        self._front.targets = [one for one in self._front.targets if one != _address(replica)]
+        self.replicas = [one for one in self.replicas if one is not replica]
+        self._running.pop(replica.url).close()
+
+    def restart_database(self) -> None:
+        """Stop PostgreSQL, which cuts all connections, and start it again."""
+        self._server.stop()
+        self._server.start()
+
+    def close(self) -> None:
+        """Kill all replicas."""
+        while self.replicas:
+            self.kill(0)
+
+    def logs(self) -> Iterator[str]:
+        """Yield what each replica has logged."""
+        for log in sorted(self.folder.parent.glob("replica*.log")):
+            yield log.read_text()
+
+    def prepare(self, run: str) -> None:
+        """Make the tables of a run, and those that all share."""
+        for name in (f"{run}_refreshed", f"{run}_published", f"{run}_written"):
+            (self.folder / name).mkdir()
+        columns, ds = {"id": "bigint"}, {"ds": "string"}
+        with self.client() as client:
+            client.register_table(f"{run}_published", str(self.folder), columns=columns)
+            client.register_table(f"{run}_written", str(self.folder), columns=columns)
+            client.register_table(
+                f"{run}_refreshed",
+                str(self.folder / f"{run}_refreshed"),
+                format="csv",
+                columns=columns,
+            )
+            if STEADY not in [table.name for table in client.tables()]:
+                more = {"amount": "double", "day": "date"}
+                client.register_table(
+                    STEADY, str(self.folder), columns=columns | more, partition_columns=ds
+                )
+                client.publish(STEADY, generated(STEADY_FILES))
+
+    def client(self) -> windrow.Client:
+        """Return a client that speaks through the front."""
+        return windrow.connect(self.url, token=self.token, attempts=20)
+
+    @contextmanager
+    def called(
+        self, run: str, paces: dict[str, float], checkout: Path | None = None
+    ) -> Iterator[Done]:
+        """Have callers call until the end of the block; then tell what was done.
+
+        Args:
+            run: Begins the names of what they make.
+            paces: See `Calls`.
+            checkout: The version of the client; by default this one.
+        """
+        calls = Calls(run=run, url=self.url, token=self.token, folder=str(self.folder), paces=paces)
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "benchmarks" / "callers.py"), json.dumps(asdict(calls))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=_environment(checkout),
+        )
+        done = Done()
+        try:
+            yield done
+            said, _ = process.communicate(timeout=300)
+        finally:
+            process.kill()
+            process.wait()
+        for name, value in json.loads(said).items():
+            setattr(done, name, value)
+
+
+@contextmanager
+def cluster(replicas: int, before: Path | None = None) -> Iterator[Cluster]:
+    """Run replicas, of an earlier version if its checkout is given, until the end of the block."""
+    # Not below a folder that the server cannot enter.
+    folder = Path(mkdtemp(prefix="windrow-soak-"))
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        server = stack.enter_context(postgresql())
+        store = stack.enter_context(redis_process(folder))
+        (folder / "tables").mkdir()
+        shared = stack.enter_context(front())
+        made = Cluster(server, store.url, folder / "tables", shared, before)
+        stack.callback(made.close)
+        for _ in range(replicas):
+            made.start(before)
+        yield made
+
+
+def _environment(checkout: Path | None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if "WINDROW" not in name}
+    return kept if checkout is None else kept | {"PYTHONPATH": _path(checkout)}
+
+
+def _path(checkout: Path) -> str:
+    return ":".join(str(checkout / room) for room in ("client", "service", "spark_jobs"))
+
+
+def _address(replica: CoordinatorProcess) -> tuple[str, int]:
+    host, _, port = replica.url.removeprefix("http://").partition(":")
+    return host, int(port)
+
+
+# --- each change once --------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Account:
+    """What the database tells of the changes of a run.
+
+    Attributes:
+        changes: How many there should be.
+        lost: Those that it does not tell of.
+        doubled: Those that it tells of twice, or that nobody made.
+    """
+
+    changes: int = 0
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+
+    def compare(self, expected: Counter[str], found: Counter[str]) -> None:
+        """Add changes that should be there, and those that are."""
+        self.changes += expected.total()
+        self.lost += sorted((expected - found).elements())
+        self.doubled += sorted((found - expected).elements())
+
+
+def account(database_url: str, run: str, done: Done, *, audited: bool = True) -> Account:
+    """Compare the calls of a run with the tables of the database and with its audit log.
+
+    Args:
+        database_url: The database.
+        run: The run.
+        done: What it did.
+        audited: Whether all replicas had an audit log.
+    """
+    made = {kind: range(1, done.made.get(kind, 0) + 1) for kind in KINDS}
+    told = Account()
+    with psycopg.connect(database_url, row_factory=scalar_row) as connection:
+
+        def found(query: str, *values: str) -> Counter[str]:
+            return Counter(connection.execute(query.encode(), values))
+
+        def snapshots(name: str, kind: str, size: int) -> None:
+            # Ids are never used twice, so that the last one is the number of publications.
+            last = f"SELECT '{name} ' || last_snapshot_id FROM tables WHERE name = %s"
+            told.compare(Counter([f"{name} {len(made[kind])}"]), found(last, name))
+            kept = (
+                f"SELECT '{name} ' || snapshot_id || ' of ' || (info::json->>'size_bytes') "
+                "FROM snapshots JOIN tables USING (table_id) WHERE name = %s"
+            )
+            there = found(kept, name)
+            newest = reversed(made[kind])
+            told.compare(
+                Counter(f"{name} {n} of {n * size}" for n, _ in zip(newest, there, strict=False)),
+                there,
+            )
+
+        snapshots(f"{run}_published", "publications", 1)
+        snapshots(f"{run}_refreshed", "refreshes", 2)
+        told.compare(
+            Counter(f"{run}_new_{n}" for n in made["registrations"][-LEFT_TABLES:]),
+            found("SELECT name FROM tables WHERE starts_with(name, %s)", f"{run}_new_"),
+        )
+        told.compare(
+            Counter(f"rule {run}-{n}" for n in made["rules"][-LEFT_RULES:]),
+            found("SELECT 'rule ' || name FROM cache_rules WHERE starts_with(name, %s)", f"{run}-"),
+        )
+        told.compare(
+            Counter(f"token {run}-{n} revoked" for n in made["tokens"]),
+            found(
+                "SELECT 'token ' || name || CASE WHEN revoked_at IS NULL THEN '' ELSE ' revoked' "
+                "END FROM tokens WHERE starts_with(name, %s)",
+                f"{run}-",
+            ),
+        )
+        told.compare(
+            # The store keeps the newest thousand of a table.
+            Counter(f"write {n:032x} undone" for n in made["writes"][-1_000:]),
+            found(
+                "SELECT 'write ' || write_id || ' ' || state FROM writes JOIN tables "
+                "USING (table_id) WHERE tables.name = %s",
+                f"{run}_written",
+            ),
+        )
+        if audited:
+            told.compare(
+                _records(run, made),
+                found(
+                    "SELECT concat_ws(' ', kind, outcome, table_name, "
+                    "CASE kind WHEN 'token' THEN split_part(item, ' ', 1) ELSE item END) "
+                    "FROM audit WHERE principal = 'soak' AND CASE kind "
+                    "WHEN 'table' THEN starts_with(table_name, %s) "
+                    "WHEN 'token' THEN starts_with(item, %s) "
+                    "WHEN 'cache_rule' THEN starts_with(item, %s) "
+                    "ELSE starts_with(table_name, %s) END",
+                    f"{run}_new_",
+                    f"{run}-",
+                    f"{run}-",
+                    f"{run}_",
+                ),
+            )
+    return told
+
+
+def _records(run: str, made: dict[str, range]) -> Counter[str]:
+    records = [
+        *(f"snapshot created {run}_published {n}" for n in made["publications"]),
+        *(f"snapshot created {run}_refreshed {n}" for n in made["refreshes"]),
+        *(f"table created {run}_new_{n}" for n in made["registrations"]),
+        *(f"table deleted {run}_new_{n}" for n in made["registrations"][:-LEFT_TABLES]),
+        *(f"cache_rule created {STEADY} {run}-{n}" for n in made["rules"]),
+        *(f"cache_rule deleted {STEADY} {run}-{n}" for n in made["rules"][:-LEFT_RULES]),
+        *(f"token created {run}-{n}" for n in made["tokens"]),
+        *(f"token deleted {run}-{n}" for n in made["tokens"]),
+        *(f"write created {run}_written {n:032x}" for n in made["writes"]),
+        *(f"write changed {run}_written {n:032x}" for n in made["writes"]),
+    ]
+    return Counter(records)
+
+
+# --- what a cluster takes ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Figures of one moment: MB, descriptors, rows and keys, by name."""
+
+    at_s: float
+    figures: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """A figure after warming up: medians of the first, middle and last third, and a slope.
+
+    Attributes:
+        name: What it is, such as `rows of plans`.
+        unit: Its unit.
+        start: Median of the first third.
+        middle: Of the second.
+        end: Of the last.
+        a_minute: By how much it grew each minute, by least squares.
+        expected: `flat`; or `kept longer` for rows that are kept longer than the run.
+        holds: Whether it is as expected: at the end at most a tenth more than in the middle, or
+            some (see `_SLACK`); of what is kept longer, at most one row for each request.
+    """
+
+    name: str
+    unit: str
+    start: float
+    middle: float
+    end: float
+    a_minute: float
+    expected: str
+    holds: bool
+
+
+@contextmanager
+def sampled(cluster: Cluster, every_s: float) -> Iterator[list[Sample]]:
+    """Take samples until the end of the block."""
+    samples: list[Sample] = []
+    ended = threading.Event()
+    began = time.monotonic()
+
+    def take() -> None:
+        while not ended.wait(every_s):
+            # Stopped servers tell nothing.
+            with suppress(psycopg.Error, redis.RedisError, OSError):
+                samples.append(Sample(time.monotonic() - began, _figures(cluster)))
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _figures(cluster: Cluster) -> dict[str, float]:
+    # The first replica is never killed, so that its figures tell of a leak.
+    folder = Path(f"/proc/{cluster.replicas[0].process.pid}")
+    resident = int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    found = {
+        "MB of a replica": resident / 2**20,
+        "descriptors of a replica": float(len(list((folder / "fd").iterdir()))),
+    }
+    with psycopg.connect(cluster.database_url, row_factory=scalar_row) as connection:
+        names = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+        ).fetchall()
+        for name in names:
+            count = connection.execute(f'SELECT count(*) FROM "{name}"'.encode()).fetchone()
+            found[f"rows of {name}"] = float(count or 0)
+    with redis.Redis.from_url(cluster.redis_url) as store:
+        found["keys of Redis"] = float(store.dbsize())
+    return found
+
+
+def trends(samples: Sequence[Sample], warm_s: float, requests: int) -> list[Trend]:
+    """Return the trend of each figure after warming up."""
+    warm = [sample for sample in samples if sample.at_s >= warm_s]
+    third = len(warm) // 3
+    if third == 0:
+        return []
+    found = []
+    for name in warm[-1].figures:
+        series = [sample.figures[name] for sample in warm]
+        start, middle, end = (
+            median(part) for part in (series[:third], series[third:-third], series[-third:])
+        )
+        unit = name.partition(" ")[0]
+        longer = name.removeprefix("rows of ") in _KEPT_LONGER
+        bound = requests if longer else max(middle * _FLAT_RATIO, middle + _SLACK[unit])
+        minutes = [sample.at_s / 60 for sample in warm]
+        found.append(
+            Trend(
+                name=name,
+                unit=unit,
+                start=start,
+                middle=middle,
+                end=end,
+                a_minute=linear_regression(minutes, series).slope,
+                expected="kept longer" if longer else "flat",
+                holds=end <= bound,
+            )
+        )
+    return found
+
+
+# --- a run -------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Soaked:
+    """What a run showed.
+
+    Attributes:
+        done: What callers did, by the version of their client.
+        told: What the database tells of it.
+        paces: Calls of each kind in a second.
+        events: What was done to the servers.
+        trends: What they took.
+        tracebacks: Lines of logs that begin one.
+    """
+
+    done: dict[str, Done] = field(default_factory=dict)
+    told: Account = field(default_factory=Account)
+    paces: dict[str, float] = field(default_factory=dict)
+    events: Counter[str] = field(default_factory=Counter)
+    trends: list[Trend] = field(default_factory=list)
+    tracebacks: int = 0
+
+    @property
+    def failed(self) -> list[str]:
+        """Calls that failed after all attempts."""
+        return [why for done in self.done.values() for why in done.failed]
+
+
+def soak(seconds: float, *, measured_s: float, kills: int, restarts: int = 1) -> Soaked:
+    """Load a cluster, kill a replica again and again, and restart the database in between.
+
+    Args:
+        seconds: Duration of the load; more if the servers take longer to start.
+        measured_s: For how long the paces are measured.
+        kills: How often a replica is killed, at even intervals.
+        restarts: How often the database is restarted.
+    """
+    found = Soaked()
+    with cluster(_REPLICAS) as shared:
+        shared.prepare("m")
+        with shared.called("m", dict.fromkeys(KINDS, 0.0)) as measured:
+            time.sleep(measured_s)
+        paces = {kind: n / measured.seconds * _SHARE for kind, n in measured.made.items()}
+        found.paces = paces
+        console.print(f"paces: { {kind: round(pace, 1) for kind, pace in paces.items()} }")
+        found.done["measured"] = measured
+        shared.prepare("s")
+        interval_s = seconds / (kills + 1)
+        began = time.monotonic()
+        with sampled(shared, _SAMPLE_EVERY_S) as samples, shared.called("s", paces) as done:
+            for number in range(kills):
+                _sleep_until(began + interval_s * (number + 1))
+                # The oldest of those that may be killed.
+                shared.kill(1)
+                found.events["killed"] += 1
+                shared.start()
+                if number < restarts:
+                    _sleep_until(began + interval_s * (number + 1.5))
+                    shared.restart_database()
+                    found.events["database restarted"] += 1
+                console.print(f"{time.monotonic() - began:.0f} s: {dict(found.events)}")
+            _sleep_until(began + seconds)
+        found.done["soak"] = done
+        for run, calls in (("m", measured), ("s", done)):
+            _add(found.told, account(shared.database_url, run, calls))
+        found.trends = trends(samples, max(_PLAN_TTL_S * 1.5, seconds / 5), done.requests)
+        found.tracebacks = _tracebacks(shared)
+    return found
+
+
+def roll(seconds: float, pace: float, *, replicas: int = 2, before: Path | None = None) -> Soaked:
+    """Replace replicas one by one under load.
+
+    Args:
+        seconds: Duration of the load before, between and after, together.
+        pace: Calls of each kind in a second.
+        replicas: How many there are.
+        before: Checkout of an earlier version, which they and a client are of at first; the
+            database is upgraded before the first is replaced.
+    """
+    found = Soaked()
+    # Earlier versions may not know all calls.
+    kinds = KINDS if before is None else [kind for kind in KINDS if kind != "tokens"]
+    found.paces = dict.fromkeys(kinds, pace)
+    clients = {"this": None} if before is None else {"before": before, "this": None}
+    with cluster(replicas, before) as shared:
+        for run in clients:
+            shared.prepare(run)
+        with ExitStack() as calling:
+            for run, checkout in clients.items():
+                found.done[run] = calling.enter_context(shared.called(run, found.paces, checkout))
+            pause_s = seconds / (replicas + 2)
+            time.sleep(pause_s)
+            if before is not None:
+                shared.run_command(None, "db", "upgrade")
+                found.events["database upgraded"] += 1
+                time.sleep(pause_s)
+            for _ in range(replicas):
+                shared.stop(0)
+                shared.start()
+                found.events["replaced"] += 1
+                time.sleep(pause_s)
+        for run, done in found.done.items():
+            _add(found.told, account(shared.database_url, run, done, audited=before is None))
+        found.tracebacks = _tracebacks(shared)
+    return found
+
+
+def _sleep_until(at: float) -> None:
+    time.sleep(max(at - time.monotonic(), 0))
+
+
+def _add(whole: Account, part: Account) -> None:
+    whole.changes += part.changes
+    whole.lost += part.lost
+    whole.doubled += part.doubled
+
+
+def _tracebacks(shared: Cluster) -> int:
+    return sum(log.count("Traceback") for log in shared.logs())
+
+
+# --- the report --------------------------------------------------------------
+
+
+def main() -> None:
+    """Run and report; the exit code tells whether all holds."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--pace", type=float, default=5.0, help="with --before: calls of each kind")
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="checkout to be replaced")
+    given = parser.parse_args()
+    load_before = os.getloadavg()[0]
+    seconds = 20.0 if given.quick else given.minutes * 60
+    if given.before is not None:
+        found = roll(seconds, given.pace, before=given.before.resolve())
+    else:
+        kills = 2 if given.quick else int(given.minutes)
+        found = soak(seconds, measured_s=min(30.0, seconds / 4), kills=kills)
+    _show(found)
+    if given.json is not None:
+        content = {
+            "benchmark": NAME,
+            "machine": machine(),
+            "versions": versions(),
+            "load_average": [load_before, *os.getloadavg()],
+            **asdict(found),
+        }
+        given.json.write_text(json.dumps(content, indent=2) + "\n")
+    told = found.told
+    whole = not (told.lost or told.doubled or found.failed)
+    sys.exit(0 if whole and all(trend.holds for trend in found.trends) else 1)
+
+
+def _show(found: Soaked) -> None:
+    calls = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("calls", "of", "a second", "made", "slowest"):
+        calls.add_column(title)
+    for run, done in found.done.items():
+        for kind, made in done.made.items():
+            pace, slowest_s = made / done.seconds, done.slowest_s[kind]
+            calls.add_row(kind, run, f"{pace:.1f}", f"{made:,}", f"{slowest_s:.1f} s")
+    show(calls)
+    for run, done in found.done.items():
+        console.print(f"{run}: {done.requests:,} requests, answers {done.answers}")
+        console.print(f"failed after all attempts: {len(done.failed)}", *done.failed[:5])
+    told = found.told
+    console.print(
+        f"{dict(found.events)}; {told.changes:,} facts compared: {len(told.lost)} lost, "
+        f"{len(told.doubled)} doubled; {found.tracebacks} tracebacks",
+        *told.lost[:5],
+        *told.doubled[:5],
+    )
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("figure", "start", "middle", "end", "a minute", "expected", "holds"):
+        shown.add_column(title, justify="left" if title == "figure" else "right")
+    for one in found.trends:
+        figures = (f"{figure:,.0f}" for figure in (one.start, one.middle, one.end))
+        shown.add_row(
+            one.name, *figures, f"{one.a_minute:+,.2f}", one.expected, "yes" if one.holds else "NO"
+        )
+    show(shown)
+
+
+if __name__ == "__main__":
+    main()
