@@ -19,6 +19,7 @@ from pathlib import Path
 
 import httpx
 import pyarrow as pa
+from inventories import generated
 
 import windrow
 from windrow.models import CachedFilesReport, Heartbeat, WriteUpdate
@@ -161,6 +162,7 @@ KINDS = (
 def main() -> None:
     """Call until the input ends."""
     calls = Calls(**json.loads(sys.argv[1]))
+    _prepare(calls)
     ended = threading.Event()
     done = Done()
     began = time.monotonic()
@@ -170,6 +172,7 @@ def main() -> None:
     ]
     for thread in threads:
         thread.start()
+    print("calling", flush=True)
     sys.stdin.read()
     ended.set()
     for thread in threads:
@@ -178,12 +181,32 @@ def main() -> None:
     print(json.dumps(asdict(done)))
 
 
+def _prepare(calls: Calls) -> None:
+    """Make the tables of the run, and the one that all runs read."""
+    folder = Path(calls.folder)
+    columns = {"id": "bigint"}
+    with windrow.connect(calls.url, token=calls.token) as client:
+        for name, form in (("published", "parquet"), ("written", "parquet"), ("refreshed", "csv")):
+            table = f"{calls.run}_{name}"
+            (folder / table).mkdir()
+            client.register_table(table, str(folder / table), format=form, columns=columns)
+        if STEADY not in [table.name for table in client.tables()]:
+            client.register_table(
+                STEADY,
+                str(folder),
+                columns=columns | {"amount": "double", "day": "date"},
+                partition_columns={"ds": "string"},
+            )
+            client.publish(STEADY, generated(STEADY_FILES))
+
+
 def _repeat(calls: Calls, kind: str, pace: float, ended: threading.Event, done: Done) -> None:
     caller = _Caller(calls)
     act: Callable[[int], None] = getattr(caller, kind)
     due, number, slowest_s = time.monotonic(), 0, 0.0
     with caller.client:
-        while not ended.wait(max(due - time.monotonic(), 0)):
+        # However soon the end comes, there is a call of each kind.
+        while not number or not ended.wait(max(due - time.monotonic(), 0)):
             due = max(due + 1 / pace, time.monotonic() - 1) if pace else 0.0
             number += 1
             start = time.monotonic()

@@ -30,9 +30,8 @@ from tempfile import mkdtemp
 
 import psycopg
 import redis
-from callers import KINDS, LEFT_RULES, LEFT_TABLES, STEADY, STEADY_FILES, Calls, Done
+from callers import KINDS, LEFT_RULES, LEFT_TABLES, STEADY, Calls, Done
 from common import ROOT, arguments, console, machine, versions
-from inventories import generated
 from psycopg.rows import scalar_row
 from rich import box
 from rich.table import Table as RichTable
@@ -40,8 +39,8 @@ from servers import CoordinatorProcess, coordinator_process
 from tests.support.databases import PostgreSQL, postgresql
 from tests.support.proxies import Front, front
 from tests.support.redis import redis_process
+from tests.support.servers import run_forked
 
-import windrow
 from windrow.terminal.consoles import show
 
 NAME = "soak"
@@ -94,9 +93,15 @@ class Cluster:
 
     def run_command(self, checkout: Path | None, *words: str) -> str:
         """Run a command of this version, or of an earlier one; return what it says."""
-        command = [sys.executable, "-m", "windrow.cli", *words]
-        environment = _environment(checkout) | {"WINDROW_DATABASE_URL": self.database_url}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        url = {"WINDROW_DATABASE_URL": self.database_url}
+        if checkout is None:
+            done = run_forked(self.folder.parent, "windrow.cli", *words, **url)
+        else:
+            command = [sys.executable, "-m", "windrow.cli", *words]
+            environment = _environment(checkout) | url
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=environment
+            )
         if done.returncode:
             raise SystemExit(done.stderr)
         return done.stdout
@@ -150,31 +155,6 @@ class Cluster:
         for log in sorted(self.folder.parent.glob("replica*.log")):
             yield log.read_text()
 
-    def prepare(self, run: str) -> None:
-        """Make the tables of a run, and those that all share."""
-        for name in (f"{run}_refreshed", f"{run}_published", f"{run}_written"):
-            (self.folder / name).mkdir()
-        columns, ds = {"id": "bigint"}, {"ds": "string"}
-        with self.client() as client:
-            client.register_table(f"{run}_published", str(self.folder), columns=columns)
-            client.register_table(f"{run}_written", str(self.folder), columns=columns)
-            client.register_table(
-                f"{run}_refreshed",
-                str(self.folder / f"{run}_refreshed"),
-                format="csv",
-                columns=columns,
-            )
-            if STEADY not in [table.name for table in client.tables()]:
-                more = {"amount": "double", "day": "date"}
-                client.register_table(
-                    STEADY, str(self.folder), columns=columns | more, partition_columns=ds
-                )
-                client.publish(STEADY, generated(STEADY_FILES))
-
-    def client(self) -> windrow.Client:
-        """Return a client that speaks through the front."""
-        return windrow.connect(self.url, token=self.token, attempts=20)
-
     @contextmanager
     def called(
         self, run: str, paces: dict[str, float], checkout: Path | None = None
@@ -196,6 +176,8 @@ class Cluster:
         )
         done = Done()
         try:
+            assert process.stdout is not None
+            process.stdout.readline()
             yield done
             said, _ = process.communicate(timeout=300)
         finally:
@@ -473,7 +455,7 @@ class Soaked:
     """What a run showed.
 
     Attributes:
-        done: What callers did, by the version of their client.
+        done: What callers did, by run.
         told: What the database tells of it.
         paces: Calls of each kind in a second.
         events: What was done to the servers.
@@ -484,9 +466,13 @@ class Soaked:
     done: dict[str, Done] = field(default_factory=dict)
     told: Account = field(default_factory=Account)
     paces: dict[str, float] = field(default_factory=dict)
-    events: Counter[str] = field(default_factory=Counter)
+    events: dict[str, int] = field(default_factory=dict)
     trends: list[Trend] = field(default_factory=list)
     tracebacks: int = 0
+
+    def note(self, event: str) -> None:
+        """Count an event."""
+        self.events[event] = self.events.get(event, 0) + 1
 
     @property
     def failed(self) -> list[str]:
@@ -494,83 +480,78 @@ class Soaked:
         return [why for done in self.done.values() for why in done.failed]
 
 
-def soak(seconds: float, *, measured_s: float, kills: int, restarts: int = 1) -> Soaked:
+def soak(
+    shared: Cluster, seconds: float, *, measured_s: float, kills: int, restarts: int = 1
+) -> Soaked:
     """Load a cluster, kill a replica again and again, and restart the database in between.
 
     Args:
+        shared: The cluster.
         seconds: Duration of the load; more if the servers take longer to start.
         measured_s: For how long the paces are measured.
         kills: How often a replica is killed, at even intervals.
         restarts: How often the database is restarted.
     """
     found = Soaked()
-    with cluster(_REPLICAS) as shared:
-        shared.prepare("m")
-        with shared.called("m", dict.fromkeys(KINDS, 0.0)) as measured:
-            time.sleep(measured_s)
-        paces = {kind: n / measured.seconds * _SHARE for kind, n in measured.made.items()}
-        found.paces = paces
-        console.print(f"paces: { {kind: round(pace, 1) for kind, pace in paces.items()} }")
-        found.done["measured"] = measured
-        shared.prepare("s")
-        interval_s = seconds / (kills + 1)
-        began = time.monotonic()
-        with sampled(shared, _SAMPLE_EVERY_S) as samples, shared.called("s", paces) as done:
-            for number in range(kills):
-                _sleep_until(began + interval_s * (number + 1))
-                # The oldest of those that may be killed.
-                shared.kill(1)
-                found.events["killed"] += 1
-                shared.start()
-                if number < restarts:
-                    _sleep_until(began + interval_s * (number + 1.5))
-                    shared.restart_database()
-                    found.events["database restarted"] += 1
-                console.print(f"{time.monotonic() - began:.0f} s: {dict(found.events)}")
-            _sleep_until(began + seconds)
-        found.done["soak"] = done
-        for run, calls in (("m", measured), ("s", done)):
-            _add(found.told, account(shared.database_url, run, calls))
-        found.trends = trends(samples, max(_PLAN_TTL_S * 1.5, seconds / 5), done.requests)
-        found.tracebacks = _tracebacks(shared)
+    with shared.called("m", dict.fromkeys(KINDS, 0.0)) as measured:
+        time.sleep(measured_s)
+    paces = {kind: n / measured.seconds * _SHARE for kind, n in measured.made.items()}
+    found.paces = paces
+    console.print(f"paces: { {kind: round(pace, 1) for kind, pace in paces.items()} }")
+    found.done["measured"] = measured
+    interval_s = seconds / (kills + 1)
+    began = time.monotonic()
+    with sampled(shared, _SAMPLE_EVERY_S) as samples, shared.called("s", paces) as done:
+        for number in range(kills):
+            _sleep_until(began + interval_s * (number + 1))
+            # The oldest of those that may be killed.
+            shared.kill(1)
+            found.note("killed")
+            shared.start()
+            if number < restarts:
+                _sleep_until(began + interval_s * (number + 1.5))
+                shared.restart_database()
+                found.note("database restarted")
+            console.print(f"{time.monotonic() - began:.0f} s: {found.events}")
+        _sleep_until(began + seconds)
+    found.done["soak"] = done
+    for run, calls in (("m", measured), ("s", done)):
+        _add(found.told, account(shared.database_url, run, calls))
+    found.trends = trends(samples, max(_PLAN_TTL_S * 1.5, seconds / 5), done.requests)
+    found.tracebacks = _tracebacks(shared)
     return found
 
 
-def roll(seconds: float, pace: float, *, replicas: int = 2, before: Path | None = None) -> Soaked:
+def roll(shared: Cluster, seconds: float, pace: float, *, before: Path | None = None) -> Soaked:
     """Replace replicas one by one under load.
 
     Args:
+        shared: The cluster.
         seconds: Duration of the load before, between and after, together.
         pace: Calls of each kind in a second.
-        replicas: How many there are.
-        before: Checkout of an earlier version, which they and a client are of at first; the
-            database is upgraded before the first is replaced.
+        before: Checkout of the earlier version that the replicas and the callers are of; the
+            database is upgraded before the first replica is replaced.
     """
     found = Soaked()
-    # Earlier versions may not know all calls.
+    # Earlier versions do not know all calls; and clients are upgraded after their coordinators.
     kinds = KINDS if before is None else [kind for kind in KINDS if kind != "tokens"]
     found.paces = dict.fromkeys(kinds, pace)
-    clients = {"this": None} if before is None else {"before": before, "this": None}
-    with cluster(replicas, before) as shared:
-        for run in clients:
-            shared.prepare(run)
-        with ExitStack() as calling:
-            for run, checkout in clients.items():
-                found.done[run] = calling.enter_context(shared.called(run, found.paces, checkout))
-            pause_s = seconds / (replicas + 2)
+    replicas = len(shared.replicas)
+    with shared.called("r", found.paces, before) as done:
+        pause_s = seconds / (replicas + 2)
+        time.sleep(pause_s)
+        if before is not None:
+            shared.run_command(None, "db", "upgrade")
+            found.note("database upgraded")
             time.sleep(pause_s)
-            if before is not None:
-                shared.run_command(None, "db", "upgrade")
-                found.events["database upgraded"] += 1
-                time.sleep(pause_s)
-            for _ in range(replicas):
-                shared.stop(0)
-                shared.start()
-                found.events["replaced"] += 1
-                time.sleep(pause_s)
-        for run, done in found.done.items():
-            _add(found.told, account(shared.database_url, run, done, audited=before is None))
-        found.tracebacks = _tracebacks(shared)
+        for _ in range(replicas):
+            shared.stop(0)
+            shared.start()
+            found.note("replaced")
+            time.sleep(pause_s)
+    found.done["roll"] = done
+    found.told = account(shared.database_url, "r", done, audited=before is None)
+    found.tracebacks = _tracebacks(shared)
     return found
 
 
@@ -601,10 +582,13 @@ def main() -> None:
     load_before = os.getloadavg()[0]
     seconds = 20.0 if given.quick else given.minutes * 60
     if given.before is not None:
-        found = roll(seconds, given.pace, before=given.before.resolve())
+        before = given.before.resolve()
+        with cluster(2, before) as shared:
+            found = roll(shared, seconds, given.pace, before=before)
     else:
         kills = 2 if given.quick else int(given.minutes)
-        found = soak(seconds, measured_s=min(30.0, seconds / 4), kills=kills)
+        with cluster(_REPLICAS) as shared:
+            found = soak(shared, seconds, measured_s=min(30.0, seconds / 4), kills=kills)
     _show(found)
     if given.json is not None:
         content = {
@@ -634,7 +618,7 @@ def _show(found: Soaked) -> None:
         console.print(f"failed after all attempts: {len(done.failed)}", *done.failed[:5])
     told = found.told
     console.print(
-        f"{dict(found.events)}; {told.changes:,} facts compared: {len(told.lost)} lost, "
+        f"{found.events}; {told.changes:,} facts compared: {len(told.lost)} lost, "
         f"{len(told.doubled)} doubled; {found.tracebacks} tracebacks",
         *told.lost[:5],
         *told.doubled[:5],
