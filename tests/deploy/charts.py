@@ -96,7 +96,10 @@ def workloads(documents: list[Manifest]) -> Iterator[Workload]:
         kind, name = document["kind"], document["metadata"]["name"]
         if kind == "Pod":
             yield Workload(kind, name, document["metadata"], document["spec"])
-        elif template := document.get("spec", {}).get("template"):
+        spec = document.get("spec", {})
+        if kind == "CronJob":
+            spec = spec["jobTemplate"]["spec"]
+        if template := spec.get("template"):
             yield Workload(kind, name, template["metadata"], template["spec"])
 
 

@@ -62,8 +62,8 @@ securityContext:
     - {{ int64 . }}
     {{- end }}
   {{- end }}
-  {{- if and .Values.embedded.enabled .Values.runAs.group }}
-  # For the state's volume. Otherwise unset: it would change the group of every file of the tables.
+  {{- if and (or .Values.embedded.enabled .writesVolume) .Values.runAs.group }}
+  # For the volume that is written. Otherwise unset: it would change the group of every file of the tables.
   fsGroup: {{ int64 .Values.runAs.group }}
   fsGroupChangePolicy: OnRootMismatch
   {{- end }}
@@ -75,6 +75,10 @@ securityContext:
 {{- define "windrow.containerBasics" -}}
 image: {{ include "windrow.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{ include "windrow.containerSecurity" . }}
+{{- end -}}
+
+{{- define "windrow.containerSecurity" -}}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true

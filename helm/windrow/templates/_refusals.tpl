@@ -7,6 +7,9 @@
 {{- if and (not .Values.embedded.enabled) (not .Values.database.secretName) -}}
 {{- fail "database.secretName is empty: name the secret that has PostgreSQL's URL, or set embedded.enabled for one replica with SQLite" -}}
 {{- end -}}
+{{- if and .Values.backup.enabled .Values.embedded.enabled -}}
+{{- fail "backup.enabled: there is no PostgreSQL to dump with embedded.enabled: back up the claim's volume instead" -}}
+{{- end -}}
 {{- if and $many (not .Values.redis.secretName) -}}
 {{- fail "redis.secretName is empty: several replicas share the cache map through Redis: name the secret that has its URL, or set replicas to 1" -}}
 {{- end -}}
@@ -27,7 +30,7 @@
 {{- fail (printf "podLabels: the chart selects its pods by %s: leave it out" $name) -}}
 {{- end -}}
 {{- end -}}
-{{- range .Values.extraEnv -}}
+{{- range concat .Values.extraEnv .Values.backup.extraEnv -}}
 {{- if has .name (list "WINDROW_DATABASE_URL" "WINDROW_REDIS_URL") -}}
 {{- fail (printf "extraEnv: %s contains a password: name a secret in database or redis" .name) -}}
 {{- else if and (has .name (list "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" "PGPASSWORD")) (not .valueFrom) -}}
