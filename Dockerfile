@@ -2,19 +2,25 @@
 #
 #     docker build --tag windrow:0.1.0 .
 
-FROM python:3.13-slim-trixie AS build
+# The digest of a tag is known to its registry: give it where builds must be the same again, as
+# --build-arg PYTHON=python:3.13-slim-trixie@sha256:…
+ARG PYTHON=python:3.13-slim-trixie
+
+FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
 # Only the sources of the wheel; .dockerignore keeps everything else out of the context too.
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md requirements.txt ./
 COPY client client
 COPY service service
 COPY spark_jobs spark_jobs
 RUN python -m venv /opt/windrow \
-    && /opt/windrow/bin/pip install --no-cache-dir '.[service,iceberg,traces]' \
+    && /opt/windrow/bin/pip install --no-cache-dir --require-hashes --requirement requirements.txt \
+    && /opt/windrow/bin/pip install --no-cache-dir --no-deps . \
+    && /opt/windrow/bin/pip check \
     && /opt/windrow/bin/pip uninstall --yes pip
 
-FROM python:3.13-slim-trixie
+FROM ${PYTHON}
 LABEL org.opencontainers.image.title="Windrow coordinator" \
       org.opencontainers.image.description="Split-grouping plans for tables of many small files" \
       org.opencontainers.image.licenses="Apache-2.0"

@@ -9,7 +9,7 @@ QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks chromium clean
+.PHONY: requirements help setup demo test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -88,6 +88,14 @@ format: $(INSTALLED) ## Format the code
 openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/access-matrix.md from it
 	$(BIN)/python -m windrow_service.openapi > openapi.yaml
 	$(BIN)/python -m tests.support.access_matrix > docs/access-matrix.md
+
+requirements: $(BIN)/pip ## Write requirements.txt, what the image installs, with the newest releases
+	@$(PIP) 'uv>=0.5'
+	$(BIN)/uv pip compile pyproject.toml --extra service --extra iceberg --extra traces --quiet \
+	  --upgrade --generate-hashes --universal --python-version 3.10 --no-annotate --no-header \
+	  --output-file .venv/requirements.txt
+	(sed -n 1p requirements.txt; cat .venv/requirements.txt) > .venv/requirements.new
+	mv .venv/requirements.new requirements.txt
 
 pictures: $(INSTALLED) chromium ## Draw the pictures of docs/dashboard.md anew
 	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py

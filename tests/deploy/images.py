@@ -10,15 +10,25 @@ Stage = list[tuple[str, str]]
 
 
 def stages() -> list[Stage]:
-    """Return the instructions of each stage, FROM first, as pairs of keyword and arguments."""
+    """Return the instructions of each stage, FROM first, as pairs of keyword and arguments.
+
+    Arguments of the build have their defaults.
+    """
     text = "\n".join(
         line for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:1] != "#"
     ).replace("\\\n", " ")
     stages: list[Stage] = []
+    defaults: dict[str, str] = {}
     for line in filter(str.strip, text.splitlines()):
         instruction, _, words = line.partition(" ")
+        if instruction == "ARG" and not stages:
+            name, _, default = words.partition("=")
+            defaults[name] = default
+            continue
         if instruction == "FROM":
             stages.append([])
+            for name, default in defaults.items():
+                words = words.replace(f"${{{name}}}", default)
         stages[-1].append((instruction, " ".join(words.split())))
     return stages
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.metadata
 import os
 import re
 import shutil
@@ -23,12 +24,16 @@ from pathlib import Path
 
 import pytest
 from docker.utils.build import exclude_paths
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.deploy.charts import ROOT, VALUES, coordinator, manifests
 from tests.deploy.images import entrypoint, environment, every, health_command, only, stages
 from tests.support.servers import free_port
 from windrow import __version__
 
+# What the image offers, as `make requirements` asks for it.
+EXTRAS = "service", "iceberg", "traces"
 _VENV = "/opt/windrow"
 _TIMEOUT_S = 60.0
 
@@ -95,7 +100,9 @@ def _environment() -> Iterator[Path]:
 
     The packages are kept between test runs until a file that names them changes.
     """
-    told = [(ROOT / name).read_text() for name in ("Dockerfile", "pyproject.toml")]
+    told = [
+        (ROOT / name).read_text() for name in ("Dockerfile", "pyproject.toml", "requirements.txt")
+    ]
     key = hashlib.sha256("\0".join([*told, sys.version]).encode()).hexdigest()
     kept = ROOT / ".venv-image"
     kept.mkdir(exist_ok=True)
@@ -137,7 +144,31 @@ def test_both_stages_start_from_one_pinned_python() -> None:
     bases = {only(stage, "FROM").split()[0] for stage in stages()}
 
     (base,) = bases
-    assert re.fullmatch(r"python:3\.\d+-slim-\w+", base)
+    assert re.fullmatch(r"python:3\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", base)
+
+
+def test_everything_that_the_image_depends_on_is_known_by_its_hash() -> None:
+    text = (ROOT / "requirements.txt").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and line[0] != "#"]
+    locked: dict[str, list[str]] = {}
+    for line in lines:
+        found = re.match(r"([\w.-]+)(?:\[[\w,]+\])?==(\S+)", line)
+        assert found is not None, line
+        assert "--hash=sha256:" in line, line
+        locked.setdefault(canonicalize_name(found[1]), []).append(found[2])
+
+    wanted = [
+        one
+        for one in map(Requirement, importlib.metadata.requires("windrow-spark") or [])
+        if one.marker is None or any(one.marker.evaluate({"extra": name}) for name in EXTRAS)
+    ]
+    # `make requirements` makes it true again.
+    assert [
+        str(one)
+        for one in wanted
+        if not any(one.specifier.contains(v) for v in locked.get(canonicalize_name(one.name), []))
+    ] == []
+    assert len(wanted) > len(EXTRAS)
 
 
 def test_the_image_runs_as_a_numbered_user_that_is_not_root() -> None:
