@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +236,8 @@ def test_every_supported_spark_divides_scans_and_counts_and_compares_files_in_th
         assert "PlannedFiles(2 paths)" in found["plan"]
         assert "PlannedGroups(" in found["plan"]
         assert "part-00000.parquet' has changed since the plan was made" in found["failure"]
-        nothing = {"cache_hits": 0, "delete_files": 0}
-        assert found["read"] == {"files": 3, "bytes": found["bytes"], "rows": 21, **nothing}
+        figures = Figures(files=3, bytes=found["bytes"], rows=21, cache_hits=0)
+        assert found["read"] == asdict(figures)
 
 
 def test_scans_say_what_their_tasks_have_read(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from tests.support import hive
 from tests.support.clusters import HOSTS
 from tests.support.drivers import CachingCluster
+from windrow.spark.relation.recent import Figures
 
 pytestmark = pytest.mark.spark
 
@@ -102,6 +104,5 @@ def test_every_row_arrives_once_whatever_happens_to_tasks(
     assert (tmp_path / "twin").exists()
     # What was read again does not count again.
     sizes = [(location / path).stat().st_size for path in hive.data_files(location)]
-    expected = {"files": FILES, "bytes": sum(sizes), "rows": 10 * FILES}
-    expected |= {"cache_hits": 0, "delete_files": 0}
-    assert found["read"] == expected
+    figures = Figures(files=FILES, bytes=sum(sizes), rows=10 * FILES, cache_hits=0)
+    assert found["read"] == asdict(figures)

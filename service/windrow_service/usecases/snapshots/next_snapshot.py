@@ -114,7 +114,8 @@ def _sizes_after(before: Sequence[int] | None, gained: Ints) -> Ints | None:
     if before is None:
         return None
     after: Ints = gained.copy()
-    after[: len(before)] += before
+    # Of no files, NumPy would make a list of floats.
+    after[: len(before)] += np.asarray(before, np.int64)
     return after
 
 
