@@ -13,6 +13,7 @@ import pytest
 import windrow
 from tests.support.problems import problem_of
 from windrow.errors import TableChangedError
+from windrow.models import READING_OPTIONS, PlanDefaults
 
 MIB = 2**20
 MakePlan = Callable[..., dict[str, Any]]
@@ -145,6 +146,25 @@ def test_a_maximum_bounds_sizes_that_count_less_and_a_size_that_counts_more_is_r
     detail = problem_of(refused, 422, "invalid-request")["detail"]
     assert f"min_split_size ({17 * MIB}) is above max_split_size ({16 * MIB})" in detail
     assert "max_split_size comes from the table" in detail
+
+
+def test_options_that_the_version_before_does_not_know_are_told_only_if_they_are_set(
+    http: httpx.Client, events: str
+) -> None:
+    define(http, events, requests_per_second=5.0)
+    told = http.get(f"/tables/{events}").json()["definition"]["plan_options"]
+    assert told["requests_per_second"] == 5.0
+    assert not {"prefetch_files", "prefetch_bytes"} & set(told)
+
+    define(http, events)
+    told = http.get(f"/tables/{events}").json()["definition"]["plan_options"]
+    assert not READING_OPTIONS & set(told)
+    plan = http.post("/plans", json={"table": events}).json()
+    assert not READING_OPTIONS & (set(plan["options"]) | set(plan["requested_options"]))
+    asked = {"table": events, "options": {"prefetch_files": 64}}
+    assert http.post("/plans", json=asked).json()["options"]["prefetch_files"] == 64
+    # The client sends what it was told, and so does one that registers a table.
+    assert not READING_OPTIONS & set(PlanDefaults().model_dump())
 
 
 def test_the_client_changes_one_plan_option_and_removes_another(url: str, events: str) -> None:

@@ -23,6 +23,11 @@ _Files = Annotated[int, Whole(1, 10_000)]
 READING_OPTIONS = frozenset({"prefetch_files", "prefetch_bytes", "requests_per_second"})
 
 
+def _is_not_set(value: object) -> bool:
+    """Leave an option out until it is set: the version before refuses what it does not know."""
+    return value is None
+
+
 class PlanDefaults(Request):
     """Plan options that a table or a Spark session sets; null stands for not set.
 
@@ -77,14 +82,18 @@ class PlanDefaults(Request):
     )
     prefetch_files: _Files | None = Field(
         default=None,
+        exclude_if=_is_not_set,
         description="On object stores and HDFS: number of small files that a task asks for before it "
-        "decodes them.",
+        "decodes them; 64 by default.",
     )
     prefetch_bytes: ByteSize | None = Field(
-        default=None, description="Bytes of such files that a task holds at most."
+        default=None,
+        exclude_if=_is_not_set,
+        description="Bytes of such files that a task holds at most; 16 MiB by default.",
     )
     requests_per_second: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(
         default=None,
+        exclude_if=_is_not_set,
         description="Requests that a read sends to object stores at most, divided evenly over the "
         "tasks that run at the same time; as many as the store answers by default.",
     )
@@ -127,14 +136,6 @@ class PlanOptions(PlanDefaults):
         default="separate",
         description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
         "splits of one bucket that are cached on the same worker may share a group.",
-    )
-    prefetch_files: _Files = Field(
-        default=64,
-        description="On object stores and HDFS: number of small files that a task asks for before it "
-        "decodes them.",
-    )
-    prefetch_bytes: ByteSize = Field(
-        default=16 * 2**20, description="Bytes of such files that a task holds at most."
     )
 
     @classmethod

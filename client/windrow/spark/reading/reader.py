@@ -359,10 +359,9 @@ def _limits(plan: Plan) -> ReadLimits:
     options = plan.options
     most_per_s = options.requests_per_second
     tasks = max(1, min(options.parallelism, plan.summary.group_count))
+    ahead = options.model_dump(include={"prefetch_files", "prefetch_bytes"}, exclude_none=True)
     return ReadLimits(
-        prefetch_files=options.prefetch_files,
-        prefetch_bytes=options.prefetch_bytes,
-        requests_per_second=None if most_per_s is None else most_per_s / tasks,
+        **ahead, requests_per_second=None if most_per_s is None else most_per_s / tasks
     )
 
 
