@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -59,26 +60,26 @@ class Callers:
                 self._tokens[name, grants] = portal.call(create)
         return self._tokens[name, grants]
 
-    def ask(self, method: str, path: str, *grants: str, **sent: object) -> httpx.Response:
+    def ask(self, method: str, path: str, *grants: str, **sent: Any) -> httpx.Response:
         """Make a call as the caller of these grants; without any, as nobody."""
         name = str(sent.pop("principal", ""))
-        headers = dict(sent.pop("headers", {}))  # type: ignore[call-overload]
+        headers = dict(sent.pop("headers", {}))
         if grants:
             headers["Authorization"] = f"Bearer {self.token(*grants, name=name)}"
-        return self.http.request(method, path, headers=headers, **sent)  # type: ignore[arg-type]
+        return self.http.request(method, path, headers=headers, **sent)
 
     def beat(self, worker: str, *grants: str) -> httpx.Response:
         """Send a heartbeat."""
         body = {"host": "h", "capacity_bytes": 1, "used_bytes": 0, "ttl_seconds": 600}
         return self.ask("PUT", f"/workers/{worker}", *grants, json=body)
 
-    def plan(self, *grants: str, table: str = "mine.t", **sent: object) -> httpx.Response:
+    def plan(self, *grants: str, table: str = "mine.t", **sent: Any) -> httpx.Response:
         """Make a plan."""
         return self.ask("POST", "/plans", *grants, json={"table": table}, **sent)
 
-    def plan_id(self, *grants: str, **sent: object) -> str:
+    def plan_id(self, *grants: str, **sent: Any) -> str:
         """Make a plan, and return its id; one that does not exist if the caller may not."""
-        made = self.plan(*grants, **sent)  # type: ignore[arg-type]
+        made = self.plan(*grants, **sent)
         return str(made.json()["plan_id"]) if made.status_code == 200 else NO_PLAN
 
 

@@ -143,7 +143,7 @@ def scan_remote_folder(location: str, folder: str, entries: FolderEntries) -> No
 
 
 def _right_in(uri: str) -> tuple[list[str], list[Listed]]:
-    """Return names of folders and files right in a folder; no file is told from no folder."""
+    """Return names of folders and files right in a folder; on object stores none if there is no such."""
     if is_object(uri):
         folders, objects = requests().list_one(uri, Traffic())
         _, key = bucket_and_key(uri)

@@ -112,6 +112,14 @@ def test_a_store_that_cannot_be_reached_is_told_from_one_that_cannot_be_named(
     assert trouble_of(error_of(store_at(endpoint), "key")).kind == kind
 
 
+@pytest.mark.parametrize("name", ["credentials", "redirect", "body", "169.254.169.254", "status"])
+def test_the_name_of_an_object_is_not_taken_for_what_is_wrong(refusing: S3Store, name: str) -> None:
+    away = trouble_of(error_of(store_at("http://127.0.0.1:1"), f"t/{name}/status code: 404"))
+
+    assert away.kind == "unreached"
+    assert trouble_of(error_of(refusing, f"{name}/500/InternalError")).kind == "passing"
+
+
 @pytest.mark.parametrize(("key", "words"), [("a//b", "a//b"), ("a/../b", "a/../b")])
 def test_a_key_that_is_no_path_is_named(refusing: S3Store, key: str, words: str) -> None:
     trouble = trouble_of(error_of(refusing, key))

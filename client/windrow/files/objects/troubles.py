@@ -32,6 +32,9 @@ class ChangedObjectError(ObjectError):
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_URL = re.compile(r"https?://\S+")
+# Where machines of the clouds ask for the credentials of their role.
+_METADATA = re.compile(r"https?://(169\.254\.1|metadata\.google\.internal)")
 _SHOWN_CHARACTERS = 300
 
 _BAD_KEY = (
@@ -75,6 +78,9 @@ def trouble_of(error: Exception) -> Trouble:
     Its errors are told apart by their text: one class stands for most answers of a store.
     """
     text = str(error)
+    without_credentials = _METADATA.search(text) is not None
+    # The names of objects must not be taken for what is wrong with them.
+    text = _URL.sub("", text)
     status = int(found[1]) if (found := _STATUS.search(text)) else None
     code = found[1] if (found := _CODE.search(text)) else ""
     if code in _SLOW_DOWN or status in (429, 503):
@@ -85,7 +91,7 @@ def trouble_of(error: Exception) -> Trouble:
         return Trouble("changed", "has changed")
     if isinstance(error, FileNotFoundError):
         return Trouble("gone", "is no longer there")
-    if "169.254.1" in text or "metadata.google.internal" in text:
+    if without_credentials:
         return Trouble("lasting", _NO_KEY)
     if status is not None:
         return _answered(status, code)
