@@ -6,7 +6,6 @@ Credentials, region and endpoint come from the environment, as for the SDKs of t
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from windrow.files.errors import LocationError
 from windrow.files.objects.requests import Listed, Part, Traffic, requests
 from windrow.files.objects.stores import bucket_and_key
 from windrow.files.objects.troubles import ObjectError
+from windrow.files.positions import PositionedFile
 from windrow.files.signs import (
     metadata_folders,
     refuse_file,
@@ -37,7 +37,7 @@ _MAX_LISTED_APART = 256
 _SHOWN_CHARACTERS = 300
 
 
-class RemoteFile(io.RawIOBase):
+class RemoteFile(PositionedFile):
     """A file that can be read at any place; on an object store, each read is one request.
 
     Args:
@@ -47,43 +47,23 @@ class RemoteFile(io.RawIOBase):
     """
 
     def __init__(self, uri: str, found: FileStatus, traffic: Traffic) -> None:
-        super().__init__()
+        super().__init__(found.size_bytes)
         self._uri = uri
         self._found = found
         self._traffic = traffic
-        self._at = 0
 
     def read_at(self, start: int, end: int) -> Any:
         """Return the bytes from `start` to `end`, as a buffer."""
-        end = min(end, self._found.size_bytes)
+        end = min(end, self.size_bytes)
         if start >= end:
             return b""
         return requests().read(self._uri, self._traffic, self._found.etag, start, end).content
 
     def read(self, size: int | None = -1) -> bytes:
         """See `io.RawIOBase.read`."""
-        end = self._found.size_bytes if size is None or size < 0 else self._at + size
-        content = bytes(self.read_at(self._at, end))
-        self._at += len(content)
+        content = bytes(self.read_at(self.at, self.end_of(size)))
+        self.at += len(content)
         return content
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """See `io.IOBase.seek`."""
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._found.size_bytes}
-        self._at = begin[whence] + offset
-        return self._at
-
-    def tell(self) -> int:
-        """See `io.IOBase.tell`."""
-        return self._at
-
-    def readable(self) -> bool:
-        """See `io.IOBase.readable`."""
-        return True
-
-    def seekable(self) -> bool:
-        """See `io.IOBase.seekable`."""
-        return True
 
 
 @dataclass(frozen=True, slots=True)
