@@ -268,6 +268,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
             ("forget expired keys", lambda: once.purge(_now()), _PURGE_EVERY_S),
             ("forget expired cache rules", lambda: cache_rules.purge(_now()), _EXPIRE_EVERY_S),
+            ("forget old tokens", lambda: tokens.purge(_now()), _EXPIRE_EVERY_S),
             ("forget old records of changes", purge_audit, _EXPIRE_EVERY_S),
             ("drop old snapshots", expire_snapshots.everywhere, _EXPIRE_EVERY_S),
             ("go on with abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),

@@ -6,16 +6,17 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from anyio.from_thread import start_blocking_portal
 
 from tests.support.contract import operations
-from tests.support.databases import postgresql
+from tests.support.databases import on_database, postgresql
 from tests.support.problems import PREFIX, problem_of
 from tests.support.servers import PLAIN, running
 from windrow.cli.app import run
@@ -24,8 +25,12 @@ from windrow.errors import NotAllowedError, NotFoundError
 from windrow_service import administration, bootstrap
 from windrow_service.openapi import document
 from windrow_service.settings import Settings
+from windrow_service.store.audit import SqlAuditLog
+from windrow_service.store.database import Database
+from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.usecases.access.grants import SCOPES
 from windrow_service.usecases.access.ports import Token
+from windrow_service.usecases.audit import Actor, acting
 
 OPERATIONS = operations()
 GUARDED = [name for name in OPERATIONS if "/health/" not in name]
@@ -368,3 +373,48 @@ def test_the_command_makes_tokens_at_a_coordinator_too(
     assert made["grants"] == ["read:sales.*"]
     assert made["token_id"] in {token["token_id"] for token in said("list")["tokens"]}
     assert said("revoke", made["token_id"])["revoked_at"] is not None
+
+
+def test_a_token_is_forgotten_30_days_after_it_ended_but_not_who_made_and_revoked_it(
+    database_url: sa.URL,
+) -> None:
+    began, day = datetime(2026, 11, 21, tzinfo=timezone.utc), timedelta(days=1)
+
+    def token(name: str, lasts: timedelta | None) -> Token:
+        return Token(
+            token_id=name,
+            name=name,
+            scopes=("read",),
+            created_at=began,
+            expires_at=None if lasts is None else began + lasts,
+        )
+
+    async def law(database: Database) -> None:
+        tokens, audit = SqlTokenStore(database), SqlAuditLog(database)
+
+        async def left() -> list[str]:
+            return [token.name for token in await tokens.list()]
+
+        with acting(lambda: Actor("ana", "test")):
+            for name, lasts in (
+                ("endless", None),
+                ("gone", None),
+                ("left", 9 * day),
+                ("short", day),
+            ):
+                await tokens.add(token(name, lasts), digest=name)
+            for name in ("gone", "left"):
+                await tokens.revoke(name, began + 2 * day)
+        record = await audit.page(2**62, 99)
+
+        assert await tokens.purge(began + 31 * day - timedelta(seconds=1)) == 0
+        assert await tokens.purge(began + 31 * day) == 1
+        assert await left() == ["endless", "gone", "left"]
+        assert await tokens.purge(began + 32 * day) == 2
+        assert await tokens.purge(began + 9_999 * day) == 0
+        assert await left() == ["endless"]
+        assert await tokens.find("gone") is None
+        assert [change.outcome for change in record] == ["deleted"] * 2 + ["created"] * 4
+        assert await audit.page(2**62, 99) == record
+
+    on_database(database_url, law)

@@ -47,7 +47,7 @@ class TokenCalls(Calls):
         return read_answer(NewToken, answer)
 
     def tokens(self) -> Iterator[TokenInfo]:
-        """Yield the tokens by name, a page at a time, also those that expired or were revoked."""
+        """Yield the tokens by name, a page at a time, also those that ended in the last 30 days."""
         for page in self._transport.pages(TokenPage, "/tokens"):
             yield from page.tokens
 

@@ -59,7 +59,10 @@ async def list_tokens(
     page_token: PageTokenQuery = None,
     page_size: PageSizeQuery = None,
 ) -> TokenPage:
-    """List the tokens by name, a page at a time, also those that have expired or were revoked."""
+    """List the tokens by name, a page at a time.
+
+    A token that has expired or was revoked stays in the list for 30 days.
+    """
     limit = page_size or _DEFAULT_PAGE
     after = page_tokens.read_text("tokens", page_token)
     found = await services.tokens.page(after, limit + 1)
@@ -80,7 +83,7 @@ async def list_tokens(
 async def revoke_token(token_id: TokenIdPath, services: AccessDep) -> TokenInfo:
     """Refuse a token from now on, and within five seconds on every replica.
 
-    It stays in the list. Repeating the call changes nothing.
+    It stays in the list for 30 days. Repeating the call changes nothing.
     """
     return _info(await services.tokens.revoke(token_id))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +15,9 @@ from windrow_service.store.once import claim, settle
 from windrow_service.usecases.access.errors import TokenNotFoundError
 from windrow_service.usecases.access.ports import Token
 from windrow_service.usecases.ports import Once
+
+# How long a token is still listed that has expired or was revoked.
+_KEPT = timedelta(days=30)
 
 
 class SqlTokenStore:
@@ -81,6 +84,13 @@ class SqlTokenStore:
             if revoked.rowcount:
                 await note(connection, now, "token", "deleted", item=_named(token))
             return token
+
+    async def purge(self, now: datetime) -> int:
+        """See `TokenStore.purge`."""
+        ended_at = sa.func.coalesce(schema.tokens.c.revoked_at, schema.tokens.c.expires_at)
+        async with self._database.writing() as connection:
+            gone = await connection.execute(sa.delete(schema.tokens).where(ended_at <= now - _KEPT))
+        return gone.rowcount
 
 
 def _named(token: Token) -> str:

@@ -58,3 +58,6 @@ class TokenStore(Protocol):
         Raises:
             TokenNotFoundError: No token has this id.
         """
+
+    async def purge(self, now: datetime) -> int:
+        """Forget the tokens that ended 30 days before `now` or earlier; return how many."""

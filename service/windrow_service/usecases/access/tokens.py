@@ -79,7 +79,7 @@ class ManageTokens:
         return token, secret
 
     async def list(self) -> Sequence[Token]:
-        """Return all tokens, also those that expired or were revoked."""
+        """Return all tokens, also those that ended in the last 30 days."""
         return await self.tokens.list()
 
     async def page(self, after: str, limit: int) -> Sequence[Token]:
