@@ -242,6 +242,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 filter_limits=filter_limits,
                 max_plan_files=settings.limits.max_plan_files,
                 meters=meters,
+                spans=spans,
             ),
             shared=shared,
             refresher=refreshes,

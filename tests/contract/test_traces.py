@@ -21,6 +21,8 @@ from windrow_service.telemetry.meters import UNMEASURED
 from windrow_service.telemetry.opening import open_meters, open_spans
 from windrow_service.telemetry.spans import UNTRACED
 
+PHASES = ("manifests", "prune", "cut", "place", "pack", "order", "encode")
+
 
 class Collector:
     """Takes the traces that are sent to `url`."""
@@ -101,7 +103,15 @@ def test_a_plan_is_one_trace_from_the_driver_to_the_database(
     assert plan.parent_span_id == context.span_id.to_bytes(8, "big")
     assert text_of(plan, "http.route") == "/plans"
     assert {"database snapshots.get", "database plans.put"} <= {span.name for span in calls}
-    assert {span.parent_span_id for span in calls} == {plan.span_id}
+    phases = [span for span in ours if span.kind == Span.SPAN_KIND_INTERNAL]
+    assert [span.name for span in phases] == [f"plan {name}" for name in PHASES]
+    assert {span.parent_span_id for span in calls + phases} == {plan.span_id}
+    # One after another, and within the request.
+    times = [plan.start_time_unix_nano]
+    for phase in phases:
+        times += [phase.start_time_unix_nano, phase.end_time_unix_nano]
+    assert times == sorted(times)
+    assert times[-1] <= plan.end_time_unix_nano
     # Work in the background begins no trace.
     roots = [span for span in collector.spans if not span.parent_span_id]
     assert all(span.kind == Span.SPAN_KIND_SERVER for span in roots)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from windrow_service.telemetry.meters import Store
 
 # Takes the template of the path, and the status of the answer.
 Answered: TypeAlias = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of some work, from `began_s` to `ended_s` of `time.perf_counter`."""
+
+    name: str
+    began_s: float
+    ended_s: float
 
 
 class Spans:
@@ -30,6 +40,9 @@ class Spans:
     def call(self, store: Store, operation: str) -> AbstractContextManager[None]:
         """Trace a call to the database or the cache map until the end of the block."""
         return nullcontext()
+
+    def phases(self, work: str, ended: Sequence[Phase]) -> None:
+        """Trace the phases of some work of a request, once they have ended."""
 
     def close(self) -> None:
         """Send what is left, and stop."""

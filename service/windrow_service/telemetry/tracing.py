@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from opentelemetry import propagate, trace
@@ -15,7 +16,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from windrow.version import __version__
 from windrow_service.telemetry.meters import Store
-from windrow_service.telemetry.spans import Answered, Spans
+from windrow_service.telemetry.spans import Answered, Phase, Spans
 
 _FAILED = 500
 
@@ -62,8 +63,7 @@ class OpenTelemetrySpans(Spans):
     @contextmanager
     def call(self, store: Store, operation: str) -> Iterator[None]:
         """See `Spans.call`."""
-        # Work in the background, such as purges and renewals of leases, is in no trace.
-        if not trace.get_current_span().get_span_context().is_valid:
+        if not _in_a_trace():
             yield
             return
         with self._tracer.start_as_current_span(
@@ -71,6 +71,21 @@ class OpenTelemetrySpans(Spans):
         ):
             yield
 
+    def phases(self, work: str, ended: Sequence[Phase]) -> None:
+        """See `Spans.phases`."""
+        if not _in_a_trace():
+            return
+        clocks_apart_s = time.time() - time.perf_counter()
+        for phase in ended:
+            began_s, ended_s = phase.began_s + clocks_apart_s, phase.ended_s + clocks_apart_s
+            span = self._tracer.start_span(f"{work} {phase.name}", start_time=int(began_s * 1e9))
+            span.end(int(ended_s * 1e9))
+
     def close(self) -> None:
         """See `Spans.close`."""
         self._provider.shutdown()
+
+
+def _in_a_trace() -> bool:
+    # Work in the background, such as purges and renewals of leases, is in none.
+    return trace.get_current_span().get_span_context().is_valid

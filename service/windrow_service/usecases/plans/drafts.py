@@ -32,6 +32,7 @@ from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.pruning.expressions import Expression, columns_of
 from windrow_service.planner.splits import Bools
 from windrow_service.telemetry.meters import UNMEASURED, Meters
+from windrow_service.telemetry.spans import UNTRACED, Phase, Spans
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.plans.errors import InvalidColumnsError
 from windrow_service.usecases.plans.options import SettledOptions, policy_of, settle
@@ -74,27 +75,32 @@ class Draft:
 
 
 class _Phases:
-    """The seconds of each phase of making a plan.
+    """The phases of making a plan that have ended.
 
     Args:
         check: Called between phases.
     """
 
     def __init__(self, check: Checkpoint) -> None:
-        self.seconds: dict[str, float] = {}
+        self.ended: list[Phase] = []
         self._check = check
-        self._phase, self._since = "manifests", time.perf_counter()
+        self._name, self._since = "manifests", time.perf_counter()
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The seconds of each."""
+        return {phase.name: phase.ended_s - phase.began_s for phase in self.ended}
 
     def begin(self, phase: str) -> None:
         """End a phase, and begin another."""
         self._check()
         self.end()
-        self._phase = phase
+        self._name = phase
 
     def end(self) -> None:
         """End the phase."""
         now = time.perf_counter()
-        self.seconds[self._phase] = now - self._since
+        self.ended.append(Phase(self._name, self._since, now))
         self._since = now
 
 
@@ -109,6 +115,7 @@ class DraftPlan:
     filter_limits: FilterLimits
     max_plan_files: int
     meters: Meters = UNMEASURED
+    spans: Spans = UNTRACED
 
     async def check_filter(self, snapshot: Snapshot, request: PlanRequest) -> None:
         """Refuse a request whose filter cannot be planned.
@@ -133,30 +140,34 @@ class DraftPlan:
             BusyError: Too much is being planned already.
         """
         phases = _Phases(check)
-        caching = await self.caching(table, snapshot)
-        draft = await self.manifests.scan(
-            request.table,
-            snapshot,
-            lambda: self._expression(snapshot, request),
-            lambda scan, files: draft_plan(
-                table.info.definition,
-                scan,
-                files,
-                caching,
-                request,
-                max_files=self.max_plan_files,
-                codec=self.codec,
+        try:
+            caching = await self.caching(table, snapshot)
+            draft = await self.manifests.scan(
+                request.table,
+                snapshot,
+                lambda: self._expression(snapshot, request),
+                lambda scan, files: draft_plan(
+                    table.info.definition,
+                    scan,
+                    files,
+                    caching,
+                    request,
+                    max_files=self.max_plan_files,
+                    codec=self.codec,
+                    check=check,
+                    begin=phases.begin,
+                ),
+                bloom=True,
+                # Of all columns no split has an excerpt.
+                excerpts=is_object(table.info.definition.location) and request.columns is not None,
                 check=check,
-                begin=phases.begin,
-            ),
-            bloom=True,
-            # Of all columns no split has an excerpt.
-            excerpts=is_object(table.info.definition.location) and request.columns is not None,
-            check=check,
-        )
-        phases.end()
-        self.meters.plan(draft.summary, phases.seconds)
-        return draft, sum(phases.seconds.values())
+            )
+        finally:
+            phases.end()
+            self.spans.phases("plan", phases.ended)
+        seconds = phases.seconds
+        self.meters.plan(draft.summary, seconds)
+        return draft, sum(seconds.values())
 
     def _expression(self, snapshot: Snapshot, request: PlanRequest) -> Expression | None:
         if request.filter is None:
