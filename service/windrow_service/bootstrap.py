@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI
 
+from windrow.files.without_pandas import keep_pandas_out
 from windrow.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
 from windrow.version import __version__
 from windrow_service.administration import database_url
@@ -113,8 +114,7 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
 
     Args:
         settings: All of them.
-        owns_process: Whether the process runs only the coordinator, so that its garbage
-            collector may be tuned.
+        owns_process: Whether the process runs only the coordinator, so that it may be tuned.
     """
 
     @asynccontextmanager
@@ -443,6 +443,7 @@ def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | Me
 
 
 def _tune_the_process() -> None:
+    keep_pandas_out()
     # Planning in small steps must not hold the interpreter lock for long while calls wait.
     sys.setswitchinterval(_SWITCH_S)
     # A full collection looks at every module's objects and stops all threads for 0.1 s, and a

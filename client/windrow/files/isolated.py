@@ -7,11 +7,11 @@ import pickle
 import resource
 import signal
 import socket
-import sys
 import traceback
 from typing import NoReturn
 
 from windrow.files.limits import MAX_GAINED_BYTES, bound_memory
+from windrow.files.without_pandas import keep_pandas_out
 
 STARTED = b"started"
 
@@ -23,7 +23,7 @@ def fork_on_request() -> None:
     request brings four pipes or files: the process's standard input, output and error, and where
     its exit status goes.
     """
-    sys.meta_path.insert(0, _NoPandas())
+    keep_pandas_out()
     # Nobody waits for those that watch.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=os.dup(0)) as requests:
@@ -91,14 +91,3 @@ def serve() -> None:
                 answer = (False, error)
             answers.write(pickle.dumps(answer))
             answers.flush()
-
-
-class _NoPandas:
-    """Keeps pyarrow from importing pandas, only to ask whether values come from there.
-
-    The import takes longer than most tables take to read.
-    """
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("not needed to read footers", name=name)
