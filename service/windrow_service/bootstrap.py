@@ -19,6 +19,7 @@ from windrow.version import __version__
 from windrow_service.administration import database_url
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
+from windrow_service.api.html.loading import load_pages
 from windrow_service.api.problems import describe
 from windrow_service.api.services import (
     AccessServices,
@@ -114,7 +115,8 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
 
     Args:
         settings: All of them.
-        owns_process: Whether the process runs only the coordinator, so that it may be tuned.
+        owns_process: Whether the process runs only the coordinator, so that it may be tuned
+            and what pages need is loaded at its start.
     """
 
     @asynccontextmanager
@@ -122,6 +124,8 @@ def build_app(settings: Settings, *, owns_process: bool = False) -> FastAPI:
         async with open_services(settings) as services:
             if owns_process:
                 _tune_the_process()
+                # Beside requests, which it must not delay.
+                asyncio.get_running_loop().run_in_executor(None, load_pages)
             yield services
 
     return create_app(

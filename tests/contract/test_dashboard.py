@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Literal
 
 import httpx
@@ -16,7 +17,7 @@ from fastapi.routing import APIRoute
 from tests.support.access_matrix import IDENTITIES
 from tests.support.dashboards import LAKE, Operated, token, written
 from tests.support.databases import on_database
-from tests.support.servers import PLAIN, running
+from tests.support.servers import PLAIN, coordinator_process, running, wait_until
 from windrow.models import (
     CacheRuleDefinition,
     RefreshProgress,
@@ -25,6 +26,8 @@ from windrow.models import (
     WriteUpdate,
 )
 from windrow_service.api.dashboard import PARTS
+from windrow_service.api.html import rendering
+from windrow_service.api.html.loading import load_pages
 from windrow_service.settings import Settings
 from windrow_service.store.cache_rules import SqlCacheRuleStore
 from windrow_service.store.database import Database
@@ -232,6 +235,31 @@ def test_a_name_is_text_wherever_it_is_shown(browsers: Browsers) -> None:
     assert "<b>x" not in shown
     told = browsers.of("worker").get("/dashboard/tables").text
     assert "<code>windrow token create NAME --scope read</code>" in told
+
+
+def test_a_process_loads_what_pages_need_and_nothing_that_nobody_does(tmp_path: Path) -> None:
+    asked = {"state_dir": tmp_path / "state", "allowed": tmp_path, "WINDROW_LOG_LEVEL": "debug"}
+    with coordinator_process(**asked) as coordinator:
+        operated = Operated(coordinator.url)
+        operated.register("a.b", location=str(tmp_path / "a.b"))
+        operated.publish("a.b", written(["ds=2026-11-02"], 3, 1_000, day=1))
+        operated.http.post("/plans", json={"table": "a.b"}).raise_for_status()
+        wait_until(lambda: "pages are loaded" in coordinator.log.read_text())
+        operated.http.close()
+        mapped = Path(f"/proc/{coordinator.process.pid}/maps").read_text()
+
+    assert "/pyarrow/" in mapped
+    assert "/pandas/" not in mapped
+
+
+def test_all_templates_are_loaded_before_a_page_is_asked_for() -> None:
+    rendering.environment.cache_clear()
+    load_pages()
+
+    pages = rendering.environment(True)
+    assert pages.cache is not None
+    assert {name for _, name in pages.cache} == set(pages.list_templates())
+    assert rendering.PROBLEM in {name for _, name in rendering.environment(False).cache or ()}
 
 
 def test_snapshots_count_their_files_by_size_after_each_change(

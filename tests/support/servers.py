@@ -37,7 +37,13 @@ PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 # One process imports what coordinators need, and each coordinator is forked from it: still a
 # separate process, but without seconds of imports.
 _forking = multiprocessing.get_context("forkserver")
-_imported_late = ("aiosqlite", "anyio._backends._asyncio", "httptools", "uvloop")
+_imported_late = (
+    "aiosqlite",
+    "anyio._backends._asyncio",
+    "httptools",
+    "tests.support.loaded_pages",
+    "uvloop",
+)
 _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
 
 
@@ -62,7 +68,7 @@ def serving(app: FastAPI, settings: Settings | None = None) -> Iterator[str]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:
-            _wait_until(lambda: server.started or not thread.is_alive())
+            wait_until(lambda: server.started or not thread.is_alive())
             assert server.started, "the coordinator did not start: see the captured log"
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
@@ -140,7 +146,7 @@ def coordinator_process(
     started = CoordinatorProcess(f"http://127.0.0.1:{port}", process, log)
     try:
         with httpx.Client(verify=PLAIN, base_url=started.url) as http:
-            _wait_until(lambda: started.has_ended() or _is_ready(http))
+            wait_until(lambda: started.has_ended() or _is_ready(http))
         assert not started.has_ended(), f"the coordinator did not start: {log.read_text()}"
         yield started
     finally:
@@ -212,15 +218,16 @@ def free_port() -> int:
     return port
 
 
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; fail if it takes too long."""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.05)
+
+
 def _is_ready(http: httpx.Client) -> bool:
     try:
         return http.get("/health/ready").is_success
     except httpx.TransportError:
         return False
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < deadline, "the coordinator did not start in time"
-        time.sleep(0.05)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = "/dashboard"
 SIGN_IN = f"{ROOT}/sign-in"
+PROBLEM = "problem.html"
 # No scripts at all; styles and forms of this origin only.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; "
@@ -45,14 +46,14 @@ def relative_to(request: Request, path: str) -> str:
 
 async def page(request: Request, template: str, **context: Any) -> Response:
     """Return a page."""
-    made = _environment(True).get_template(template)
+    made = environment(True).get_template(template)
     text = await made.render_async(**_common(request), **context)
     return HTMLResponse(text, headers=_HEADERS)
 
 
 def page_in_parts(request: Request, template: str, **context: Any) -> Response:
     """Return a page whose beginning is sent before its template awaits what takes longer."""
-    made = _environment(True).get_template(template)
+    made = environment(True).get_template(template)
     parts = made.generate_async(**_common(request), **context)
     return StreamingResponse(parts, headers=_HEADERS, media_type="text/html; charset=utf-8")
 
@@ -69,7 +70,7 @@ def problem_page(
         back = f"?to={quote(asked)}" if asked and request.method == "GET" else ""
         to = relative_to(request, SIGN_IN) + back
         return RedirectResponse(to, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
-    made = _environment(False).get_template("problem.html")
+    made = environment(False).get_template(PROBLEM)
     kept = {name: text for name, text in headers.items() if name != "WWW-Authenticate"}
     return HTMLResponse(
         made.render(**_common(request), problem=problem), status, {**_HEADERS, **kept}
@@ -90,20 +91,23 @@ def _common(request: Request) -> dict[str, Any]:
 
 
 @cache
-def _environment(is_async: bool) -> Environment:
+def environment(is_async: bool) -> Environment:
+    """Return the templates, for pages that wait for what they show or for those that do not."""
     # Late, like all that only pages need: many coordinators are never asked for one.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("windrow_service.api.html"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         enable_async=is_async,
+        # They change with the version alone.
+        auto_reload=False,
     )
-    environment.filters.update(size=size, number=_number, when=_when, seconds=_seconds, told=_told)
-    return environment
+    made.filters.update(size=size, number=_number, when=_when, seconds=_seconds, told=_told)
+    return made
 
 
 def _told(text: str) -> str:
