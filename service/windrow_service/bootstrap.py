@@ -19,6 +19,7 @@ from windrow.version import __version__
 from windrow_service.administration import database_url
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
+from windrow_service.api.browsers import Forms
 from windrow_service.api.html.loading import load_pages
 from windrow_service.api.problems import describe
 from windrow_service.api.services import (
@@ -32,7 +33,6 @@ from windrow_service.api.services import (
     UpkeepServices,
     WriteServices,
 )
-from windrow_service.api.sessions import Sessions
 from windrow_service.api.tokens import PageTokens
 from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.cache_map.redis import RedisCacheMap
@@ -64,6 +64,7 @@ from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.partition_lists import SqlPartitionListStore
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.refreshes import SqlRefreshStore
+from windrow_service.store.sessions import SqlSessionStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.tokens import SqlTokenStore
@@ -72,6 +73,7 @@ from windrow_service.telemetry.measured import Watch
 from windrow_service.telemetry.meters import Meters
 from windrow_service.telemetry.opening import open_meters, open_spans
 from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.access.sessions import Sessions
 from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 from windrow_service.usecases.caches.reports import ReportCachedFiles
@@ -201,6 +203,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         plans = stored(SqlPlanStore(database, _now, settings.limits.max_plan_bytes), "plans")
         once = stored(SqlOnceStore(database), "once")
         tokens = stored(SqlTokenStore(database), "tokens")
+        sessions = stored(SqlSessionStore(database), "sessions")
         audit = stored(SqlAuditLog(database), "audit")
 
         async def purge_audit() -> int:
@@ -271,6 +274,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         for what, work, every_s in (
             ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
+            ("forget expired sessions", lambda: sessions.purge(_now()), _EXPIRE_EVERY_S),
             ("forget expired keys", lambda: once.purge(_now()), _PURGE_EVERY_S),
             ("forget expired cache rules", lambda: cache_rules.purge(_now()), _EXPIRE_EVERY_S),
             ("forget old tokens", lambda: tokens.purge(_now()), _EXPIRE_EVERY_S),
@@ -291,7 +295,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 tokens=ManageTokens(tokens=tokens, clock=_now),
                 once=once,
                 page_tokens=PageTokens(signing_key),
-                sessions=Sessions(signing_key),
+                sessions=Sessions(
+                    sessions, tokens, issuers, _now, required=settings.tokens_required
+                ),
+                forms=Forms(signing_key),
                 rates=_rates(settings),
             ),
             tables=TableServices(

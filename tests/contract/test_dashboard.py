@@ -161,7 +161,7 @@ def test_the_api_does_not_accept_the_cookie(browsers: Browsers) -> None:
     assert answer.status_code == 401
 
 
-def test_a_cookie_that_is_not_signed_here_signs_nobody_in(browsers: Browsers) -> None:
+def test_a_cookie_that_was_not_given_here_signs_nobody_in(browsers: Browsers) -> None:
     admin = browsers.of("admin")
     forged = admin.cookies["windrow_session"][:-2] + "xx"
 

@@ -7,10 +7,10 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from windrow_service.api.browsers import session_in
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, is_page
 from windrow_service.api.problems import problem_answer
 from windrow_service.api.services import services_of
-from windrow_service.api.sessions import COOKIE
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import IssuerUnavailableError, UnauthenticatedError
 from windrow_service.usecases.errors import StoreUnavailableError
@@ -35,11 +35,13 @@ class Authentication:
         if scope["type"] == "http" and not is_open(scope["path"]):
             request = Request(scope)
             access = services_of(request).access
-            # Only pages: a call that another site makes a browser send must not find a token.
-            is_from_page = is_page(scope["path"])
-            token = _session_token(request) if is_from_page else _token_in(request)
             try:
-                request.state.principal = await access.authenticate(token)
+                # Only pages: a call that another site makes a browser send must not find a caller.
+                if is_page(scope["path"]):
+                    request.state.signed_in = await access.sessions.find(session_in(request))
+                    request.state.principal = request.state.signed_in.principal
+                else:
+                    request.state.principal = await access.authenticate(_token_in(request))
             except (UnauthenticatedError, IssuerUnavailableError, StoreUnavailableError) as error:
                 return await problem_answer(request, error)(scope, receive, send)
         await self._app(scope, receive, send)
@@ -53,10 +55,6 @@ def is_open(path: str) -> bool:
 def _token_in(request: Request) -> str | None:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
-
-
-def _session_token(request: Request) -> str | None:
-    return services_of(request).access.sessions.token_in(request.cookies.get(COOKIE))
 
 
 async def _principal(request: Request) -> Principal:

@@ -15,8 +15,8 @@ from starlette.routing import Match
 
 from windrow.files.acid.write_ids import WriteIdsError
 from windrow.models import Problem
+from windrow_service.api.browsers import FormOutdatedError
 from windrow_service.api.html.rendering import is_page, problem_page
-from windrow_service.api.sessions import FormOutdatedError
 from windrow_service.delta import errors as delta
 from windrow_service.filters.errors import InvalidFilterError
 from windrow_service.iceberg import errors as iceberg

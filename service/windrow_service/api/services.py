@@ -9,13 +9,14 @@ from typing import Annotated, Any, cast
 from fastapi import Depends, Request
 
 from windrow.models import ServiceConfig
-from windrow_service.api.sessions import Sessions
+from windrow_service.api.browsers import Forms
 from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.telemetry.meters import Meters
 from windrow_service.telemetry.spans import Spans
 from windrow_service.usecases.access.authenticate import Authenticate
+from windrow_service.usecases.access.sessions import Sessions
 from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.audit import AuditLog
 from windrow_service.usecases.caches.ports import CacheMap, CacheRuleStore, Heartbeats
@@ -43,13 +44,14 @@ from windrow_service.usecases.writes.ports import WriteStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessServices:
-    """Authentication, callers' tokens, repeated requests, page tokens and sessions of browsers."""
+    """Authentication, callers' tokens, repeated requests, page tokens, sessions and forms."""
 
     authenticate: Authenticate
     tokens: ManageTokens
     once: OnceStore
     page_tokens: PageTokens
     sessions: Sessions
+    forms: Forms
     rates: Rates | None
 
 

@@ -261,3 +261,16 @@ tokens = sa.Table(
     # Scopes on some tables or workers, separated by spaces; null if there are none.
     sa.Column("grants", sa.Text),
 )
+
+# Who signed in with a browser, and by what: one of token_digest and issuer is set.
+browser_sessions = sa.Table(
+    "browser_sessions",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("principal", sa.String(128), nullable=False, index=True),
+    sa.Column("token_digest", sa.String(64)),
+    sa.Column("issuer", sa.Text),
+    sa.Column("claims", sa.Text),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False, index=True),
+)

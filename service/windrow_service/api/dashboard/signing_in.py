@@ -10,10 +10,15 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from windrow_service.api import html
+from windrow_service.api.browsers import (
+    FormOutdatedError,
+    forget_session,
+    keep_session,
+    session_in,
+)
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, relative_to
 from windrow_service.api.rules import READ, GuardedRouter
 from windrow_service.api.services import services_of
-from windrow_service.api.sessions import COOKIE, LASTS_S, MAX_TOKEN, FormOutdatedError
 from windrow_service.usecases.access.errors import UnauthenticatedError
 
 _STATIC = Path(html.__file__).parent / "static"
@@ -37,8 +42,8 @@ async def changes_of(request: Request) -> dict[str, str]:
         FormOutdatedError: It is not of a page that was made for the caller.
     """
     fields = await fields_of(request)
-    sessions = services_of(request).access.sessions
-    sessions.check_form(request.state.principal.name, fields.get("form", ""))
+    forms = services_of(request).access.forms
+    forms.check(request.state.principal.name, fields.get("form", ""))
     return fields
 
 
@@ -56,7 +61,7 @@ async def sign_in(request: Request, to: str = "tables") -> Response:
 
 @open_router.post(SIGN_IN)
 async def signed_in(request: Request) -> Response:
-    """Keep a token in the browser, if it is valid.
+    """Begin a session with a token, if it is valid.
 
     Raises:
         FormOutdatedError: Another site sent the form.
@@ -67,33 +72,23 @@ async def signed_in(request: Request) -> Response:
     token, to = fields.get("token", "").strip(), fields.get("to", "tables")
     access = services_of(request).access
     try:
-        await access.authenticate(token)
+        session, secret = await access.sessions.begin(token)
     except UnauthenticatedError:
         refused = "This token is not valid: it may have expired or been revoked."
         return await page(request, "sign_in.html", to=to, refused=refused)
-    if len(token) > MAX_TOKEN:
-        refused = f"This token is too long for a browser to keep: {MAX_TOKEN:,} characters at most."
-        return await page(request, "sign_in.html", to=to, refused=refused)
     # What follows the folder of the pages cannot leave this origin.
     answer = RedirectResponse(relative_to(request, f"{ROOT}/") + to, HTTPStatus.SEE_OTHER)
-    answer.set_cookie(
-        COOKIE,
-        access.sessions.cookie_of(token),
-        max_age=LASTS_S,
-        httponly=True,
-        samesite="strict",
-        # Who lies about it gets a cookie that the browser does not send back.
-        secure="https" in (request.url.scheme, request.headers.get("X-Forwarded-Proto")),
-    )
+    keep_session(request, answer, session, secret)
     return answer
 
 
 @router.post(f"{ROOT}/sign-out", dependencies=[READ])
 async def sign_out(request: Request) -> Response:
-    """Forget the token."""
+    """End the session."""
     await changes_of(request)
+    await services_of(request).access.sessions.end(session_in(request))
     answer = RedirectResponse(relative_to(request, SIGN_IN), HTTPStatus.SEE_OTHER)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    forget_session(request, answer)
     return answer
 
 

@@ -85,7 +85,7 @@ def _common(request: Request) -> dict[str, Any]:
         "link": lambda path: relative_to(request, path),
         "principal": principal,
         "tokens_required": services.access.authenticate.required,
-        "form": services.access.sessions.form_of(principal.name) if principal else "",
+        "form": services.access.forms.made_for(principal.name) if principal else "",
         "now": datetime.now(timezone.utc),
     }
 

@@ -12,7 +12,7 @@ from cachetools import TTLCache
 
 from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
 from windrow_service.usecases.access.grants import Grants, compiled
-from windrow_service.usecases.access.ports import TokenStore
+from windrow_service.usecases.access.ports import Identity, Token, TokenStore
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.tables.errors import TableNotFoundError
 
@@ -128,6 +128,21 @@ class TokenIssuers(Protocol):
             IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
         """
 
+    async def identify(self, token: str) -> Identity:
+        """Return what a token says, to be kept in its place.
+
+        Raises:
+            UnauthenticatedError: It is not one of these issuers, or not valid.
+            IssuerUnavailableError: Its issuer's keys are unknown, and cannot be fetched.
+        """
+
+    def known(self, identity: Identity) -> Known:
+        """Return whom an issuer spoke of, with the grants of today.
+
+        Raises:
+            UnauthenticatedError: The issuer is no longer trusted.
+        """
+
 
 class Authenticate:
     """Find out who calls, by the token that they send.
@@ -172,7 +187,7 @@ class Authenticate:
         return known.principal
 
     async def _find(self, sent: str, digest: str) -> Known:
-        if not _TOKEN.fullmatch(sent):
+        if not is_ours(sent):
             if self._issuers is None:
                 raise UnauthenticatedError
             return await self._issuers.find(sent)
@@ -182,9 +197,17 @@ class Authenticate:
         if token is None or not token.is_valid(self._clock()):
             self._unknown[digest] = None
             raise UnauthenticatedError
-        return Known(
-            Principal(token.name, compiled((*token.scopes, *token.grants))), token.expires_at
-        )
+        return known_by(token)
+
+
+def known_by(token: Token) -> Known:
+    """Return who may send a token that is kept here."""
+    return Known(Principal(token.name, compiled((*token.scopes, *token.grants))), token.expires_at)
+
+
+def is_ours(token: str) -> bool:
+    """Tell whether a token looks like those that are made here."""
+    return _TOKEN.fullmatch(token) is not None
 
 
 def digest_of(token: str) -> str:

@@ -1,11 +1,11 @@
-"""Bearer tokens as they are kept, and where."""
+"""Bearer tokens and sessions of browsers as they are kept, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from windrow_service.usecases.ports import Once
 
@@ -61,3 +61,52 @@ class TokenStore(Protocol):
 
     async def purge(self, now: datetime) -> int:
         """Forget the tokens that ended 30 days before `now` or earlier; return how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who an issuer says that a caller is.
+
+    Attributes:
+        issuer: The issuer's URL.
+        claims: Those that name the caller, and those from which the settings make grants.
+        expires_at: Until when the issuer vouches for it.
+    """
+
+    issuer: str
+    claims: Mapping[str, Any]
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A browser in which somebody has signed in; what the browser keeps is stored nowhere.
+
+    Attributes:
+        principal: Name of the caller.
+        proof: What was shown to sign in: the digest of a token that is kept here, or what an
+            issuer said.
+        created_at: When it began.
+        expires_at: When it ends.
+    """
+
+    principal: str
+    proof: str | Identity
+    created_at: datetime
+    expires_at: datetime
+
+
+class SessionStore(Protocol):
+    """Sessions, by the digests of their secrets."""
+
+    async def add(self, session: Session, digest: str, most: int) -> None:
+        """Keep a new session, and of its caller's sessions at most so many, the newest."""
+
+    async def find(self, digest: str) -> Session | None:
+        """Return the session with this digest, also one that has expired."""
+
+    async def remove(self, digest: str) -> None:
+        """Forget a session, if there is one with this digest."""
+
+    async def purge(self, now: datetime) -> int:
+        """Forget the sessions that have expired by `now`; return how many."""

@@ -1,0 +1,76 @@
+"""Sessions of browsers in a SQL database."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from windrow_service.store import schema
+from windrow_service.store.database import Database, utc
+from windrow_service.usecases.access.ports import Identity, Session
+
+_SESSIONS = schema.browser_sessions
+
+
+class SqlSessionStore:
+    """`SessionStore` in a SQL database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, session: Session, digest: str, most: int) -> None:
+        """See `SessionStore.add`."""
+        proof = session.proof
+        row = {
+            "digest": digest,
+            "principal": session.principal,
+            "created_at": session.created_at,
+            "expires_at": session.expires_at,
+        }
+        if isinstance(proof, Identity):
+            row |= {"issuer": proof.issuer, "claims": json.dumps(dict(proof.claims))}
+        else:
+            row["token_digest"] = proof
+        of_caller = _SESSIONS.c.principal == session.principal
+        newest = (
+            sa.select(_SESSIONS.c.digest)
+            .where(of_caller)
+            .order_by(_SESSIONS.c.created_at.desc(), _SESSIONS.c.digest)
+            .limit(most)
+        )
+        async with self._database.writing() as connection:
+            await connection.execute(sa.insert(_SESSIONS).values(row))
+            await connection.execute(
+                sa.delete(_SESSIONS).where(of_caller, _SESSIONS.c.digest.not_in(newest))
+            )
+
+    async def find(self, digest: str) -> Session | None:
+        """See `SessionStore.find`."""
+        query = sa.select(_SESSIONS).where(_SESSIONS.c.digest == digest)
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        expires_at = utc(row.expires_at)
+        return Session(
+            principal=row.principal,
+            proof=row.token_digest
+            or Identity(issuer=row.issuer, claims=json.loads(row.claims), expires_at=expires_at),
+            created_at=utc(row.created_at),
+            expires_at=expires_at,
+        )
+
+    async def remove(self, digest: str) -> None:
+        """See `SessionStore.remove`."""
+        async with self._database.writing() as connection:
+            await connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.digest == digest))
+
+    async def purge(self, now: datetime) -> int:
+        """See `SessionStore.purge`."""
+        async with self._database.writing() as connection:
+            gone = await connection.execute(
+                sa.delete(_SESSIONS).where(_SESSIONS.c.expires_at <= now)
+            )
+        return gone.rowcount
