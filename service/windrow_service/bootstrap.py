@@ -1,4 +1,4 @@
-"""Build everything, and close it again: the only module that names adapters."""
+"""Build everything, and close it again; with `bootstrap_access`, all that names adapters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -19,11 +19,9 @@ from windrow.version import __version__
 from windrow_service.administration import database_url
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
-from windrow_service.api.browsers import Forms
 from windrow_service.api.html.loading import load_pages
 from windrow_service.api.problems import describe
 from windrow_service.api.services import (
-    AccessServices,
     CacheServices,
     OperationServices,
     PlanServices,
@@ -33,7 +31,7 @@ from windrow_service.api.services import (
     UpkeepServices,
     WriteServices,
 )
-from windrow_service.api.tokens import PageTokens
+from windrow_service.bootstrap_access import NO_DATABASE, open_access
 from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.cache_map.redis import RedisCacheMap
 from windrow_service.cache_map.server import RedisServer
@@ -43,7 +41,7 @@ from windrow_service.issuers.trust import authorities_of
 from windrow_service.logs import get_logger
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
-from windrow_service.runs.background import forever, stop
+from windrow_service.runs.background import keep_doing
 from windrow_service.runs.looking_around import LookAround
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
@@ -60,32 +58,24 @@ from windrow_service.store.database import (
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.migrate import Upgraded
-from windrow_service.store.once import SqlOnceStore
 from windrow_service.store.partition_lists import SqlPartitionListStore
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.refreshes import SqlRefreshStore
-from windrow_service.store.sessions import SqlSessionStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
-from windrow_service.store.tokens import SqlTokenStore
 from windrow_service.store.writes import SqlWriteStore
 from windrow_service.telemetry.measured import Watch
 from windrow_service.telemetry.meters import Meters
 from windrow_service.telemetry.opening import open_meters, open_spans
-from windrow_service.usecases.access.authenticate import Authenticate
-from windrow_service.usecases.access.sessions import Sessions
-from windrow_service.usecases.access.tokens import ManageTokens
 from windrow_service.usecases.caches.errors import CacheUnavailableError
 from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
-from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailableError
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
-from windrow_service.usecases.ports import Rates
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
 from windrow_service.usecases.snapshots.publish import PublishInventory
@@ -99,15 +89,10 @@ from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
 
-if TYPE_CHECKING:
-    from windrow_service.issuers.tokens import SignedTokens
-
 _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
 _ADOPT_EVERY_S = 3.0
-_FETCH_KEYS_EVERY_S = 300.0
 _SWITCH_S = 0.001
-_NO_DATABASE = (StoreUnavailableError, OutcomeUnknownError)
 T = TypeVar("T")
 _log = get_logger(__name__)
 
@@ -190,7 +175,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             )
 
         def stored(store: T, room: str) -> T:
-            return watch.over(store, "database", room, _NO_DATABASE)
+            return watch.over(store, "database", room, NO_DATABASE)
 
         runner = threads("plans")
         # Refreshes run long and read files: neither they nor plans must wait for the other.
@@ -201,17 +186,12 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         writes = stored(SqlWriteStore(database, _now, meters), "writes")
         cache_rules = stored(SqlCacheRuleStore(database, _now), "cache_rules")
         plans = stored(SqlPlanStore(database, _now, settings.limits.max_plan_bytes), "plans")
-        once = stored(SqlOnceStore(database), "once")
-        tokens = stored(SqlTokenStore(database), "tokens")
-        sessions = stored(SqlSessionStore(database), "sessions")
         audit = stored(SqlAuditLog(database), "audit")
 
         async def purge_audit() -> int:
             return await audit.purge(_now() - settings.audit.max_age, settings.audit.max_records)
 
-        issuers = _open_issuers(settings, stack)
-        if settings.tokens_required and issuers is None:
-            await _say_if_nobody_may_call(tokens)
+        access = await open_access(settings, database, watch, _now, stack)
         cache = _open_cache(settings, stack)
         watch.over(cache, "cache_map", "cache", (CacheUnavailableError,))
         inventories = DirectoryInventories(
@@ -274,33 +254,18 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         for what, work, every_s in (
             ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
-            ("forget expired sessions", lambda: sessions.purge(_now()), _EXPIRE_EVERY_S),
-            ("forget expired keys", lambda: once.purge(_now()), _PURGE_EVERY_S),
             ("forget expired cache rules", lambda: cache_rules.purge(_now()), _EXPIRE_EVERY_S),
-            ("forget old tokens", lambda: tokens.purge(_now()), _EXPIRE_EVERY_S),
             ("forget old records of changes", purge_audit, _EXPIRE_EVERY_S),
             ("drop old snapshots", expire_snapshots.everywhere, _EXPIRE_EVERY_S),
             ("go on with abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),
         ):
-            task = asyncio.create_task(forever(what, work, every_s))
-            stack.push_async_callback(stop, task)
+            keep_doing(stack, what, work, every_s)
         if settings.metrics.port is not None:
             figures = stored(SqlTableFigures(database), "figures")
             look = LookAround(meters, figures, cache, settings.metrics.max_tables, _now)
             await stack.enter_async_context(_serving_metrics(settings, meters, look))
-        signing_key = await database.signing_key()
         yield Services(
-            access=AccessServices(
-                authenticate=Authenticate(tokens, issuers, _now, required=settings.tokens_required),
-                tokens=ManageTokens(tokens=tokens, clock=_now),
-                once=once,
-                page_tokens=PageTokens(signing_key),
-                sessions=Sessions(
-                    sessions, tokens, issuers, _now, required=settings.tokens_required
-                ),
-                forms=Forms(signing_key),
-                rates=_rates(settings),
-            ),
+            access=access,
             tables=TableServices(
                 tables=tables,
                 register=RegisterTable(tables=tables, locations=inventories, runner=runner),
@@ -422,29 +387,6 @@ def _serving_metrics(
     return serving_metrics(meters.registry, look, settings.host, settings.metrics.port)
 
 
-def _open_issuers(settings: Settings, stack: AsyncExitStack) -> SignedTokens | None:
-    if not settings.issuers:
-        return None
-    # Here, because what it takes to check signatures takes long to import.
-    from windrow_service.issuers.tokens import SignedTokens
-
-    issuers = SignedTokens(settings.issuers)
-    stack.push_async_callback(issuers.aclose)
-    work = forever("fetch the keys of issuers", issuers.refresh, _FETCH_KEYS_EVERY_S)
-    stack.push_async_callback(stop, asyncio.create_task(work))
-    return issuers
-
-
-def _rates(settings: Settings) -> Rates | None:
-    per_minute, url = settings.limits.requests_per_minute, settings.redis_url
-    if not per_minute:
-        return None
-    # Late, because importing it takes a tenth of a second.
-    from windrow_service.rate_limits import RateLimits
-
-    return RateLimits(per_minute, None if url is None else url.get_secret_value())
-
-
 def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:
     if settings.redis_url is None:
         return MemoryCacheMap()
@@ -465,15 +407,6 @@ def _tune_the_process() -> None:
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
-
-
-async def _say_if_nobody_may_call(tokens: SqlTokenStore) -> None:
-    now = _now()
-    if not any(token.is_valid(now) for token in await tokens.list()):
-        _log.warning(
-            "callers need a token, and none is valid yet",
-            remedy="windrow token create NAME --scope admin",
-        )
 
 
 def _described(error: Exception) -> dict[str, Any]:

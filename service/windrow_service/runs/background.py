@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 from windrow_service.logs import get_logger
@@ -28,6 +29,13 @@ async def forever(what: str, work: Callable[[], Awaitable[object]], every_s: flo
         except Exception:  # or one surprise would end it until the process is restarted
             _log.exception(f"not done this time: {what}")
         await asyncio.sleep(every_s)
+
+
+def keep_doing(
+    stack: AsyncExitStack, what: str, work: Callable[[], Awaitable[object]], every_s: float
+) -> None:
+    """Begin to repeat work, as `forever` does, until the stack is closed."""
+    stack.push_async_callback(stop, asyncio.create_task(forever(what, work, every_s)))
 
 
 async def stop(*tasks: asyncio.Task[Any]) -> None:
