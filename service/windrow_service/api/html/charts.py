@@ -26,7 +26,7 @@ _OPTIONS = {
 
 def bars(title: str, labels: Sequence[str], values: Sequence[int]) -> Markup:
     """Return a chart of one bar for each label."""
-    chart = _pygal().Bar(**_OPTIONS, spacing=2, formatter=lambda value: f"{value:,.0f}")
+    chart = _pygal().Bar(**_OPTIONS, spacing=2, value_formatter=_number)
     chart.x_labels = labels
     chart.add(None, values)
     return _inline(chart, title)
@@ -38,13 +38,17 @@ def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int |
         **{**_OPTIONS, "show_legend": True, "legend_at_bottom": True},
         dots_size=3,
         range=(0, max((value or 0 for values in series.values() for value in values), default=0)),
-        formatter=lambda value: "" if value is None else f"{value:,.0f}",
+        value_formatter=_number,
         show_only_major_dots=False,
     )
     chart.x_labels = labels
     for name, values in series.items():
         chart.add(name, list(values))
     return _inline(chart, title)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
 
 
 @cache
