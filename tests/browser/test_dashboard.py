@@ -15,20 +15,24 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from pydantic import SecretStr
 
 from tests.support.dashboards import (
     LAKE,
     Operated,
     begin_refresh,
-    break_database,
-    claim,
     fill,
+    forget_sizes,
     multiply,
     token,
     written,
 )
+from tests.support.databases import address_of, on_database, through
+from tests.support.many_files import publish_days
+from tests.support.proxies import proxy
 from tests.support.servers import PLAIN, running
 from windrow_service.settings import Settings
+from windrow_service.store.database import embedded_url
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=5_000)
@@ -264,51 +268,88 @@ def test_an_operator_sees_why_a_read_was_slow(browser: Browser, site: Site) -> N
         picture(page, "plan")
 
 
-def test_ten_thousand_tables_and_ten_million_files_are_shown_in_parts(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_ten_thousand_tables_are_listed_in_parts(browser: Browser, tmp_path: Path) -> None:
     settings = Settings(state_dir=tmp_path, allowed_locations=(LAKE,))
     with running(settings) as url, opened(browser, url) as page:
         page.goto(f"{url}/dashboard/tables")
         expect(page.locator("main")).to_contain_text("There is no table")
         operated = Operated(url)
-        operated.register("big.one")
-        operated.publish("big.one", written(["ds=2026-11-02"], 3, 1_000, day=1))
+        for name, files in (("some.a", 40), ("some.b", 20)):
+            operated.register(name)
+            operated.publish(name, written(["ds=2026-11-02"], files, 1_000, day=1))
+        operated.http.close()
         multiply(settings.state_dir, 10_000)
-        claim(settings.state_dir, "big.one", file_count=10_000_000, file_sizes=[0] * 20 + [10**7])
 
         page.goto(f"{url}/dashboard/tables")
         expect(page.locator("main")).to_contain_text("10,000 tables")
         rows = page.get_by_role("row")
         expect(rows).to_have_count(51)
-        expect(rows.nth(1)).to_contain_text("big.one")
-        expect(rows.nth(2)).to_contain_text("many.t09999")
+        expect(rows.nth(1)).to_contain_text("many.t00004")
+        expect(rows.nth(50)).to_contain_text("many.t00102")
         page.get_by_role("link", name="Next").click()
         expect(page.locator("main")).to_contain_text("Page 2 of 200")
-        expect(rows.nth(1)).to_contain_text("many.t09950")
+        expect(rows.nth(1)).to_contain_text("many.t00104")
         page.get_by_label("Name contains").fill("T0001")
         page.get_by_role("button", name="Search").click()
         expect(rows).to_have_count(11)
-        page.goto(f"{url}/dashboard/tables/many.t00001")
+        page.get_by_role("link", name="many.t00011").click()
+        expect(page.get_by_role("region", name="Small files by partition")).to_contain_text("20")
+        forget_sizes(settings.state_dir, "many.t00011")
+        page.reload()
         expect(page.locator("main")).to_contain_text("did not count sizes")
 
-        page.goto(f"{url}/dashboard/tables/big.one")
-        expect(page.locator("main")).to_contain_text("10,000,000")
-        expect(page.locator("main")).to_contain_text("not looked at one by one")
-        operated.http.close()
 
-
-def test_without_its_database_a_page_says_so(browser: Browser, tmp_path: Path) -> None:
+def test_a_table_of_ten_million_files_is_not_looked_at_file_by_file(
+    browser: Browser, tmp_path: Path
+) -> None:
     settings = Settings(state_dir=tmp_path, allowed_locations=(LAKE,))
     with running(settings) as url, opened(browser, url) as page:
-        break_database(settings.state_dir)
+        operated = Operated(url)
+        operated.register("big.one")
+        on_database(
+            embedded_url(tmp_path), lambda database: publish_days(database, "big.one", 200, 50_000)
+        )
+        asked = {"table": "big.one", "filter": "ds < '2000-01-01'"}
+        plan_id = operated.http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+        operated.http.close()
 
-        answer = page.goto(f"{url}/dashboard/tables")
+        page.goto(f"{url}/dashboard/tables")
+        expect(page.get_by_role("row").nth(1)).to_contain_text("10,000,000")
+        page.get_by_role("link", name="big.one").click()
 
-        assert answer is not None
-        assert answer.status == 503
-        expect(page.get_by_role("alert")).to_contain_text("database")
-        picture(page, "broken")
+        sizes = page.get_by_role("table").first.get_by_role("row")
+        expect(sizes.filter(has_text="1.0 MB to 2.0 MB")).to_contain_text("10,000,000")
+        expect(page.locator("main")).to_contain_text("not looked at one by one")
+        page.goto(f"{url}/dashboard/plans/{plan_id}")
+        left_out = page.get_by_role("region", name="Files left out").get_by_role("row")
+        expect(left_out.filter(has_text="whole manifests")).to_contain_text("10,000,000")
+        expect(page.locator("main")).to_contain_text("not planned again while a page waits")
+
+
+def test_a_page_says_that_the_database_is_away_and_works_once_it_is_back(
+    browser: Browser, tmp_path: Path, upgraded_postgresql_url: str
+) -> None:
+    with proxy(address_of(upgraded_postgresql_url)) as between:
+        through_it = SecretStr(through(between.port, upgraded_postgresql_url))
+        settings = Settings(state_dir=tmp_path, allowed_locations=(LAKE,), database_url=through_it)
+        with running(settings) as url, opened(browser, url) as page:
+            operated = Operated(url)
+            operated.register("sales.events")
+            operated.http.close()
+            page.goto(f"{url}/dashboard/tables")
+            expect(page.get_by_role("link", name="sales.events")).to_be_visible()
+
+            between.judge = lambda _: "cut before"
+            for name in ("tables", "tables/sales.events", "work", "plans", "cache", "access"):
+                answer = page.goto(f"{url}/dashboard/{name}")
+                assert answer is not None
+                assert answer.status == 503, name
+                expect(page.get_by_role("alert")).to_contain_text("database")
+            picture(page, "broken")
+
+            between.judge = lambda _: "pass"
+            page.get_by_role("link", name="All tables").click()
+            expect(page.get_by_role("link", name="sales.events")).to_be_visible()
 
 
 def test_no_page_runs_scripts_or_is_framed(site: Site) -> None:

@@ -153,47 +153,35 @@ def begin_refresh(state_dir: Path, name: str) -> None:
 
 
 def multiply(state_dir: Path, count: int) -> None:
-    """Copy the only table of a database until there are `count`, each with other figures."""
+    """Copy the tables of a database in turns until there are `count`, all that makes them up."""
     with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
         database.row_factory = sqlite3.Row
-        table = dict(database.execute("SELECT * FROM tables").fetchone())
-        snapshot = dict(database.execute("SELECT * FROM snapshots").fetchone())
-        info = json.loads(snapshot["info"])
-        manifest = dict(database.execute("SELECT * FROM snapshot_manifests").fetchone())
-        tables, snapshots, manifests = [], [], []
-        for number in range(1, count):
-            key = table["table_id"] + number
-            tables.append({**table, "table_id": key, "name": f"many.t{number:05d}"})
-            figures = json.dumps({**info, "file_count": 1_000 + number, "file_sizes": None})
-            snapshots.append({**snapshot, "table_id": key, "info": figures})
-            manifests.append({**manifest, "table_id": key})
-        made = {"tables": tables, "snapshots": snapshots, "snapshot_manifests": manifests}
-        for kind, rows in made.items():
-            values = ", ".join(f":{column}" for column in rows[0])
-            names = ", ".join(rows[0])
-            database.executemany(f"INSERT INTO {kind} ({names}) VALUES ({values})", rows)
+        tables = [dict(row) for row in database.execute("SELECT * FROM tables ORDER BY table_id")]
+        free = max(table["table_id"] for table in tables) + 1
+        copies = [
+            (number, tables[number % len(tables)]["table_id"])
+            for number in range(free, free + count - len(tables))
+        ]
+        for kind in ("tables", "snapshots", "snapshot_manifests"):
+            rows: dict[int, list[dict[str, Any]]] = {}
+            for row in database.execute(f"SELECT * FROM {kind}"):
+                rows.setdefault(row["table_id"], []).append(dict(row))
+            made = [
+                {**row, "table_id": number}
+                | ({"name": f"many.t{number:05d}"} if "name" in row else {})
+                for number, copied in copies
+                for row in rows[copied]
+            ]
+            names = ", ".join(made[0])
+            values = ", ".join(f":{column}" for column in made[0])
+            database.executemany(f"INSERT INTO {kind} ({names}) VALUES ({values})", made)
 
 
-def claim(state_dir: Path, name: str, **figures: Any) -> None:
-    """Change what the snapshots of a table say of themselves."""
+def forget_sizes(state_dir: Path, name: str) -> None:
+    """Make the snapshots of a table like those of versions that did not count files by size."""
     with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
-        of_table = "table_id = (SELECT table_id FROM tables WHERE name = ?)"
-        rows = database.execute(
-            f"SELECT snapshot_id, info FROM snapshots WHERE {of_table}", (name,)
-        ).fetchall()
-        for snapshot_id, info in rows:
-            said = json.dumps({**json.loads(info), **figures})
-            database.execute(
-                f"UPDATE snapshots SET info = ? WHERE snapshot_id = ? AND {of_table}",
-                (said, snapshot_id, name),
-            )
-
-
-def break_database(state_dir: Path) -> None:
-    """Take the tables of a database away, as if it were lost."""
-    with closing(sqlite3.connect(state_dir / "windrow.db")) as database:
-        names = database.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        ).fetchall()
-        for (name,) in names:
-            database.execute(f"ALTER TABLE {name} RENAME TO gone_{name}")
+        database.execute(
+            "UPDATE snapshots SET info = json_remove(info, '$.file_sizes') "
+            "WHERE table_id = (SELECT table_id FROM tables WHERE name = ?)",
+            (name,),
+        )
