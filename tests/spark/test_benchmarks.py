@@ -313,3 +313,13 @@ def test_access_compares_callers_with_one_without_a_token(quick: Quick) -> None:
     assert {row["peer"] for row in content["results"]} == {"no token"}
     assert len(content["results"]) == 3
     assert len(content["processor_ms"]) == 4
+
+
+def test_pages_compares_first_bytes_with_their_bound(quick: Quick) -> None:
+    rows = quick("pages")["results"]
+
+    assert {row["peer"] for row in rows} == {"bound"}
+    assert [row["metric"].split(", ")[1] for row in rows] == [
+        "first page of a process",
+        "next page of a process",
+    ]

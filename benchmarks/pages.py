@@ -1,0 +1,107 @@
+"""Measure when the first byte of a dashboard's pages arrives, with many tables and many files.
+
+Each page is the first that a process is asked for. The peer is the bound that pages have to keep.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+from common import ROOT, Result, arguments, console, write_json
+from rich.table import Table
+
+from windrow_service.store.database import embedded_url
+
+sys.path.insert(0, str(ROOT))
+from tests.support.dashboards import Operated, multiply, written
+from tests.support.databases import on_database
+from tests.support.many_files import publish_days
+from tests.support.servers import coordinator_process, wait_until
+
+_BOUND_MS = 300.0
+_TABLE = "big.one"
+_PAGES = (f"tables/{_TABLE}", "tables", "work", "plans", "cache")
+_FILES_PER_DAY = 50_000
+
+
+def main() -> None:
+    """Measure, print a table, and write the JSON if asked to."""
+    options = arguments(__doc__ or "").parse_args()
+    tables, days = (100, 2) if options.quick else (10_000, 200)
+    runs = 1 if options.quick else options.runs
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as folder:
+        state = Path(folder, "state")
+        _fill(state, tables, days)
+        for page in _PAGES[:1] if options.quick else _PAGES:
+            waits = [_first_and_next(state, page, forked=options.quick) for _ in range(runs)]
+            for asked, times in zip(("first", "next"), zip(*waits, strict=True), strict=True):
+                results.append(
+                    Result(
+                        case=f"{tables:,} tables, one of {days * _FILES_PER_DAY:,} files: /{page}",
+                        metric=f"first byte, {asked} page of a process",
+                        unit="ms",
+                        windrow=statistics.median(times),
+                        peer="bound",
+                        peer_value=_BOUND_MS,
+                    )
+                )
+    table = Table("case", "metric", "ms")
+    for result in results:
+        table.add_row(result.case, result.metric, f"{result.windrow:.0f}")
+    console.print(table)
+    if options.json:
+        write_json(options.json, "pages", results)
+
+
+def _fill(state: Path, tables: int, days: int) -> None:
+    with coordinator_process(state, state.parent) as coordinator:
+        operated = Operated(coordinator.url)
+        for number in range(2):
+            name = f"some.t{number}"
+            operated.register(name, location=f"{state.parent}/{name}")
+            operated.publish(name, written(["ds=2026-11-02"], 20 * (number + 1), 1_000, day=1))
+        multiply(state, tables - 1)
+        operated.register(_TABLE, location=f"{state.parent}/{_TABLE}")
+        operated.http.close()
+    on_database(
+        embedded_url(state),
+        lambda database: publish_days(database, _TABLE, days, _FILES_PER_DAY),
+    )
+
+
+def _first_and_next(state: Path, page: str, *, forked: bool) -> tuple[float, float]:
+    """Return the milliseconds until the first byte of a page, of a process's first and next.
+
+    A forked process is quick to start, but shares what others have loaded.
+    """
+    prefix = () if forked else ("env",)
+    with (
+        coordinator_process(
+            state, state.parent, prefix=prefix, WINDROW_LOG_LEVEL="debug"
+        ) as coordinator,
+        httpx.Client(base_url=f"{coordinator.url}/dashboard/", timeout=60) as http,
+    ):
+        wait_until(lambda: "pages are loaded" in coordinator.log.read_text())
+        return _first_byte_ms(http, page), _first_byte_ms(http, page)
+
+
+def _first_byte_ms(http: httpx.Client, page: str) -> float:
+    began = time.perf_counter()
+    with http.stream("GET", page) as answer:
+        answer.raise_for_status()
+        parts = answer.iter_raw()
+        next(parts)
+        waited = time.perf_counter() - began
+        for _ in parts:
+            pass
+    return waited * 1000
+
+
+if __name__ == "__main__":
+    main()
