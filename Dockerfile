@@ -10,15 +10,22 @@ FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
 # Only the sources of the wheel; .dockerignore keeps everything else out of the context too.
-COPY pyproject.toml README.md requirements.txt ./
+COPY pyproject.toml README.md requirements.txt requirements-build.txt ./
+# Tools are installed apart, so that the image has none of them; pip is that of the base image.
+RUN python -m venv --without-pip /opt/tools \
+    && pip --python /opt/tools/bin/python install --no-cache-dir --no-compile --require-hashes \
+       --requirement requirements-build.txt \
+    && python -m venv --without-pip /opt/windrow \
+    && pip --python /opt/windrow/bin/python install --no-cache-dir --require-hashes \
+       --requirement requirements.txt
 COPY client client
 COPY service service
 COPY spark_jobs spark_jobs
-RUN python -m venv /opt/windrow \
-    && /opt/windrow/bin/pip install --no-cache-dir --require-hashes --requirement requirements.txt \
-    && /opt/windrow/bin/pip install --no-cache-dir --no-deps . \
-    && /opt/windrow/bin/pip check \
-    && /opt/windrow/bin/pip uninstall --yes pip
+RUN /opt/tools/bin/hatchling build --target wheel \
+    && pip --python /opt/windrow/bin/python install --no-cache-dir --no-deps --no-index dist/*.whl \
+    && pip --python /opt/windrow/bin/python check \
+    && /opt/tools/bin/cyclonedx-py environment --no-validate --gather-license-texts \
+       --output-reproducible --output-file /opt/windrow/sbom.cdx.json /opt/windrow
 
 FROM ${PYTHON}
 LABEL org.opencontainers.image.title="Windrow coordinator" \

@@ -89,13 +89,20 @@ openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/access-matrix.md from
 	$(BIN)/python -m windrow_service.openapi > openapi.yaml
 	$(BIN)/python -m tests.support.access_matrix > docs/access-matrix.md
 
-requirements: $(BIN)/pip ## Write requirements.txt, what the image installs, with the newest releases
-	@$(PIP) 'uv>=0.5'
-	$(BIN)/uv pip compile pyproject.toml --extra service --extra iceberg --extra traces --quiet \
+requirements: requirements.txt requirements-build.txt ## Lock what the image has and what builds it, newest releases
+
+requirements.txt: LOCKED := pyproject.toml --extra service --extra iceberg --extra traces
+requirements-build.txt: LOCKED := --group image
+
+# Not by time: a new release makes them old. Their first line, which says what they are, stays.
+.PHONY: requirements.txt requirements-build.txt
+requirements.txt requirements-build.txt: $(BIN)/pip
+	@$(PIP) 'uv>=0.7'
+	$(BIN)/uv pip compile $(LOCKED) --quiet \
 	  --upgrade --generate-hashes --universal --python-version 3.10 --no-annotate --no-header \
-	  --output-file .venv/requirements.txt
-	(sed -n 1p requirements.txt; cat .venv/requirements.txt) > .venv/requirements.new
-	mv .venv/requirements.new requirements.txt
+	  --output-file .venv/$@
+	(sed -n 1p $@; cat .venv/$@) > .venv/$@.new
+	mv .venv/$@.new $@
 
 pictures: $(INSTALLED) chromium ## Draw the pictures of docs/dashboard.md anew
 	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py

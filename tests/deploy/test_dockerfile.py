@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import tomlkit
 from docker.utils.build import exclude_paths
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -34,15 +36,43 @@ from windrow import __version__
 
 # What the image offers, as `make requirements` asks for it.
 EXTRAS = "service", "iceberg", "traces"
-_VENV = "/opt/windrow"
+# Where the build puts environments; the image has a copy of one.
+_ENVIRONMENTS = "/opt/"
 _TIMEOUT_S = 60.0
+
+
+def _shipped() -> list[Requirement]:
+    return [
+        one
+        for one in map(Requirement, importlib.metadata.requires("windrow-spark") or [])
+        if one.marker is None or any(one.marker.evaluate({"extra": name}) for name in EXTRAS)
+    ]
+
+
+def _tools() -> list[Requirement]:
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text())
+    return [
+        *map(Requirement, project["dependency-groups"]["image"]),
+        *map(Requirement, project["build-system"]["requires"]),
+    ]
+
+
+# What a build installs by hash, and what must be in it.
+LOCKED = {"requirements.txt": _shipped, "requirements-build.txt": _tools}
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The result of a build: a virtual environment instead of `/opt/windrow`."""
+    """The result of a build: virtual environments in a folder instead of `/opt`."""
 
-    venv: Path
+    environments: Path
+    # By default the one that is copied into the image.
+    name: str = "windrow"
+
+    @property
+    def venv(self) -> Path:
+        """The environment that commands run in."""
+        return self.environments / self.name
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command as in the image, and return its outcome."""
@@ -76,7 +106,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     """Run the build stage in temporary folders."""
     source = tmp_path_factory.mktemp("image") / "source"
     included = _context()
-    with _environment() as venv:
+    with _environments() as environments:
         for instruction, words in stages()[0]:
             if instruction == "COPY":
                 *origins, target = words.split()
@@ -84,25 +114,23 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
                     _copy(origin, source / target, included)
             elif instruction == "RUN":
                 subprocess.run(
-                    ["sh", "-c", words.replace(_VENV, str(venv))],
+                    ["sh", "-c", words.replace(_ENVIRONMENTS, f"{environments}/")],
                     cwd=source,
                     env=_bare() | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"},
                     check=True,
                     stdout=subprocess.DEVNULL,
                     timeout=600,
                 )
-        yield Image(venv)
+        yield Image(environments)
 
 
 @contextmanager
-def _environment() -> Iterator[Path]:
-    """Yield the folder to install into, without Windrow but with the packages it depends on.
+def _environments() -> Iterator[Path]:
+    """Yield the folder of environments, without Windrow but with packages installed before.
 
     The packages are kept between test runs until a file that names them changes.
     """
-    told = [
-        (ROOT / name).read_text() for name in ("Dockerfile", "pyproject.toml", "requirements.txt")
-    ]
+    told = [(ROOT / name).read_text() for name in ("Dockerfile", "pyproject.toml", *LOCKED)]
     key = hashlib.sha256("\0".join([*told, sys.version]).encode()).hexdigest()
     kept = ROOT / ".venv-image"
     kept.mkdir(exist_ok=True)
@@ -112,7 +140,7 @@ def _environment() -> Iterator[Path]:
         for folder in kept.iterdir():
             if folder.is_dir() and folder.name != key:
                 shutil.rmtree(folder)
-        for path in kept.glob("*/lib/python*/site-packages/windrow*"):
+        for path in kept.glob("*/windrow/lib/python*/site-packages/windrow*"):
             shutil.rmtree(path)
         yield kept / key
 
@@ -147,8 +175,9 @@ def test_both_stages_start_from_one_pinned_python() -> None:
     assert re.fullmatch(r"python:3\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", base)
 
 
-def test_everything_that_the_image_depends_on_is_known_by_its_hash() -> None:
-    text = (ROOT / "requirements.txt").read_text().replace("\\\n", " ")
+@pytest.mark.parametrize("name", LOCKED)
+def test_everything_that_a_build_installs_is_known_by_its_hash(name: str) -> None:
+    text = (ROOT / name).read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and line[0] != "#"]
     locked: dict[str, list[str]] = {}
     for line in lines:
@@ -157,18 +186,18 @@ def test_everything_that_the_image_depends_on_is_known_by_its_hash() -> None:
         assert "--hash=sha256:" in line, line
         locked.setdefault(canonicalize_name(found[1]), []).append(found[2])
 
-    wanted = [
-        one
-        for one in map(Requirement, importlib.metadata.requires("windrow-spark") or [])
-        if one.marker is None or any(one.marker.evaluate({"extra": name}) for name in EXTRAS)
-    ]
+    wanted = LOCKED[name]()
     # `make requirements` makes it true again.
     assert [
         str(one)
         for one in wanted
         if not any(one.specifier.contains(v) for v in locked.get(canonicalize_name(one.name), []))
     ] == []
-    assert len(wanted) > len(EXTRAS)
+    assert len(wanted) > 1
+    installing = [words for words in every(stages()[0], "RUN") for words in words.split(" && ")]
+    for command in installing:
+        if " install " in command:
+            assert {"--require-hashes", "--no-index"} & set(command.split()), command
 
 
 def test_the_image_runs_as_a_numbered_user_that_is_not_root() -> None:
@@ -208,13 +237,34 @@ def test_the_image_has_every_module_of_the_coordinator_and_no_test_tools(
         "    if not module.name.endswith(('__main__', '.openapi', '.env')) \\\n"
         "            and '.versions.' not in module.name:\n"
         "        importlib.import_module(module.name)\n"
-        "print([n for n in ('pytest', 'pyspark', 'hypothesis', 'pip') "
+        "print([n for n in ('pytest', 'pyspark', 'hypothesis', 'pip', 'hatchling', 'cyclonedx') "
         "if importlib.util.find_spec(n)])\n"
     )
 
     done = image.run("python", "-c", code)
 
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_the_image_lists_exactly_what_is_installed_with_licences(image: Image) -> None:
+    # With the library of the tools, which the image does not have.
+    code = (
+        "import json, sys; from cyclonedx.model.bom import Bom\n"
+        "listed = Bom.from_json(json.load(open(sys.argv[1]))).components\n"
+        "print(json.dumps([[one.name, one.version, len(one.licenses)] for one in listed]))\n"
+    )
+    tools = Image(image.environments, "tools")
+    (installed,) = image.venv.glob("lib/python3.*/site-packages")
+
+    done = tools.run("python", "-c", code, str(image.venv / "sbom.cdx.json"))
+
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(done.stdout)
+    assert sorted((name, version) for name, version, _ in listed) == sorted(
+        (one.name, one.version) for one in importlib.metadata.distributions(path=[str(installed)])
+    )
+    assert [name for name, _, licences in listed if not licences] == []
+    assert "windrow-spark" in {name for name, _, _ in listed}
 
 
 def test_the_image_serves_reports_healthy_and_stops_on_request(
