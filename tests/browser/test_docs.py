@@ -75,10 +75,13 @@ def test_an_operation_can_be_tried_out(page: Page) -> None:
     expect(block.locator(".live-responses-table")).to_contain_text("max_page_groups")
 
 
-def test_refusals_are_documented_as_problems(page: Page) -> None:
+def test_a_call_is_shown_with_its_example_and_its_refusals(page: Page) -> None:
     block = page.locator("#operations-plans-make_plan")
     block.locator(".opblock-summary").click()
 
+    expect(block.locator(".opblock-description-wrapper").first).to_contain_text("Before reading")
+    expect(block.locator(".opblock-section-request-body")).to_contain_text("amount > 90")
+    expect(block.locator(".responses-table").first).to_contain_text("files_pruned_by_partition")
     expect(block).to_contain_text("application/problem+json")
 
 

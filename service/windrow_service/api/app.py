@@ -35,6 +35,7 @@ from windrow_service.api import (
 )
 from windrow_service.api.access import Authentication
 from windrow_service.api.bodies import BodyLimits, BoundedBodies, add_body_schema
+from windrow_service.api.examples import add_examples
 from windrow_service.api.rates import RatesLimited
 from windrow_service.api.requests import RequestLog
 from windrow_service.api.rules import GuardedRouter, require_open
@@ -117,11 +118,14 @@ def create_app(
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is not None:
+        return app.openapi_schema
     document = FastAPI.openapi(app)
     problems.add_problem_schema(document)
     for model in (InventoryChange, PartitionList, WritePlanRequest):
         add_body_schema(document, model)
     _make_bounds_whole(document)
+    add_examples(document)
     return document
 
 
