@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import httpx
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from windrow_service.issuers.trust import Issuer, authorities_of, is_safe_url
+from windrow_service.issuers.requests import UNUSABLE, IssuerRequests, safe_url_in
+from windrow_service.issuers.trust import Issuer
 from windrow_service.usecases.access.errors import IssuerUnavailableError
 
 # A caller can make the coordinator ask an issuer this often, with the ids of keys it makes up.
 _ASK_AGAIN_S = 5.0
-_TIMEOUT_S = 5.0
-_MAX_BYTES = 2**20
 _MAX_KEYS = 100
 _MIN_RSA_BITS = 2048
 
@@ -42,17 +39,11 @@ class IssuerKeys:
         self._fetched_at: float | None = None
         self._tried_at: float | None = None
         self._fetching = asyncio.Lock()
-        self._http = httpx.AsyncClient(
-            verify=authorities_of(name, issuer),
-            timeout=_TIMEOUT_S,
-            # Another host must not take the issuer's place.
-            follow_redirects=False,
-            trust_env=False,
-        )
+        self._requests = IssuerRequests(name, issuer)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._requests.aclose()
 
     async def find(self, key_id: str) -> jwt.PyJWK | None:
         """Return a key; None if the issuer does not have it.
@@ -91,55 +82,23 @@ class IssuerKeys:
         return self._tried_at is None or self._seconds() - self._tried_at >= _ASK_AGAIN_S
 
     async def _fetch(self) -> bool:
-        self._tried_at = self._seconds()
+        began_at = self._seconds()
         try:
-            keys = self._usable(await self._get(await self._keys_url(), authorized=True))
-        except (
-            httpx.HTTPError,
-            httpx.InvalidURL,
-            OSError,
-            ValueError,
-            RecursionError,
-            asyncio.TimeoutError,
-        ):
+            keys = self._usable(await self._tell())
+        except UNUSABLE:
             return False
-        self._keys, self._fetched_at = keys, self._tried_at
+        finally:
+            # At the end, so that those who waited do not ask in turn.
+            self._tried_at = self._seconds()
+        self._keys, self._fetched_at = keys, began_at
         return True
 
-    async def _keys_url(self) -> str:
-        if self._issuer.keys_url is not None:
-            return self._issuer.keys_url
-        described = await self._get(
-            f"{self._issuer.url.rstrip('/')}/.well-known/openid-configuration"
-        )
-        url = described.get("jwks_uri")
-        if described.get("issuer") != self._issuer.url:
-            raise ValueError("the description is of another issuer")
-        if not isinstance(url, str) or not is_safe_url(url):
-            raise ValueError("the description names no safe place of keys")
-        return url
-
-    async def _get(self, url: str, *, authorized: bool = False) -> dict[str, Any]:
-        headers = {"Accept": "application/json"}
-        file = self._issuer.token_file
-        if authorized and file is not None:
-            token = await asyncio.to_thread(file.read_text)
-            headers["Authorization"] = f"Bearer {token.strip()}"
-        # The client's timeout is one of each step.
-        return await asyncio.wait_for(self._read(url, headers), _TIMEOUT_S)
-
-    async def _read(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
-        body = bytearray()
-        async with self._http.stream("GET", url, headers=headers) as answer:
-            answer.raise_for_status()
-            async for data in answer.aiter_raw():
-                body += data
-                if len(body) > _MAX_BYTES:
-                    raise ValueError("the answer is too long")
-        found = json.loads(body)
-        if not isinstance(found, dict):
-            raise ValueError("the answer is not an object")
-        return found
+    async def _tell(self) -> dict[str, Any]:
+        url, file = self._issuer.keys_url, self._issuer.token_file
+        if url is None:
+            url = safe_url_in(await self._requests.describe(), "jwks_uri")
+        token = None if file is None else (await asyncio.to_thread(file.read_text)).strip()
+        return await self._requests.get(url, token)
 
     @staticmethod
     def _usable(found: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
