@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, TypeVar
 
-from windrow_service.api.browsers import Forms
+from windrow_service.api.browsers import Browsers
+from windrow_service.api.html.rendering import SIGN_IN
 from windrow_service.api.services import AccessServices
 from windrow_service.api.tokens import PageTokens
 from windrow_service.logs import get_logger
@@ -23,6 +24,7 @@ from windrow_service.usecases.errors import OutcomeUnknownError, StoreUnavailabl
 from windrow_service.usecases.ports import Clock, Rates
 
 if TYPE_CHECKING:
+    from windrow_service.issuers.signing_in import SigningIn
     from windrow_service.issuers.tokens import SignedTokens
 
 NO_DATABASE = (StoreUnavailableError, OutcomeUnknownError)
@@ -61,7 +63,8 @@ async def open_access(
         once=once,
         page_tokens=PageTokens(signing_key),
         sessions=Sessions(sessions, tokens, issuers, clock, required=required),
-        forms=Forms(signing_key),
+        signing_in=_open_signing_in(settings, issuers, clock, stack),
+        browsers=Browsers(signing_key, encrypted=(settings.public_url or "").startswith("https:")),
         rates=_rates(settings),
     )
 
@@ -76,6 +79,19 @@ def _open_issuers(settings: Settings, stack: AsyncExitStack) -> SignedTokens | N
     stack.push_async_callback(issuers.aclose)
     keep_doing(stack, "fetch the keys of issuers", issuers.refresh, _FETCH_KEYS_EVERY_S)
     return issuers
+
+
+def _open_signing_in(
+    settings: Settings, issuers: SignedTokens | None, clock: Clock, stack: AsyncExitStack
+) -> SigningIn | None:
+    if issuers is None or settings.public_url is None:
+        return None
+    from windrow_service.issuers.signing_in import SigningIn
+
+    page = f"{settings.public_url}{SIGN_IN}"
+    signing_in = SigningIn(settings.issuers, issuers, page, clock)
+    stack.push_async_callback(signing_in.aclose)
+    return signing_in
 
 
 def _rates(settings: Settings) -> Rates | None:

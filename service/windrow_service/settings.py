@@ -7,6 +7,7 @@ from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +21,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from windrow.files.limits import MAX_FOOTER_BYTES
-from windrow_service.issuers.trust import Issuer, IssuerName
+from windrow_service.issuers.trust import Issuer, IssuerName, is_safe_url
 from windrow_service.store.database import server_url
 
 # Separates locations, but not the colons in URIs: those before "//" and before a port.
@@ -33,6 +34,15 @@ _Wait = Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(hours=1
 def _names_postgresql(url: SecretStr) -> SecretStr:
     server_url(url.get_secret_value())
     return url
+
+
+def _is_base(url: str) -> str:
+    parts = urlsplit(url)
+    if not is_safe_url(url) or not re.fullmatch("[!-~]+", url) or "@" in parts.netloc:
+        raise ValueError("it must begin with https://, without a user or a password")
+    if parts.query or parts.fragment:
+        raise ValueError("it must end with a host, a port or a path")
+    return url.rstrip("/")
 
 
 def _names_redis(url: SecretStr) -> SecretStr:
@@ -172,6 +182,11 @@ class Settings(BaseSettings):
         default={},
         description="Issuers of access tokens that are accepted beside those made here, by names.",
     )
+    public_url: Annotated[str, AfterValidator(_is_base)] | None = Field(
+        default=None,
+        description="Where browsers find the coordinator, such as https://windrow.example.com; "
+        "needed to sign in with an issuer, which sends them back there.",
+    )
     planner_threads: Annotated[int, Field(ge=1, le=256)] = 4
     max_waiting: Annotated[int, Field(ge=0)] = 64
     manifest_cache_bytes: Annotated[int, Field(ge=0)] = Field(
@@ -195,6 +210,16 @@ class Settings(BaseSettings):
         if self.require_tokens and self.serve_without_authentication:
             raise ValueError(
                 "require_tokens and serve_without_authentication contradict each other: unset one"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _know_the_way_back(self) -> Settings:
+        signing_in = [name for name, issuer in self.issuers.items() if issuer.sign_in]
+        if signing_in and self.public_url is None:
+            raise ValueError(
+                f"people sign in with issuer {signing_in[0]!r}, which must know where to send them "
+                "back: set WINDROW_PUBLIC_URL"
             )
         return self
 

@@ -37,7 +37,12 @@ from windrow_service.store.writes import SqlWriteStore
 from windrow_service.usecases.audit import Actor, acting
 from windrow_service.usecases.names import Names
 
-OPEN = {"/dashboard/sign-in", "/dashboard/static/{name}"}
+OPEN = {
+    "/dashboard/sign-in",
+    "/dashboard/sign-in/{issuer}",
+    "/dashboard/sign-in/{issuer}/callback",
+    "/dashboard/static/{name}",
+}
 # The scope that a page needs; on everything if the second is true.
 NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard": ("read", False),

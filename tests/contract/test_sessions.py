@@ -23,7 +23,7 @@ from windrow_service.settings import Settings
 from windrow_service.store.database import Database
 from windrow_service.store.sessions import SqlSessionStore
 from windrow_service.store.tokens import SqlTokenStore
-from windrow_service.usecases.access.errors import UnauthenticatedError
+from windrow_service.usecases.access.errors import NothingGrantedError, UnauthenticatedError
 from windrow_service.usecases.access.ports import Identity
 from windrow_service.usecases.access.sessions import Sessions
 from windrow_service.usecases.access.tokens import ManageTokens
@@ -54,7 +54,7 @@ class Kept:
 
     def replica(self, url: str | None = URL, **groups: str) -> Sessions:
         """Return the sessions of a replica that has just started, with its own settings."""
-        issuers = None if url is None else trusting(url, tuple(groups.items()))
+        issuers = None if url is None else trusting(url, tuple((groups or {"all": "read"}).items()))
         return Sessions(self.store, self._tokens, issuers, self.clock, required=True)
 
 
@@ -76,7 +76,11 @@ async def is_in(sessions: Sessions, secret: str) -> bool:
 
 def said(**claims: Any) -> Identity:
     """Return what an issuer said of a caller."""
-    return Identity(issuer=URL, claims={"sub": "ann", **claims}, expires_at=START + timedelta(30))
+    return Identity(
+        issuer=URL,
+        claims={"sub": "ann", "groups": ["all"], **claims},
+        expires_at=START + timedelta(hours=1),
+    )
 
 
 def test_a_session_ends_with_the_token_that_it_began_with(database_url: sa.URL) -> None:
@@ -109,9 +113,7 @@ def test_a_session_ends_with_the_token_that_it_began_with(database_url: sa.URL) 
 def test_a_session_of_an_issuer_has_the_grants_of_today(database_url: sa.URL) -> None:
     async def work(database: Database) -> None:
         kept = Kept(database)
-        _, secret = await kept.replica(sales="read:sales.*").begin_of(
-            said(groups=["sales", "ops"]), timedelta(hours=1)
-        )
+        _, secret = await kept.replica(sales="read:sales.*").begin_of(said(groups=["sales", "ops"]))
 
         first = await kept.replica(sales="read:sales.*").find(secret)
         later = await kept.replica(ops="admin", sales="read:sales.*").find(secret)
@@ -120,6 +122,8 @@ def test_a_session_of_an_issuer_has_the_grants_of_today(database_url: sa.URL) ->
         assert later.principal.grants.of("admin").every
         assert later.principal.name == "corp/ann"
         assert not (await kept.replica().find(secret)).principal.tables
+        with pytest.raises(NothingGrantedError):
+            await kept.replica().begin_of(said(groups=["sales"]))
         # No longer trusted, or another one under its name.
         assert not await is_in(kept.replica(None), secret)
         assert not await is_in(kept.replica("https://elsewhere.example.com"), secret)
@@ -132,8 +136,7 @@ def test_a_session_of_an_issuer_has_the_grants_of_today(database_url: sa.URL) ->
 def test_a_session_that_ended_is_over_everywhere_and_others_go_on(database_url: sa.URL) -> None:
     async def work(database: Database) -> None:
         kept = Kept(database)
-        hour = timedelta(hours=1)
-        browsers = [await kept.replica().begin_of(said(), hour) for _ in range(2)]
+        browsers = [await kept.replica().begin_of(said()) for _ in range(2)]
         (_, mine), (_, other) = browsers
         assert mine != other
 
@@ -155,10 +158,10 @@ def test_a_caller_cannot_fill_the_database_with_sessions(database_url: sa.URL) -
     async def work(database: Database) -> None:
         kept = Kept(database)
         sessions = kept.replica()
-        _, others = await sessions.begin_of(said(sub="ben"), timedelta(hours=1))
+        _, others = await sessions.begin_of(said(sub="ben"))
         begun = []
         for _ in range(25):
-            begun.append((await sessions.begin_of(said(), timedelta(hours=1)))[1])
+            begun.append((await sessions.begin_of(said()))[1])
             kept.clock.now += timedelta(seconds=1)
 
         fresh = kept.replica()

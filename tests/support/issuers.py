@@ -1,20 +1,28 @@
-"""An issuer of access tokens: a real HTTP server with keys that it signs with, rotates and loses."""
+"""An issuer of tokens: a real HTTP server that signs people in, and rotates and loses its keys."""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import json
+import secrets
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+CLIENT = "windrow-pages"
 
 
 @cache
@@ -24,7 +32,19 @@ def rsa_key(which: int, bits: int = 2048) -> rsa.RSAPrivateKey:
 
 
 class IssuerServer:
-    """Serves its description and its public keys, and signs tokens."""
+    """Serves its description and public keys, signs tokens, and signs people in.
+
+    Attributes:
+        people: The claims of those who may sign in, by their names.
+        client_id: The only client, which must prove itself with `client_secret` if that is set.
+        backs: The only addresses to which it sends people back.
+        id_claims: Claims of ID tokens to change; None leaves one out.
+        id_options: How ID tokens are signed, as `token` takes it.
+        granted: Answers of its token endpoint, in place of the right ones.
+        described: What its description says beside, or differently.
+        drips: Whether the answer of its token endpoint never ends.
+        back_with: Fields to change on the way back; None leaves one out.
+    """
 
     def __init__(self) -> None:
         self.keys: dict[str, Any] = {"one": rsa_key(1)}
@@ -34,6 +54,18 @@ class IssuerServer:
         self.asked: list[tuple[str, str | None]] = []
         self.described_as: str | None = None
         self.body: bytes | None = None
+        self.people: dict[str, dict[str, Any]] = {}
+        self.client_id = CLIENT
+        self.client_secret: str | None = None
+        self.backs: set[str] = set()
+        self.id_claims: dict[str, Any] = {}
+        self.id_options: dict[str, Any] = {}
+        self.granted: list[tuple[int, bytes]] = []
+        self.described: dict[str, Any] = {}
+        self.back_with: dict[str, str | None] = {}
+        self.drips = False
+        self.forms: list[dict[str, str]] = []
+        self._codes: dict[str, dict[str, str]] = {}
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -43,12 +75,50 @@ class IssuerServer:
                 server.asked.append((self.path, self.headers.get("Authorization")))
                 if server.is_away:
                     self.send_error(503)
-                    return
-                body = server.body
-                if body is None:
-                    body = json.dumps(server.answer(self.path)).encode()
+                elif self.path.startswith("/realm/authorize?"):
+                    self._answer(200, server.page(self._fields(urlsplit(self.path).query)), "html")
+                else:
+                    body = server.body
+                    if body is None:
+                        body = json.dumps(server.answer(self.path)).encode()
+                    self._answer(200, body, "json")
+
+            def do_POST(self) -> None:
+                sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                fields = self._fields(sent)
+                if server.is_away:
+                    self.send_error(503)
+                elif self.path == "/realm/token" and server.drips:
+                    self._drip()
+                elif self.path == "/realm/token":
+                    server.forms.append(fields)
+                    self._answer(*server.redeem(fields, self.headers.get("Authorization")), "json")
+                else:
+                    self.send_response(303)
+                    self.send_header("Location", server.sent_back(fields))
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+
+            def _drip(self) -> None:
                 self.send_response(200)
+                self.end_headers()
+                with suppress(OSError):
+                    while server.drips:
+                        self.wfile.write(b" ")
+                        time.sleep(0.02)
+
+            def _fields(self, sent: str) -> dict[str, str]:
+                return dict(parse_qsl(sent, strict_parsing=True))
+
+            def _answer(self, status: int, body: bytes, kind: str) -> None:
+                # As servers do if they are allowed to.
+                packed = "gzip" in self.headers.get("Accept-Encoding", "")
+                body = gzip.compress(body) if packed else body
+                self.send_response(status)
+                self.send_header("Content-Type", f"text/{kind}")
                 self.send_header("Content-Length", str(len(body)))
+                if packed:
+                    self.send_header("Content-Encoding", "gzip")
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -65,10 +135,84 @@ class IssuerServer:
     def answer(self, path: str) -> dict[str, Any]:
         """Return what is at a path."""
         if path == "/realm/.well-known/openid-configuration":
-            return {"issuer": self.described_as or self.url, "jwks_uri": f"{self.url}/keys"}
+            return {
+                "issuer": self.described_as or self.url,
+                "jwks_uri": f"{self.url}/keys",
+                "authorization_endpoint": f"{self.url}/authorize?theme=plain",
+                "token_endpoint": f"{self.url}/token",
+                "authorization_response_iss_parameter_supported": True,
+                **self.described,
+            }
         return {
             "keys": [*(self.public(kid, key) for kid, key in self.keys.items()), *self.odd_keys]
         }
+
+    def page(self, asked: dict[str, str]) -> bytes:
+        """Return the page on which people say who they are."""
+        assert asked["theme"] == "plain"
+        hidden = "".join(
+            f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
+            for name, value in asked.items()
+        )
+        return (
+            f'<!doctype html><title>Who are you?</title><link rel="icon" href="data:,">'
+            f'<form method="post" action="/realm/authorize">{hidden}'
+            '<label>Name <input name="who"></label>'
+            '<button>Allow</button><button name="denied" value="1">Deny</button></form>'
+        ).encode()
+
+    def sent_back(self, asked: dict[str, str]) -> str:
+        """Return where somebody goes who has said who they are, or denied it."""
+        assert asked["redirect_uri"] in self.backs, asked
+        assert asked["client_id"] == self.client_id
+        assert asked["response_type"] == "code"
+        assert asked["code_challenge_method"] == "S256"
+        assert "openid" in asked["scope"].split()
+        fields: dict[str, str | None] = {"state": asked["state"], "iss": self.url}
+        if "denied" in asked or asked["who"] not in self.people:
+            fields |= {"error": "access_denied", "error_description": "<b>call 555-0100</b>"}
+        else:
+            fields["code"] = secrets.token_urlsafe(16)
+            self._codes[fields["code"]] = asked
+        fields |= self.back_with
+        sent = {name: value for name, value in fields.items() if value is not None}
+        return f"{asked['redirect_uri']}?{urlencode(sent)}"
+
+    def redeem(self, form: dict[str, str], authorization: str | None) -> tuple[int, bytes]:
+        """Return the tokens for a code, once."""
+        if self.granted:
+            return self.granted.pop(0)
+        if self.client_secret is not None:
+            both = f"{self.client_id}:{quote_plus(self.client_secret)}"
+            basic = f"Basic {base64.b64encode(both.encode()).decode()}"
+            if authorization != basic and form.get("client_secret") != self.client_secret:
+                return 401, b'{"error": "invalid_client"}'
+        # Whoever brings it, it cannot be used again.
+        asked = self._codes.pop(form["code"], None)
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        if (
+            asked is None
+            or form["grant_type"] != "authorization_code"
+            or form["redirect_uri"] != asked["redirect_uri"]
+            or form["client_id"] != self.client_id
+            or challenge != asked["code_challenge"]
+        ):
+            return 400, b'{"error": "invalid_grant"}'
+        claims = {
+            "aud": self.client_id,
+            "sub": asked["who"],
+            "nonce": asked["nonce"],
+            **self.people[asked["who"]],
+            **self.id_claims,
+        }
+        told = {
+            "access_token": "opaque",
+            "refresh_token": "not to be kept",
+            "token_type": "Bearer",
+            "id_token": self.token(**self.id_options, **claims),
+        }
+        return 200, json.dumps(told).encode()
 
     @staticmethod
     def public(kid: str, key: Any) -> dict[str, Any]:

@@ -48,19 +48,21 @@ _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[str]:
-    """Serve a coordinator in a thread on a free loopback port; yield its URL."""
+def running(settings: Settings, port: int = 0) -> Iterator[str]:
+    """Serve a coordinator in a thread on a loopback port, by default a free one; yield its URL."""
     if settings.database_url is None:
         embedded.upgraded(settings.state_dir)
-    with serving(build_app(settings), settings) as url:
+    with serving(build_app(settings), settings, port) as url:
         yield url
 
 
 @contextmanager
-def serving(app: FastAPI, settings: Settings | None = None) -> Iterator[str]:
-    """Serve an application in a thread on a free loopback port; yield its URL."""
+def serving(app: FastAPI, settings: Settings | None = None, port: int = 0) -> Iterator[str]:
+    """Serve an application in a thread on a loopback port, by default a free one; yield its URL."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
-        listening.bind(("127.0.0.1", 0))
+        # A free port that was found before is still held.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
         listening.listen()
         # A test that keeps a connection open must not keep the server running.
         config = server_config(settings or Settings(), app, stop_timeout_s=1)

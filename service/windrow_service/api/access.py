@@ -7,7 +7,6 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from windrow_service.api.browsers import session_in
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, is_page
 from windrow_service.api.problems import problem_answer
 from windrow_service.api.services import services_of
@@ -17,7 +16,7 @@ from windrow_service.usecases.errors import StoreUnavailableError
 
 # Health probes have no token, and the API description is not secret.
 _OPEN = frozenset(("/", "/docs", "/openapi.json", SIGN_IN))
-_OPEN_BELOW = ("/health/", "/static-offline-docs/", f"{ROOT}/static/")
+_OPEN_BELOW = ("/health/", "/static-offline-docs/", f"{ROOT}/static/", f"{SIGN_IN}/")
 
 
 class Authentication:
@@ -38,7 +37,8 @@ class Authentication:
             try:
                 # Only pages: a call that another site makes a browser send must not find a caller.
                 if is_page(scope["path"]):
-                    request.state.signed_in = await access.sessions.find(session_in(request))
+                    kept = access.browsers.session_in(request)
+                    request.state.signed_in = await access.sessions.find(kept)
                     request.state.principal = request.state.signed_in.principal
                 else:
                     request.state.principal = await access.authenticate(_token_in(request))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+from typing import Literal
+
 from fastapi import Request, Response
 from itsdangerous import BadData, URLSafeTimedSerializer
 
-from windrow_service.usecases.access.ports import Session
+from windrow_service.usecases.access.ports import BegunSignIn, Session
 from windrow_service.usecases.access.sessions import LONGEST
 
-_SESSION = "windrow_session"
+_SESSION, _SIGN_IN = "windrow_session", "windrow_sign_in"
 # Of a cookie with this name, browsers make sure that no other host has set it, and no plain HTTP.
 _OF_THIS_HOST = "__Host-"
+_SIGN_IN_LASTS_S = 600
 
 
 class FormOutdatedError(Exception):
@@ -20,61 +24,97 @@ class FormOutdatedError(Exception):
         return "this form is too old, or is another caller's: open the page again"
 
 
-class Forms:
-    """Sign what forms carry.
+class Browsers:
+    """Write and read what browsers keep.
 
     Args:
         key: Signs it; all replicas have the same key.
+        encrypted: Whether all browsers come by HTTPS; otherwise, each request tells.
     """
 
-    def __init__(self, key: str) -> None:
-        self._signed = URLSafeTimedSerializer(key, salt="windrow-form")
+    def __init__(self, key: str, *, encrypted: bool) -> None:
+        self._forms = URLSafeTimedSerializer(key, salt="windrow-form")
+        self._sign_ins = URLSafeTimedSerializer(key, salt="windrow-sign-in")
+        self._encrypted = encrypted
 
-    def made_for(self, principal: str) -> str:
+    def form_of(self, principal: str) -> str:
         """Return what the forms on a page for a caller carry."""
-        return str(self._signed.dumps(principal))
+        return str(self._forms.dumps(principal))
 
-    def check(self, principal: str, sent: str) -> None:
+    def check_form(self, principal: str, sent: str) -> None:
         """Make sure that a form is of a page for the caller.
 
         Raises:
             FormOutdatedError: It is not.
         """
         try:
-            made_for = self._signed.loads(sent, max_age=int(LONGEST.total_seconds()))
+            made_for = self._forms.loads(sent, max_age=int(LONGEST.total_seconds()))
         except BadData as error:
             raise FormOutdatedError from error
         if made_for != principal:
             raise FormOutdatedError
 
+    def session_in(self, request: Request) -> str | None:
+        """Return the secret of the session that a browser keeps."""
+        return self._kept(request, _SESSION)
 
-def session_in(request: Request) -> str | None:
-    """Return the secret of the session that a browser keeps."""
-    return request.cookies.get(_named(request, _SESSION))
+    def keep_session(
+        self, request: Request, answer: Response, session: Session, secret: str
+    ) -> None:
+        """Make a browser keep the secret of a session until it ends."""
+        lasts = session.expires_at - session.created_at
+        self._keep(request, answer, _SESSION, secret, round(lasts.total_seconds()), "strict")
 
+    def forget_session(self, request: Request, answer: Response) -> None:
+        """Make a browser forget its session."""
+        self._keep(request, answer, _SESSION, "", 0, "strict")
 
-def keep_session(request: Request, answer: Response, session: Session, secret: str) -> None:
-    """Make a browser keep the secret of a session until it ends."""
-    answer.set_cookie(
-        _named(request, _SESSION),
-        secret,
-        max_age=int((session.expires_at - session.created_at).total_seconds()),
-        httponly=True,
-        samesite="strict",
-        secure=_is_encrypted(request),
-    )
+    def sign_in_in(self, request: Request) -> tuple[BegunSignIn, str] | None:
+        """Return the sign-in that a browser has begun, and to which page; None if it has none."""
+        try:
+            kept = self._sign_ins.loads(
+                self._kept(request, _SIGN_IN) or "", max_age=_SIGN_IN_LASTS_S
+            )
+        except BadData:
+            return None
+        issuer, state, nonce, verifier, to = kept
+        return BegunSignIn(issuer=issuer, state=state, nonce=nonce, verifier=verifier), to
 
+    def keep_sign_in(self, request: Request, answer: Response, begun: BegunSignIn, to: str) -> None:
+        """Make a browser keep a sign-in that it has begun, and to which page."""
+        signed = str(self._sign_ins.dumps([*astuple(begun), to]))
+        # The issuer sends the browser back, which strict cookies would not survive.
+        self._keep(request, answer, _SIGN_IN, signed, _SIGN_IN_LASTS_S, "lax")
 
-def forget_session(request: Request, answer: Response) -> None:
-    """Make a browser forget its session."""
-    secure = _is_encrypted(request)
-    answer.delete_cookie(_named(request, _SESSION), httponly=True, samesite="strict", secure=secure)
+    def forget_sign_in(self, request: Request, answer: Response) -> None:
+        """Make a browser forget the sign-in that it has begun: it can be finished once."""
+        self._keep(request, answer, _SIGN_IN, "", 0, "lax")
 
+    def _kept(self, request: Request, name: str) -> str | None:
+        return request.cookies.get(self._named(request, name))
 
-def _named(request: Request, name: str) -> str:
-    return _OF_THIS_HOST + name if _is_encrypted(request) else name
+    def _keep(
+        self,
+        request: Request,
+        answer: Response,
+        name: str,
+        value: str,
+        max_age: int,
+        samesite: Literal["lax", "strict"],
+    ) -> None:
+        answer.set_cookie(
+            self._named(request, name),
+            value,
+            max_age=max_age,
+            httponly=True,
+            samesite=samesite,
+            secure=self._is_encrypted(request),
+        )
 
+    def _named(self, request: Request, name: str) -> str:
+        return _OF_THIS_HOST + name if self._is_encrypted(request) else name
 
-def _is_encrypted(request: Request) -> bool:
-    # Who lies about it gets a cookie that the browser does not send back.
-    return "https" in (request.url.scheme, request.headers.get("X-Forwarded-Proto"))
+    def _is_encrypted(self, request: Request) -> bool:
+        # Who lies about it gets a cookie that the browser does not send back.
+        forwarded = request.headers.get("X-Forwarded-Proto")
+        return self._encrypted or "https" in (request.url.scheme, forwarded)

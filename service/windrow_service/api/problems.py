@@ -69,8 +69,21 @@ INVALID, UNAVAILABLE = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVA
 KINDS: Mapping[type[Exception], ProblemType] = {
     access.UnauthenticatedError: ProblemType(UNAUTHORIZED, "unauthenticated", "Token required"),
     access.IssuerUnavailableError: ProblemType(
-        UNAVAILABLE, "issuer-unavailable", "Token cannot be checked now"
+        UNAVAILABLE, "issuer-unavailable", "Issuer cannot be asked now"
     ),
+    access.SignInNotOfferedError: ProblemType(
+        NOT_FOUND, "sign-in-not-offered", "No such way to sign in"
+    ),
+    access.SignInOutdatedError: ProblemType(
+        HTTPStatus.BAD_REQUEST, "sign-in-outdated", "Sign-in is outdated"
+    ),
+    access.SignInRefusedError: ProblemType(
+        FORBIDDEN, "sign-in-refused", "Issuer refused the sign-in"
+    ),
+    access.SignInUnconfirmedError: ProblemType(
+        FORBIDDEN, "sign-in-unconfirmed", "Issuer did not confirm the sign-in"
+    ),
+    access.NothingGrantedError: ProblemType(FORBIDDEN, "nothing-granted", "Nothing is granted"),
     access.ScopeMissingError: ProblemType(FORBIDDEN, "scope-missing", "Token lacks a scope"),
     access.TokenNotFoundError: ProblemType(NOT_FOUND, "token-not-found", "Token not found"),
     access.InvalidTokenError: ProblemType(INVALID, "invalid-token-request", "Token cannot be made"),

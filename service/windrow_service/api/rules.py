@@ -66,6 +66,8 @@ async def _own_plan(plan_id: PlanIdPath, principal: PrincipalDep, services: Plan
 # About no table, or about those that the caller sees; also if the body names the table, which the
 # handler then checks.
 READ = Security(_anything, scopes=["read"])
+# About the caller alone.
+SIGNED_IN = Security(_anything, scopes=[])
 # About all tables.
 ADMIN = Security(_everything, scopes=["admin"])
 # About the table that the path names.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import Depends, Request
 
 from windrow.models import ServiceConfig
-from windrow_service.api.browsers import Forms
+from windrow_service.api.browsers import Browsers
 from windrow_service.api.tokens import PageTokens
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
@@ -41,17 +41,21 @@ from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.usecases.writes.ports import WriteStore
 
+if TYPE_CHECKING:
+    from windrow_service.issuers.signing_in import SigningIn
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessServices:
-    """Authentication, callers' tokens, repeated requests, page tokens, sessions and forms."""
+    """Authentication, callers' tokens, repeated requests, page tokens, and what browsers keep."""
 
     authenticate: Authenticate
     tokens: ManageTokens
     once: OnceStore
     page_tokens: PageTokens
     sessions: Sessions
-    forms: Forms
+    signing_in: SigningIn | None
+    browsers: Browsers
     rates: Rates | None
 
 

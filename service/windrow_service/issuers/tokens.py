@@ -1,10 +1,11 @@
-"""Signed access tokens (JWT): checked, and turned into callers."""
+"""Signed tokens (JWT): checked, and turned into callers."""
 
 from __future__ import annotations
 
+import hmac
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -23,11 +24,14 @@ from windrow_service.usecases.access.grants import compiled, grant_of
 from windrow_service.usecases.access.ports import Identity
 
 _MAX_LENGTH = 8192
+# Not sent by callers, but by the issuer, and may list hundreds of groups.
+_MAX_ID_TOKEN = 65_536
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 # As long as the database keeps the names of callers; visible letters, for logs.
 _NAME = re.compile("[!-~]{1,128}")
 _MAX_GROUPS = 1_000
-_TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
+_ID_TOKEN_TYPES = (None, "jwt")
+_TYPES = (*_ID_TOKEN_TYPES, "at+jwt", "application/at+jwt")
 # What a token can hold that its library does not expect.
 _UNREADABLE = (
     jwt.PyJWTError,
@@ -93,24 +97,64 @@ class SignedTokens:
 
     async def identify(self, token: str) -> Identity:
         """See `TokenIssuers.identify`."""
-        if len(token) > _MAX_LENGTH or not _TOKEN.fullmatch(token):
+        if len(token) > _MAX_LENGTH:
             raise UnauthenticatedError
-        try:
-            head = jwt.get_unverified_header(token)
-            claimed = jwt.decode(token, options={"verify_signature": False}).get("iss")
-        except _UNREADABLE:
-            raise UnauthenticatedError from None
+        head, claimed = _unchecked(token)
         if not isinstance(claimed, str) or claimed not in self._issuers:
             raise UnauthenticatedError
         name, issuer = self._issuers[claimed]
+        return await self._checked(name, issuer, token, head, _TYPES, issuer.audience)
+
+    async def identify_by_id_token(
+        self, name: str, token: str, client_id: str, nonce: str
+    ) -> Identity:
+        """Return whom an issuer names in the ID token of a sign-in.
+
+        Args:
+            name: What the settings call the issuer.
+            token: The ID token.
+            client_id: The client for which it must be.
+            nonce: Of the sign-in for which it must be.
+
+        Raises:
+            UnauthenticatedError: It is not valid.
+            IssuerUnavailableError: The issuer's keys are unknown, and cannot be fetched.
+        """
+        (issuer,) = (issuer for named, issuer in self._issuers.values() if named == name)
+        if len(token) > _MAX_ID_TOKEN:
+            raise UnauthenticatedError
+        head, _ = _unchecked(token)
+
+        def must_be_of_this_sign_in(claims: Mapping[str, Any]) -> None:
+            said = claims.get("nonce")
+            if not isinstance(said, str) or not hmac.compare_digest(said.encode(), nonce.encode()):
+                raise ValueError("the token is of another sign-in")
+            several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+            if claims.get("azp", None if several else client_id) != client_id:
+                raise ValueError("the token was given to another client")
+
+        return await self._checked(
+            name, issuer, token, head, _ID_TOKEN_TYPES, client_id, must_be_of_this_sign_in
+        )
+
+    async def _checked(
+        self,
+        name: str,
+        issuer: Issuer,
+        token: str,
+        head: Mapping[str, Any],
+        types: Sequence[str | None],
+        audience: str,
+        further: Callable[[Mapping[str, Any]], None] = lambda claims: None,
+    ) -> Identity:
         key_id, kind = head.get("kid"), head.get("typ")
         if (
             not isinstance(key_id, str)
             or "crit" in head
-            or (kind.lower() if isinstance(kind, str) else kind) not in _TYPES
+            or (kind.lower() if isinstance(kind, str) else kind) not in types
         ):
             raise UnauthenticatedError
-        key = await self._keys[claimed].find(key_id)
+        key = await self._keys[issuer.url].find(key_id)
         if key is None:
             raise UnauthenticatedError
         try:
@@ -119,11 +163,12 @@ class SignedTokens:
                 key,
                 # Whatever keys the issuer has: none of these works with a shared secret.
                 algorithms=issuer.algorithms,
-                audience=issuer.audience,
+                audience=audience,
                 issuer=issuer.url,
                 leeway=issuer.leeway,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
+            further(claims)
             said = _said(issuer, claims)
             # Fails here, where the log tells why, if the claims name no caller.
             _principal(name, issuer, said.claims)
@@ -132,6 +177,17 @@ class SignedTokens:
             # Not the caller's business, but that of who looks after the issuer.
             _log.info("a signed token was refused", issuer=name, why=type(error).__name__)
             raise UnauthenticatedError from None
+
+
+def _unchecked(token: str) -> tuple[Mapping[str, Any], object]:
+    """Return the head of a token, and the issuer that it claims to be of."""
+    if not _TOKEN.fullmatch(token):
+        raise UnauthenticatedError
+    try:
+        head = jwt.get_unverified_header(token)
+        return head, jwt.decode(token, options={"verify_signature": False}).get("iss")
+    except _UNREADABLE:
+        raise UnauthenticatedError from None
 
 
 def _said(issuer: Issuer, claims: Mapping[str, Any]) -> Identity:

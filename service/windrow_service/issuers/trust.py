@@ -1,4 +1,4 @@
-"""Which issuers of access tokens are trusted, with what, and what their callers may do."""
+"""Which issuers are trusted, with what, what their callers may do, and how people sign in."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SecretStr,
     StringConstraints,
     model_validator,
 )
 
 from windrow_service.usecases.access.errors import AuthoritiesError, InvalidTokenError
 from windrow_service.usecases.access.grants import grant_of
+from windrow_service.usecases.access.sessions import LONGEST
 
 # Those with a public key alone: with a shared secret, whoever checks tokens could make them.
 Algorithm = Literal[
@@ -74,8 +76,39 @@ def _grant(text: str) -> str:
 
 
 _Url = Annotated[str, AfterValidator(_safe)]
+_Scope = Annotated[str, StringConstraints(pattern=r"^[!#-\[\]-~]+$", max_length=256)]
 _Grants = tuple[Annotated[str, AfterValidator(_grant)], ...]
 IssuerName = Annotated[str, StringConstraints(pattern="^[a-z0-9][a-z0-9-]{0,31}$")]
+
+
+class SignIn(BaseModel):
+    """How people sign in to pages with an issuer: by its authorization code flow.
+
+    Attributes:
+        client_id: What the issuer calls this coordinator.
+        client_secret: What the coordinator proves that with; none if the issuer asks for none.
+        client_secret_file: A file that has it instead, read anew each time.
+        scopes: What is asked for, so that the ID token has the claims that grants depend on.
+        title: What people call the issuer; its name in the settings by default.
+        lasts: How long somebody stays signed in.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    client_id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    client_secret: SecretStr | None = None
+    client_secret_file: Path | None = None
+    scopes: tuple[_Scope, ...] = ("openid",)
+    title: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    lasts: Annotated[timedelta, Field(ge=timedelta(minutes=5), le=LONGEST)] = timedelta(hours=8)
+
+    @model_validator(mode="after")
+    def _fit(self) -> SignIn:
+        if self.client_secret is not None and self.client_secret_file is not None:
+            raise ValueError("client_secret and client_secret_file are two secrets: unset one")
+        if "openid" not in self.scopes:
+            raise ValueError("without the scope `openid` an issuer tells nobody's name: add it")
+        return self
 
 
 class Issuer(BaseModel):
@@ -95,6 +128,7 @@ class Issuer(BaseModel):
         subjects: Grants by `sub`.
         ca_file: Certificates of the authority that vouches for the issuer.
         token_file: A token to be sent when keys are fetched, read anew each time.
+        sign_in: How people sign in to pages with it; they do not by default.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -116,6 +150,7 @@ class Issuer(BaseModel):
     subjects: dict[str, _Grants] = {}
     ca_file: Path | None = None
     token_file: Path | None = None
+    sign_in: SignIn | None = None
 
     @model_validator(mode="after")
     def _send_tokens_only_where_told(self) -> Issuer:

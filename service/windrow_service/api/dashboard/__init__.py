@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from windrow_service.api.dashboard import access, caches, plans, signing_in, tables, work
+from windrow_service.api.dashboard import access, caches, issuers, plans, signing_in, tables, work
 
 PARTS = (
     signing_in.open_router,
+    issuers.open_router,
     signing_in.router,
     tables.router,
     work.router,

@@ -10,23 +10,27 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from windrow_service.api import html
-from windrow_service.api.browsers import (
-    FormOutdatedError,
-    forget_session,
-    keep_session,
-    session_in,
-)
-from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, relative_to
-from windrow_service.api.rules import READ, GuardedRouter
+from windrow_service.api.browsers import FormOutdatedError
+from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, page_asked_for, relative_to
+from windrow_service.api.problems import describe
+from windrow_service.api.rules import READ, SIGNED_IN, GuardedRouter
 from windrow_service.api.services import services_of
-from windrow_service.usecases.access.errors import UnauthenticatedError
+from windrow_service.logs import get_logger
+from windrow_service.usecases.access.errors import (
+    IssuerUnavailableError,
+    NothingGrantedError,
+    UnauthenticatedError,
+)
+from windrow_service.usecases.errors import UseCaseError
 
 _STATIC = Path(html.__file__).parent / "static"
 _STYLE = "dashboard.css"
+_NOT_VALID = "This token is not valid: it may have expired or been revoked."
 
 # What nobody needs to be signed in for: see `api.access`.
 open_router = APIRouter(include_in_schema=False)
 router = GuardedRouter(include_in_schema=False)
+_log = get_logger(__name__)
 
 
 async def fields_of(request: Request) -> dict[str, str]:
@@ -42,8 +46,8 @@ async def changes_of(request: Request) -> dict[str, str]:
         FormOutdatedError: It is not of a page that was made for the caller.
     """
     fields = await fields_of(request)
-    forms = services_of(request).access.forms
-    forms.check(request.state.principal.name, fields.get("form", ""))
+    browsers = services_of(request).access.browsers
+    browsers.check_form(request.state.principal.name, fields.get("form", ""))
     return fields
 
 
@@ -55,8 +59,8 @@ async def front(request: Request) -> Response:
 
 @open_router.get(SIGN_IN)
 async def sign_in(request: Request, to: str = "tables") -> Response:
-    """Ask for a token."""
-    return await page(request, "sign_in.html", to=to, refused="")
+    """Ask who it is."""
+    return await sign_in_page(request, to)
 
 
 @open_router.post(SIGN_IN)
@@ -73,22 +77,51 @@ async def signed_in(request: Request) -> Response:
     access = services_of(request).access
     try:
         session, secret = await access.sessions.begin(token)
-    except UnauthenticatedError:
-        refused = "This token is not valid: it may have expired or been revoked."
-        return await page(request, "sign_in.html", to=to, refused=refused)
-    # What follows the folder of the pages cannot leave this origin.
-    answer = RedirectResponse(relative_to(request, f"{ROOT}/") + to, HTTPStatus.SEE_OTHER)
-    keep_session(request, answer, session, secret)
+    except (UnauthenticatedError, NothingGrantedError, IssuerUnavailableError) as error:
+        return await sign_in_page(request, to, error)
+    _log.info("signed in", principal=session.principal, by="token")
+    answer = RedirectResponse(
+        relative_to(request, f"{ROOT}/{page_asked_for(to)}"), HTTPStatus.SEE_OTHER
+    )
+    access.browsers.keep_session(request, answer, session, secret)
     return answer
 
 
-@router.post(f"{ROOT}/sign-out", dependencies=[READ])
+async def sign_in_page(request: Request, to: str, error: UseCaseError | None = None) -> Response:
+    """Return the page of signing in, with what was wrong before.
+
+    Args:
+        request: The request.
+        to: The page that was asked for.
+        error: What was wrong.
+    """
+    signing_in = services_of(request).access.signing_in
+    problem = None if error is None else describe(error)
+    refused = "" if problem is None else problem.body["detail"]
+    is_token_refused = isinstance(error, UnauthenticatedError)
+    answer = await page(
+        request,
+        "sign_in.html",
+        to=page_asked_for(to),
+        ways=[] if signing_in is None else signing_in.ways,
+        # What the error says is for callers of the API.
+        refused=_NOT_VALID if is_token_refused else refused,
+        is_token_refused=is_token_refused,
+    )
+    if problem is not None:
+        answer.status_code = problem.body["status"]
+        answer.headers.update(problem.headers)
+    return answer
+
+
+@router.post(f"{ROOT}/sign-out", dependencies=[SIGNED_IN])
 async def sign_out(request: Request) -> Response:
     """End the session."""
     await changes_of(request)
-    await services_of(request).access.sessions.end(session_in(request))
+    access = services_of(request).access
+    await access.sessions.end(access.browsers.session_in(request))
     answer = RedirectResponse(relative_to(request, SIGN_IN), HTTPStatus.SEE_OTHER)
-    forget_session(request, answer)
+    access.browsers.forget_session(request, answer)
     return answer
 
 

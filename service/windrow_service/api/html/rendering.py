@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 ROOT = "/dashboard"
 SIGN_IN = f"{ROOT}/sign-in"
 PROBLEM = "problem.html"
+_MAX_ASKED = 1_000
+# Below `ROOT`. None leads out of it: no part is of dots alone, nor encoded.
+_PAGE = re.compile(r"[a-z]+(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*(\?[!-~]*)?")
 # No scripts at all; styles and forms of this origin only.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; "
@@ -42,6 +45,11 @@ def is_page(path: str) -> bool:
 def relative_to(request: Request, path: str) -> str:
     """Return a path as seen from the page, because a proxy may serve the coordinator under one."""
     return "../" * (request.url.path.count("/") - 1) + path.removeprefix("/")
+
+
+def page_asked_for(asked: str) -> str:
+    """Return what a browser asked for if that is a page here, or else the first page."""
+    return asked if len(asked) <= _MAX_ASKED and _PAGE.fullmatch(asked) else "tables"
 
 
 async def page(request: Request, template: str, **context: Any) -> Response:
@@ -85,7 +93,7 @@ def _common(request: Request) -> dict[str, Any]:
         "link": lambda path: relative_to(request, path),
         "principal": principal,
         "tokens_required": services.access.authenticate.required,
-        "form": services.access.forms.made_for(principal.name) if principal else "",
+        "form": services.access.browsers.form_of(principal.name) if principal else "",
         "now": datetime.now(timezone.utc),
     }
 

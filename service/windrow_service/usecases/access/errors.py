@@ -6,6 +6,11 @@
   + UnauthenticatedError
   + AuthoritiesError
   + IssuerUnavailableError
+  + SignInNotOfferedError
+  + SignInOutdatedError
+  + SignInRefusedError
+  + SignInUnconfirmedError
+  + NothingGrantedError
   + ScopeMissingError
   + InvalidTokenError
 """
@@ -46,16 +51,69 @@ class AuthoritiesError(UseCaseError):
 
 @dataclass(eq=False)
 class IssuerUnavailableError(UseCaseError):
-    """The keys with which a token could be checked are not known.
+    """An issuer does not answer, or answers nonsense.
 
     Attributes:
-        issuer: What the coordinator calls the issuer of the token.
+        issuer: What the coordinator calls it.
     """
 
     issuer: str
     retry_after_s = 5
-    message = "the keys of issuer {issuer!r} cannot be fetched: {remedy}"
+    message = "issuer {issuer!r} does not answer as it should: {remedy}"
     remedy = "make sure that the coordinator can reach it, then try again"
+
+
+class SignInNotOfferedError(UseCaseError):
+    """Nobody can sign in with such an issuer."""
+
+    message = "there is no such way to sign in: {remedy}"
+    remedy = "use one of those that the page of signing in has"
+
+
+class SignInOutdatedError(UseCaseError):
+    """An issuer's answer is none to what this browser asked, or comes again or too late."""
+
+    message = "this sign-in was begun too long ago or in another browser, or is over: {remedy}"
+    remedy = "sign in again"
+
+
+@dataclass(eq=False)
+class SignInRefusedError(UseCaseError):
+    """An issuer let nobody in.
+
+    Attributes:
+        issuer: What the coordinator calls it.
+    """
+
+    issuer: str
+    message = "{issuer!r} did not let you in, or you did not allow it: {remedy}"
+    remedy = "sign in again, or ask who looks after it"
+
+
+@dataclass(eq=False)
+class SignInUnconfirmedError(UseCaseError):
+    """An issuer does not confirm who signed in, or in a way that cannot be trusted.
+
+    Attributes:
+        issuer: What the coordinator calls it.
+    """
+
+    issuer: str
+    message = "{issuer!r} did not confirm who you are: {remedy}"
+    remedy = "sign in again; if that does not help, the coordinator's log tells why"
+
+
+@dataclass(eq=False)
+class NothingGrantedError(UseCaseError):
+    """Somebody signed in who may do nothing.
+
+    Attributes:
+        principal: The caller.
+    """
+
+    principal: str
+    message = "you are {principal!r}, who may do nothing here: {remedy}"
+    remedy = "ask who runs this coordinator to grant something to you, or to a group of yours"
 
 
 @dataclass(eq=False)

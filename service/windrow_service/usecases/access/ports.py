@@ -96,6 +96,23 @@ class Session:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunSignIn:
+    """What a browser keeps while its user is at an issuer.
+
+    Attributes:
+        issuer: What the settings call the issuer.
+        state: What the answer must carry, so that it is one to this browser.
+        nonce: What the ID token must carry, so that it was made for this sign-in.
+        verifier: Proves to the issuer that whoever brings its code is who asked for it.
+    """
+
+    issuer: str
+    state: str
+    nonce: str
+    verifier: str
+
+
 class SessionStore(Protocol):
     """Sessions, by the digests of their secrets."""
 

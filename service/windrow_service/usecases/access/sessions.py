@@ -18,7 +18,8 @@ from windrow_service.usecases.access.authenticate import (
     is_ours,
     known_by,
 )
-from windrow_service.usecases.access.errors import UnauthenticatedError
+from windrow_service.usecases.access.errors import NothingGrantedError, UnauthenticatedError
+from windrow_service.usecases.access.grants import SCOPES
 from windrow_service.usecases.access.ports import (
     Identity,
     Session,
@@ -91,23 +92,22 @@ class Sessions:
         if not is_ours(token):
             if self._issuers is None:
                 raise UnauthenticatedError
-            return await self.begin_of(await self._issuers.identify(token), LONGEST)
+            return await self.begin_of(await self._issuers.identify(token))
         digest = digest_of(token)
         known = known_by(await self._valid(digest))
-        return await self._kept(known.principal.name, digest, LONGEST, known.expires_at)
+        return await self._kept(known.principal.name, digest, known.expires_at)
 
-    async def begin_of(self, identity: Identity, lasts: timedelta) -> tuple[Session, str]:
-        """Begin a session of whom an issuer spoke of; return it with the secret for the browser.
-
-        Args:
-            identity: What the issuer said; the session does not outlast it.
-            lasts: How long the session lasts.
+    async def begin_of(self, identity: Identity) -> tuple[Session, str]:
+        """Begin a session of whom an issuer named; return it with the secret for the browser.
 
         Raises:
             UnauthenticatedError: The issuer is not trusted.
+            NothingGrantedError: The caller may do nothing.
         """
         principal = self._known(identity)
-        return await self._kept(principal.name, identity, lasts, identity.expires_at)
+        if not any(principal.grants.of(scope) for scope in SCOPES):
+            raise NothingGrantedError(principal.name)
+        return await self._kept(principal.name, identity, identity.expires_at)
 
     async def find(self, secret: str | None) -> SignedIn:
         """Return who uses a browser that keeps a secret.
@@ -136,14 +136,14 @@ class Sessions:
             self._found.pop(digest, None)
 
     async def _kept(
-        self, principal: str, proof: str | Identity, lasts: timedelta, until: datetime | None
+        self, principal: str, proof: str | Identity, until: datetime | None
     ) -> tuple[Session, str]:
         now = self._clock()
         session = Session(
             principal=principal,
             proof=proof,
             created_at=now,
-            expires_at=now + lasts if until is None else min(now + lasts, until),
+            expires_at=now + LONGEST if until is None else min(now + LONGEST, until),
         )
         # Always a new one, whatever the browser kept before: somebody else may have put it there.
         secret = secrets.token_urlsafe(32)

@@ -1,0 +1,106 @@
+"""Signing in with an issuer in a real browser, which lies on another site than the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.issuers import IssuerServer, issuer_server
+from tests.support.servers import free_port, running
+from windrow_service.settings import Settings
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=5_000)
+
+
+class Site:
+    """A coordinator and its issuer."""
+
+    def __init__(self, url: str, issuer: IssuerServer) -> None:
+        self.url = url
+        self.issuer = issuer
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    port = free_port()
+    # To browsers, another site than 127.0.0.1, where the issuer is.
+    url = f"http://localhost:{port}"
+    with issuer_server() as issuer:
+        issuer.people = {"ann": {"groups": ["ops"]}}
+        issuer.backs = {f"{url}/dashboard/sign-in/corp/callback"}
+        corp = {
+            "url": issuer.url,
+            "audience": "windrow",
+            "groups": {"ops": ["admin"]},
+            "sign_in": {"client_id": issuer.client_id, "title": "Example Corp"},
+        }
+        settings = Settings.model_validate(
+            {
+                "state_dir": tmp_path_factory.mktemp("signing-in"),
+                "require_tokens": True,
+                "public_url": url,
+                "issuers": {"corp": corp},
+            }
+        )
+        with running(settings, port):
+            yield Site(url, issuer)
+
+
+@contextmanager
+def opened(browser: Browser) -> Iterator[Page]:
+    """Open a tab; the test fails if its console has errors, as of what a policy forbids."""
+    errors: list[str] = []
+    context = browser.new_context()
+    page = context.new_page()
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert [error for error in errors if "Failed to load resource" not in error] == []
+
+
+def say_who(page: Page, who: str, button: str = "Allow") -> None:
+    page.get_by_label("Name").fill(who)
+    page.get_by_role("button", name=button).click()
+
+
+def test_an_operator_signs_in_with_an_issuer_and_out(browser: Browser, site: Site) -> None:
+    with opened(browser) as page:
+        page.goto(f"{site.url}/dashboard/work")
+        page.get_by_role("link", name="Sign in with Example Corp").click()
+        expect(page).to_have_title("Who are you?")
+        say_who(page, "ann")
+
+        # The page that was asked for, with the cookie that other sites cannot make a browser send.
+        expect(page.get_by_role("heading", level=1)).to_have_text("Work")
+        assert page.url == f"{site.url}/dashboard/work"
+        expect(page.get_by_role("banner")).to_contain_text("corp/ann")
+        (cookie,) = page.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        page.get_by_role("link", name="Access").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Access")
+
+        page.get_by_role("button", name="Sign out").click()
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+        assert page.context.cookies() == []
+        # Nothing of what was seen is kept.
+        page.go_back()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+def test_who_denies_it_is_told_so_and_can_try_again(browser: Browser, site: Site) -> None:
+    with opened(browser) as page:
+        page.goto(f"{site.url}/dashboard/tables")
+        page.get_by_role("link", name="Sign in with Example Corp").click()
+        say_who(page, "ann", "Deny")
+
+        expect(page.get_by_role("alert")).to_contain_text("did not let you in")
+        page.get_by_role("link", name="Sign in with Example Corp").click()
+        say_who(page, "ann")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Tables")
