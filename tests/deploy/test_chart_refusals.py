@@ -6,6 +6,8 @@ import pytest
 
 from tests.deploy.charts import CHART, RELEASE, helm
 
+_SIGN_IN = ("issuers.corp.url=https://corp", "issuers.corp.audience=a")
+
 
 @pytest.mark.parametrize(
     ("settings", "said"),
@@ -46,6 +48,21 @@ from tests.deploy.charts import CHART, RELEASE, helm
         (["issuers.corp.url=http://corp", "issuers.corp.audience=a"], "issuers"),
         (["issuers.corp.url=https://corp"], "audience"),
         (["issuers.Corp.url=https://corp", "issuers.Corp.audience=a"], "issuers"),
+        ([*_SIGN_IN, "issuers.corp.sign_in.client_id=c"], "publicUrl is empty"),
+        (
+            [*_SIGN_IN, "publicUrl=https://w", "issuers.corp.sign_in.client_secret=c"],
+            "client_secret",
+        ),
+        ([*_SIGN_IN, "publicUrl=https://w", "issuers.corp.sign_in.title=c"], "client_id"),
+        (["publicUrl=http://windrow.example.com"], "publicUrl"),
+        (["publicUrl=https://u:p@windrow.example.com"], "publicUrl"),
+        (
+            [
+                "extraEnv[0].name=WINDROW_ISSUERS__CORP__SIGN_IN__CLIENT_SECRET",
+                "extraEnv[0].value=x",
+            ],
+            "with valueFrom",
+        ),
         (["extraEnv[0].value=x"], "name is required"),
         (
             ["extraEnv[0].name=WINDROW_DATABASE_URL", "extraEnv[0].value=x"],

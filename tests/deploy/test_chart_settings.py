@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.charts import CHART, VALUES, manifests, of_kind, workloads
-from windrow_service.issuers.trust import Issuer
+from windrow_service.issuers.trust import Issuer, SignIn
 from windrow_service.settings import AuditSettings, LimitSettings, MetricsSettings, Settings
 
 BY_NAME = {path.stem: path for path in VALUES}
@@ -59,6 +59,24 @@ def test_issuers_are_trusted_as_given_in_the_values(monkeypatch: pytest.MonkeyPa
     schema = json.loads((CHART / "values.schema.json").read_text())
     known = schema["properties"]["issuers"]["additionalProperties"]["properties"]
     assert known.keys() == Issuer.model_fields.keys()
+
+
+def test_people_sign_in_as_given_in_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "WINDROW_PUBLIC_URL" not in json.dumps(manifests(BY_NAME["minimal"]))
+    _set(monkeypatch, manifests(BY_NAME["production"]))
+
+    settings = Settings()
+
+    assert settings.public_url == "https://windrow.example.com"
+    sign_in = settings.issuers["corp"].sign_in
+    assert sign_in is not None
+    assert sign_in.lasts == timedelta(hours=4)
+    assert sign_in.scopes == ("openid", "groups")
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    issuer = schema["properties"]["issuers"]["additionalProperties"]["properties"]
+    # A secret is none of the values.
+    known = issuer["sign_in"]["properties"].keys() | {"client_secret"}
+    assert known == SignIn.model_fields.keys()
 
 
 def test_what_is_watched_is_read_as_given_in_the_values(monkeypatch: pytest.MonkeyPatch) -> None:

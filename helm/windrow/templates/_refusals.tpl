@@ -25,6 +25,11 @@
 {{- if and (not .Values.metrics.enabled) (or .Values.metrics.serviceMonitor.enabled .Values.metrics.alerts.enabled .Values.metrics.dashboard.enabled) -}}
 {{- fail "metrics.enabled is false, but something is to show metrics: set it to true" -}}
 {{- end -}}
+{{- range $name, $issuer := .Values.issuers -}}
+{{- if and $issuer.sign_in (not $.Values.publicUrl) -}}
+{{- fail (printf "publicUrl is empty: people sign in with issuers.%s, which must know where to send them back" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $_ := .Values.podLabels -}}
 {{- if or (hasPrefix "app.kubernetes.io/" $name) (hasPrefix "helm.sh/" $name) -}}
 {{- fail (printf "podLabels: the chart selects its pods by %s: leave it out" $name) -}}
@@ -33,7 +38,7 @@
 {{- range concat .Values.extraEnv .Values.backup.extraEnv -}}
 {{- if has .name (list "WINDROW_DATABASE_URL" "WINDROW_REDIS_URL") -}}
 {{- fail (printf "extraEnv: %s contains a password: name a secret in database or redis" .name) -}}
-{{- else if and (has .name (list "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" "PGPASSWORD")) (not .valueFrom) -}}
+{{- else if and (or (has .name (list "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" "PGPASSWORD")) (hasSuffix "__CLIENT_SECRET" .name)) (not .valueFrom) -}}
 {{- fail (printf "extraEnv: %s is secret, but values are not: take it from a secret with valueFrom" .name) -}}
 {{- else if has .name (list "WINDROW_HOST" "WINDROW_PORT" "WINDROW_STATE_DIR") -}}
 {{- fail (printf "extraEnv: the probes, the Service and the volumes rely on the chart's own %s: leave it out" .name) -}}
