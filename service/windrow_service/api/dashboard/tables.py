@@ -85,6 +85,7 @@ async def show_table(
         chart=_trend(trend),
         too_many=too_many,
         most=MAX_LOOKED_AT,
+        most_partitions=_WORST,
         cached=lambda: found(caches.show(name)),
         worst=lambda: found(upkeep.find_worst_partitions(name, _SMALL_BYTES, _WORST)),
         advise=lambda: found(upkeep.advise(name, WELL_SIZED_BYTES)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree
@@ -26,7 +26,7 @@ _OPTIONS = {
 
 def bars(title: str, labels: Sequence[str], values: Sequence[int]) -> Markup:
     """Return a chart of one bar for each label."""
-    chart = _pygal().Bar(**_OPTIONS, spacing=2, value_formatter=_number)
+    chart = _pygal().Bar(**_OPTIONS, spacing=2, range=_from_zero(values), value_formatter=_number)
     chart.x_labels = labels
     chart.add(None, values)
     return _inline(chart, title)
@@ -37,7 +37,7 @@ def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int |
     chart = _pygal().Line(
         **{**_OPTIONS, "show_legend": True, "legend_at_bottom": True},
         dots_size=3,
-        range=(0, max((value or 0 for values in series.values() for value in values), default=0)),
+        range=_from_zero([value for values in series.values() for value in values]),
         value_formatter=_number,
         show_only_major_dots=False,
     )
@@ -45,6 +45,11 @@ def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int |
     for name, values in series.items():
         chart.add(name, list(values))
     return _inline(chart, title)
+
+
+def _from_zero(values: Iterable[int | None]) -> tuple[float, float]:
+    """Return a range with some room above the highest of values."""
+    return 0, 1.05 * max((value or 0 for value in values), default=0)
 
 
 def _number(value: float | None) -> str:
