@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import SecretStr
 
+from tests.support.accessibility import lost_to_the_keyboard, violations
 from tests.support.dashboards import (
     LAKE,
     Operated,
@@ -152,6 +153,37 @@ def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
             page.goto(f"{site.url}/dashboard/{name}")
             expect(page.get_by_role("heading", level=1)).to_have_text(name.capitalize())
             assert fits(page), name
+
+
+def test_everybody_can_use_every_page(browser: Browser, site: Site) -> None:
+    asked = {"table": "sales.events", "filter": "ds < '2026-11-10'"}
+    plan_id = site.operated.http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+    with opened(browser, site.url) as page:
+        found = {}
+        for name in (
+            "sign-in",
+            "tables",
+            "tables?find=nothing",
+            "tables/sales.events",
+            "tables/sales.new",
+            "tables/no.such",
+            "work",
+            "plans",
+            f"plans/{plan_id}",
+            "cache",
+            "access",
+        ):
+            if name == "tables":
+                sign_in(page, site, site.admin)
+            page.set_viewport_size(_WIDE)
+            page.emulate_media(color_scheme="light")
+            page.goto(f"{site.url}/dashboard/{name}")
+            found[name] = violations(page) + lost_to_the_keyboard(page)
+            page.set_viewport_size(_PHONE)
+            page.emulate_media(color_scheme="dark")
+            found[f"{name} on a phone in the dark"] = violations(page)
+
+    assert {name: what for name, what in found.items() if what} == {}
 
 
 def test_a_page_shows_only_what_its_caller_may_see(browser: Browser, site: Site) -> None:

@@ -1,0 +1,56 @@
+"""What keeps people from using a page: judged by axe-core, and by going through it with the keyboard."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+_LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+_RULES = {"runOnly": {"type": "tag", "values": _LEVELS}, "resultTypes": ["violations"]}
+# All that the keyboard must reach; numbered in the order of the page.
+_NUMBER_CONTROLS = """() => {
+  const all = document.querySelectorAll("a[href], button, input:not([type=hidden]), [tabindex]")
+  all.forEach((control, number) => { control.dataset.control = number })
+  return all.length
+}"""
+# Which of them has the focus, and whether its outline can be seen.
+_FOCUSED = """() => {
+  const control = document.activeElement
+  if (!control.dataset.control) return null
+  const [style, place] = [getComputedStyle(control), control.getBoundingClientRect()]
+  const seen = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2
+    && place.right > 0 && place.left < innerWidth && place.bottom > 0 && place.top < innerHeight
+  return [Number(control.dataset.control), seen, control.outerHTML.slice(0, 200)]
+}"""
+
+
+def violations(page: Page) -> list[str]:
+    """Return where a page violates the rules of WCAG 2.2, levels A and AA, that a program can check."""
+    found: list[dict[str, Any]] = Axe().run(page, options=_RULES).response["violations"]
+    return [
+        f"{rule['id']}: {json.dumps([node['html'][:200] for node in rule['nodes']])}"
+        for rule in found
+    ]
+
+
+def lost_to_the_keyboard(page: Page) -> list[str]:
+    """Return the controls of a page that the Tab key does not reach, or does not show."""
+    count: int = page.evaluate(_NUMBER_CONTROLS)
+    missing, unseen = set(range(count)), []
+    # Once more than there are controls: between the last and the first is the browser itself.
+    for _ in range(count + 1):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(_FOCUSED)
+        if focused is not None:
+            number, is_seen, said = focused
+            missing.discard(number)
+            unseen += [] if is_seen else [said]
+    texts = page.evaluate(
+        "numbers => numbers.map(number => "
+        "document.querySelector(`[data-control='${number}']`).outerHTML.slice(0, 200))",
+        sorted(missing),
+    )
+    return [*texts, *unseen]
