@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 _LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -29,6 +28,9 @@ _FOCUSED = """() => {
 
 def violations(page: Page) -> list[str]:
     """Return where a page violates the rules of WCAG 2.2, levels A and AA, that a program can check."""
+    # Late: one test needs it, and it reads half a megabyte of script.
+    from axe_playwright_python.sync_playwright import Axe
+
     found: list[dict[str, Any]] = Axe().run(page, options=_RULES).response["violations"]
     return [
         f"{rule['id']}: {json.dumps([node['html'][:200] for node in rule['nodes']])}"
