@@ -1,15 +1,16 @@
-"""Signing in with an issuer in a real browser, which lies on another site than the coordinator."""
+"""Signing in with an issuer, which is another site to a real browser, and what `admin` does then."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.issuers import IssuerServer, issuer_server
-from tests.support.servers import free_port, running
+from tests.support.servers import PLAIN, free_port, running
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.browser
@@ -92,6 +93,38 @@ def test_an_operator_signs_in_with_an_issuer_and_out(browser: Browser, site: Sit
         # Nothing of what was seen is kept.
         page.go_back()
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+def test_admin_makes_a_token_that_is_shown_once_and_revokes_it(
+    browser: Browser, site: Site
+) -> None:
+    def status(secret: str) -> int:
+        headers = {"Authorization": f"Bearer {secret}"}
+        return httpx.get(f"{site.url}/tables", headers=headers, verify=PLAIN).status_code
+
+    with opened(browser) as page:
+        page.goto(f"{site.url}/dashboard/access")
+        page.get_by_role("link", name="Sign in with Example Corp").click()
+        say_who(page, "ann")
+        page.get_by_label("Of whom").fill("etl")
+        page.get_by_label("Grants").fill("read write:sales")
+        page.get_by_role("button", name="Make a token").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Token of etl")
+        secret = page.get_by_label("Secret").inner_text()
+        assert status(secret) == 200
+
+        # The browser sends the form again.
+        page.reload()
+
+        expect(page.get_by_role("status")).to_contain_text("made this token once")
+        page.get_by_role("link", name="Access").first.click()
+        expect(page.locator("body")).not_to_contain_text(secret)
+        tokens = page.get_by_role("region", name="Tokens").get_by_role("row")
+        expect(tokens).to_have_count(2)
+        expect(tokens.nth(1)).to_contain_text("write:sales")
+        page.get_by_role("button", name="of etl").click()
+        expect(tokens.nth(1)).to_contain_text("revoked")
+        expect(page.get_by_role("button", name="of etl")).to_have_count(0)
 
 
 def test_who_denies_it_is_told_so_and_can_try_again(browser: Browser, site: Site) -> None:

@@ -10,17 +10,20 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from windrow_service.api.html.rendering import is_page
 from windrow_service.api.problems import BodyTooLargeError
 
 JSON = b"application/json"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
+# Forms of pages are parsed on the event loop.
+_MAX_FORM_BYTES = 2**16
 # Calls whose body may be a stream of columns.
 _STREAMS = re.compile(r"POST /tables/[^/]+/snapshots/?|PUT /tables/[^/]+/partitions/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyLimits:
-    """Most bytes of a body: of columns sent as a stream, and of any other body."""
+    """Most bytes of a body: of columns sent as a stream, and of any other body of a call."""
 
     max_bytes: int
     max_published_bytes: int
@@ -31,7 +34,10 @@ class BodyLimits:
         is_stream = _STREAMS.fullmatch(
             f"{scope['method']} {scope['path']}"
         ) is not None and not media_type.startswith(JSON)
-        if is_stream:
+        limit: tuple[int, str | None]
+        if is_page(scope["path"]):
+            limit = _MAX_FORM_BYTES, None
+        elif is_stream:
             limit = self.max_published_bytes, "WINDROW_LIMITS__MAX_PUBLISH_BYTES"
         else:
             limit = self.max_bytes, "WINDROW_LIMITS__MAX_BODY_BYTES"

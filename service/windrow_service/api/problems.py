@@ -51,15 +51,14 @@ class BodyTooLargeError(HTTPException):
     This is an HTTPException because FastAPI hides any other error raised while it reads a body.
     """
 
-    def __init__(self, max_bytes: int, setting: str) -> None:
+    def __init__(self, max_bytes: int, setting: str | None) -> None:
         super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         self.max_bytes = max_bytes
         self.setting = setting
 
     def __str__(self) -> str:
-        return (
-            f"the body is larger than {self.max_bytes:,} bytes: send less, or raise {self.setting}"
-        )
+        remedy = "send less" if self.setting is None else f"send less, or raise {self.setting}"
+        return f"the body is larger than {self.max_bytes:,} bytes: {remedy}"
 
 
 UNAUTHORIZED, FORBIDDEN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN

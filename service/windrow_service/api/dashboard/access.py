@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
-from windrow_service.api.html.rendering import ROOT, page
+from windrow_service.api.access import PrincipalDep
+from windrow_service.api.caller_tokens import TokenIdPath
+from windrow_service.api.dashboard.signing_in import changes_of
+from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, relative_to
 from windrow_service.api.rules import ADMIN, GuardedRouter
-from windrow_service.api.services import AccessDep, OperationsDep
+from windrow_service.api.services import AccessDep, AccessServices, OperationsDep
+from windrow_service.usecases.access.errors import InvalidTokenError
+from windrow_service.usecases.access.ports import Token
+from windrow_service.usecases.audit import AuditLog
+from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedRequestError
+from windrow_service.usecases.ports import Once
 
 router = GuardedRouter(include_in_schema=False)
 _TOKENS, _CHANGES = 500, 100
 _NEWEST = 2**63 - 1
+_ACCESS = f"{ROOT}/access"
+# How long a new token may last: days, or for ever.
+_LIFETIMES = {
+    "1": "1 day",
+    "7": "7 days",
+    "30": "30 days",
+    "90": "90 days",
+    "365": "1 year",
+    "never": "never",
+}
 
 
-@router.get(f"{ROOT}/access", dependencies=[ADMIN])
+@router.get(_ACCESS, dependencies=[ADMIN])
 async def show_access(
     request: Request,
     access: AccessDep,
@@ -26,9 +49,73 @@ async def show_access(
     before: Annotated[int, Query(ge=1, le=_NEWEST)] = _NEWEST,
 ) -> Response:
     """Show the latest changes, and the tokens."""
-    changes = await operations.audit.page(
-        before, _CHANGES + 1, table=table or None, principal=who or None
-    )
+    return await _access_page(request, access, operations.audit, table, who, before)
+
+
+@router.post(
+    f"{_ACCESS}/tokens",
+    # As the audit log knows it.
+    operation_id="create_token",
+    dependencies=[ADMIN],
+)
+async def create_token(
+    request: Request, access: AccessDep, operations: OperationsDep, principal: PrincipalDep
+) -> Response:
+    """Make a token, and show its secret on this page alone."""
+    asked = await changes_of(request)
+    try:
+        token, secret = await access.tokens.create(
+            asked.get("name", ""),
+            asked.get("grants", "").split(),
+            _lifetime(asked.get("days", "")),
+            _once(principal.name, asked),
+        )
+    except (InvalidTokenError, IdempotencyKeyReusedError) as error:
+        is_new = isinstance(error, InvalidTokenError)
+        refused = str(error) if is_new else "this form has made another token before: send it anew"
+        answer = await _access_page(request, access, operations.audit, refused=refused, asked=asked)
+        answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+        return answer
+    except RepeatedRequestError as made:
+        # The page was loaded again, or the button pressed twice.
+        return await page(request, "token.html", token_id=made.answer, secret=None)
+    return await page(request, "token.html", token_id=token.token_id, secret=secret, token=token)
+
+
+@router.post(
+    f"{_ACCESS}/tokens/{{token_id}}/revoke", operation_id="revoke_token", dependencies=[ADMIN]
+)
+async def revoke_token(token_id: TokenIdPath, request: Request, access: AccessDep) -> Response:
+    """Revoke a token; the one that the caller signed in with only when asked again."""
+    asked = await changes_of(request)
+    is_own = request.state.signed_in.token_id == token_id
+    if is_own and asked.get("sure") != "yes":
+        return await page(
+            request,
+            "revoke_own.html",
+            token_id=token_id,
+            is_last=not await _has_other_admin(access, token_id),
+        )
+    await access.tokens.revoke(token_id)
+    to = _ACCESS
+    if is_own:
+        await access.sessions.end(access.browsers.session_in(request))
+        to = SIGN_IN
+    return RedirectResponse(relative_to(request, to), HTTPStatus.SEE_OTHER)
+
+
+async def _access_page(
+    request: Request,
+    access: AccessServices,
+    audit: AuditLog,
+    table: str = "",
+    who: str = "",
+    before: int = _NEWEST,
+    *,
+    refused: str = "",
+    asked: Mapping[str, str] | None = None,
+) -> Response:
+    changes = await audit.page(before, _CHANGES + 1, table=table or None, principal=who or None)
     tokens = await access.tokens.page("", _TOKENS + 1)
     return await page(
         request,
@@ -39,4 +126,38 @@ async def show_access(
         older=changes[_CHANGES - 1].number if len(changes) > _CHANGES else None,
         tokens=tokens[:_TOKENS],
         more=len(tokens) > _TOKENS,
+        lifetimes=_LIFETIMES,
+        key=secrets.token_hex(16),
+        refused=refused,
+        asked={"name": "", "grants": "", "days": "90", **(asked or {})},
+    )
+
+
+def _lifetime(days: str) -> timedelta | None:
+    if days not in _LIFETIMES:
+        raise InvalidTokenError("a token needs an end, or `never`: choose after how many days")
+    return None if days == "never" else timedelta(days=int(days))
+
+
+def _once(principal: str, asked: Mapping[str, str]) -> Once:
+    """Return what keeps a form that is sent again from making another token."""
+    said = repr([asked.get(name) for name in ("name", "grants", "days")])
+    return Once(
+        principal=principal,
+        # Other than any key of a call.
+        key=f"page {asked.get('key', '')[:64]}",
+        fingerprint=hashlib.sha256(said.encode()).hexdigest(),
+        answer=_token_id,
+    )
+
+
+def _token_id(token: Token) -> str:
+    return token.token_id
+
+
+async def _has_other_admin(access: AccessServices, token_id: str) -> bool:
+    now = datetime.now(timezone.utc)
+    return any(
+        token.token_id != token_id and "admin" in token.scopes and token.is_valid(now)
+        for token in await access.tokens.list()
     )

@@ -25,6 +25,7 @@ from windrow_service.usecases.errors import UseCaseError
 
 _STATIC = Path(html.__file__).parent / "static"
 _STYLE = "dashboard.css"
+_MAX_FIELDS = 20
 _NOT_VALID = "This token is not valid: it may have expired or been revoked."
 
 # What nobody needs to be signed in for: see `api.access`.
@@ -34,9 +35,16 @@ _log = get_logger(__name__)
 
 
 async def fields_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form that was sent."""
+    """Return the fields of a form that was sent.
+
+    Raises:
+        FormOutdatedError: It has more fields than any.
+    """
     body = (await request.body()).decode("utf-8", "replace")
-    return dict(parse_qsl(body, keep_blank_values=True))
+    try:
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+    except ValueError as error:
+        raise FormOutdatedError from error
 
 
 async def changes_of(request: Request) -> dict[str, str]:
