@@ -86,9 +86,8 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, list):
         return [_renamed(inner, names) for inner in value]
     if isinstance(value, str):
-        for root in (_DATA, names[_DATA]):
-            if root in names and value.startswith(f"{root}/"):
-                return names[root] + value[len(root) :]
+        if value.startswith(f"{_DATA}/"):
+            return names[_DATA] + value.removeprefix(_DATA)
         return names.get(value, value)
     return value
 
