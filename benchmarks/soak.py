@@ -55,8 +55,8 @@ _SETTINGS = {
     "WINDROW_SNAPSHOTS__KEEP_LAST": "20",
     "WINDROW_SNAPSHOTS__MAX_AGE": "PT0S",
 }
-# Kept for a day, a year, and for good: a row for each call at most.
-_KEPT_LONGER = ("idempotency_keys", "audit", "tokens", "writes")
+# Kept for a day, a year, a week, and for good: a row for each call at most.
+_KEPT_LONGER = ("idempotency_keys", "audit", "plan_history", "tokens", "writes")
 _FLAT_RATIO = 1.1
 _SLACK = {"MB": 10.0, "descriptors": 20.0, "rows": 100.0, "keys": 20.0}
 

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from fastapi import FastAPI
 
 from windrow.files.without_pandas import keep_pandas_out
-from windrow.models import MAX_WRITE_KEYS, Limits, PlanOptions, ServiceConfig
-from windrow.version import __version__
 from windrow_service.administration import database_url
 from windrow_service.api.app import create_app
 from windrow_service.api.bodies import BodyLimits
@@ -35,12 +33,11 @@ from windrow_service.bootstrap_access import NO_DATABASE, open_access
 from windrow_service.cache_map.memory import MemoryCacheMap
 from windrow_service.cache_map.redis import RedisCacheMap
 from windrow_service.cache_map.server import RedisServer
+from windrow_service.config import config_of
 from windrow_service.directories import DirectoryInventories
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.issuers.trust import authorities_of
 from windrow_service.logs import get_logger
-from windrow_service.planner.packing.strategies import STRATEGIES
-from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST
 from windrow_service.runs.background import keep_doing
 from windrow_service.runs.looking_around import LookAround
 from windrow_service.runs.plan_runs import PlanRuns
@@ -59,6 +56,7 @@ from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.figures import SqlTableFigures
 from windrow_service.store.migrate import Upgraded
 from windrow_service.store.partition_lists import SqlPartitionListStore
+from windrow_service.store.plan_history import SqlPlanHistory
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.snapshots import SqlSnapshotStore
@@ -74,6 +72,7 @@ from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.caches.table_caching import TableCaching
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
+from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import PageLimits, ReadPlan
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
@@ -191,6 +190,12 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         async def purge_audit() -> int:
             return await audit.purge(_now() - settings.audit.max_age, settings.audit.max_records)
 
+        history = stored(SqlPlanHistory(database), "plan_history")
+
+        async def purge_history() -> int:
+            kept = settings.history
+            return await history.purge(_now() - kept.max_age, kept.max_plans)
+
         access = await open_access(settings, database, watch, _now, stack)
         cache = _open_cache(settings, stack)
         watch.over(cache, "cache_map", "cache", (CacheUnavailableError,))
@@ -237,6 +242,17 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=_now,
             plan_ttl=settings.limits.plan_ttl,
         )
+        read_plan = ReadPlan(
+            plans=plans,
+            codec=codec,
+            runner=runner,
+            clock=_now,
+            limits=PageLimits(
+                max_page_groups=settings.limits.max_page_groups,
+                default_page_groups=settings.limits.default_page_groups,
+                max_page_splits=settings.limits.max_page_splits,
+            ),
+        )
         plan_runs = PlanRuns(
             make_plan,
             plans,
@@ -256,6 +272,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             ("forget expired plans", lambda: plans.purge(_now()), _PURGE_EVERY_S),
             ("forget expired cache rules", lambda: cache_rules.purge(_now()), _EXPIRE_EVERY_S),
             ("forget old records of changes", purge_audit, _EXPIRE_EVERY_S),
+            ("forget old plans", purge_history, _EXPIRE_EVERY_S),
             ("drop old snapshots", expire_snapshots.everywhere, _EXPIRE_EVERY_S),
             ("go on with abandoned plans", plan_runs.adopt, _ADOPT_EVERY_S),
         ):
@@ -303,17 +320,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 plans=plans,
                 make=make_plan,
                 runs=plan_runs,
-                read=ReadPlan(
-                    plans=plans,
-                    codec=codec,
-                    runner=runner,
-                    clock=_now,
-                    limits=PageLimits(
-                        max_page_groups=settings.limits.max_page_groups,
-                        default_page_groups=settings.limits.default_page_groups,
-                        max_page_splits=settings.limits.max_page_splits,
-                    ),
-                ),
+                read=read_plan,
+                look_back=LookBack(history, read_plan),
                 explain=ExplainPlan(
                     snapshots=snapshots,
                     manifests=manifests,
@@ -368,7 +376,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 ping=database.ping,
                 has_room=database.has_room,
                 cache=cache,
-                config=_config(settings),
+                config=config_of(settings),
                 meters=meters,
                 spans=spans,
                 audit=audit,
@@ -414,22 +422,3 @@ def _described(error: Exception) -> dict[str, Any]:
     if problem["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.error("work in the background failed", exc_info=error)
     return problem
-
-
-def _config(settings: Settings) -> ServiceConfig:
-    waits = {"plan_ttl", "head_timeout", "body_timeout"}
-    limits = settings.limits.model_dump(exclude=waits)
-    return ServiceConfig(
-        version=__version__,
-        strategies=list(STRATEGIES),
-        defaults=PlanOptions(open_file_cost=DEFAULT_OPEN_FILE_COST),
-        limits=Limits(
-            **limits,
-            **{
-                f"{name}_seconds": int(getattr(settings.limits, name).total_seconds())
-                for name in waits
-            },
-            max_write_keys=MAX_WRITE_KEYS,
-        ),
-        allowed_locations=list(settings.allowed_locations),
-    )

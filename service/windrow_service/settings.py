@@ -118,6 +118,17 @@ class AuditSettings(BaseModel):
     max_records: Annotated[int, Field(ge=1)] = 1_000_000
 
 
+class HistorySettings(BaseModel):
+    """How long, and of how many plans, figures are kept after their groups have expired."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_age: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36_500))] = timedelta(
+        days=7
+    )
+    max_plans: Annotated[int, Field(ge=1)] = 100_000
+
+
 class MetricsSettings(BaseModel):
     """Where metrics are served, and how many series they have."""
 
@@ -195,6 +206,7 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
     audit: AuditSettings = AuditSettings()
+    history: HistorySettings = HistorySettings()
     metrics: MetricsSettings = MetricsSettings()
 
     @model_validator(mode="before")

@@ -24,7 +24,20 @@ from windrow_service.store.migrate import newest_revision, upgrade
 from windrow_service.usecases.errors import RevisionError
 
 NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)
-REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011"]
+REVISIONS = [
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -48,7 +48,8 @@ def ended(http: httpx.Client, plan_id: str) -> dict[str, Any]:
 def timeless(plan: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that equal plans have in common."""
     own = ("plan_id", "created_at", "expires_at", "next_page_token", "summary")
-    summary = {k: v for k, v in plan["summary"].items() if k != "planning_seconds"}
+    took = ("planning_seconds", "phase_seconds")
+    summary = {k: v for k, v in plan["summary"].items() if k not in took}
     return {k: v for k, v in plan.items() if k not in own} | {"summary": summary}
 
 

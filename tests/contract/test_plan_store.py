@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
-from datetime import datetime, timedelta, timezone
-from typing import Any
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from tests.support.databases import on_database
-from windrow.models import Plan, PlanOptions, PlanRequest, PlanSummary
+from tests.support.plan_records import EMPTY, HOUR, LARGE, SMALL, START, completed, submitted
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.plans import SqlPlanStore
@@ -26,16 +24,6 @@ from windrow_service.usecases.plans.errors import (
 from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Once
 
-START = datetime(2026, 11, 21, tzinfo=timezone.utc)
-HOUR = timedelta(hours=1)
-SMALL = PlanBody(head=b"h", chunks=[PlanChunk(first_group=0, data=b"abc")], tail=b"t")
-LARGE = PlanBody(
-    head=b"h",
-    chunks=[PlanChunk(first_group=at, data=bytes([at])) for at in (0, 5, 9)],
-    tail=b"t",
-)
-EMPTY = PlanBody(head=b"h", chunks=[], tail=b"t")
-
 Law = Callable[[SqlPlanStore, Database], Awaitable[None]]
 
 
@@ -46,48 +34,6 @@ def holds(database_url: sa.URL) -> Callable[[Law], None]:
         database_url,
         lambda database: law(SqlPlanStore(database, lambda: START, 1_000), database),
     )
-
-
-def submitted(name: str, **fields: Any) -> PlanRecord:
-    plan = PlanRecord(
-        plan_id=name,
-        principal="me",
-        table_id=1,
-        snapshot_id=1,
-        state="submitted",
-        created_at=START,
-        expires_at=START + HOUR,
-        request=PlanRequest(table="t"),
-        request_key="key",
-    )
-    return replace(plan, **fields)
-
-
-def completed(name: str, body_id: str | None = None, **fields: Any) -> PlanRecord:
-    counts = dict.fromkeys(
-        name for name, field in PlanSummary.model_fields.items() if field.annotation is int
-    )
-    info = Plan(
-        plan_id=name,
-        status="completed",
-        table="t",
-        snapshot_id=1,
-        created_at=START,
-        expires_at=START + HOUR,
-        location="/t",
-        columns=[],
-        hidden_columns=[],
-        partition_columns=[],
-        sort_columns=[],
-        filter=None,
-        options=PlanOptions(),
-        summary=PlanSummary.model_validate(
-            dict.fromkeys(counts, 0) | {"strategy": "balanced", "planning_seconds": 0.5}
-        ),
-        groups=[],
-        next_page_token=None,
-    )
-    return submitted(name, state="completed", info=info, body_id=body_id or name, **fields)
 
 
 async def streamed(store: SqlPlanStore, plan: PlanRecord) -> bytes:

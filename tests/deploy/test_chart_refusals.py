@@ -44,6 +44,7 @@ _SIGN_IN = ("issuers.corp.url=https://corp", "issuers.corp.audience=a")
         (["metrics.alerts.enabled=true"], "metrics.enabled is false"),
         (["metrics.port=8080"], "metrics.port"),
         (["audit.maxAge=1 year"], "audit.maxAge"),
+        (["history.maxAge=7d"], "history.maxAge"),
         (["serveWithoutAuthentication=yes"], "serveWithoutAuthentication"),
         (["issuers.corp.url=http://corp", "issuers.corp.audience=a"], "issuers"),
         (["issuers.corp.url=https://corp"], "audience"),

@@ -12,7 +12,13 @@ import pytest
 
 from tests.deploy.charts import CHART, VALUES, manifests, of_kind, workloads
 from windrow_service.issuers.trust import Issuer, SignIn
-from windrow_service.settings import AuditSettings, LimitSettings, MetricsSettings, Settings
+from windrow_service.settings import (
+    AuditSettings,
+    HistorySettings,
+    LimitSettings,
+    MetricsSettings,
+    Settings,
+)
 
 BY_NAME = {path.stem: path for path in VALUES}
 
@@ -86,6 +92,7 @@ def test_what_is_watched_is_read_as_given_in_the_values(monkeypatch: pytest.Monk
 
     assert settings.metrics == MetricsSettings(port=9100, max_tables=50, max_workers=200)
     assert settings.audit == AuditSettings(max_age=timedelta(days=30), max_records=5_000)
+    assert settings.history == HistorySettings(max_age=timedelta(days=3), max_plans=9_000)
     assert settings.limits.requests_per_minute == 6_000
 
 
@@ -93,6 +100,7 @@ def test_without_values_what_is_watched_is_the_default(monkeypatch: pytest.Monke
     _set(monkeypatch, manifests(BY_NAME["minimal"]))
 
     assert (Settings().metrics, Settings().audit) == (MetricsSettings(), AuditSettings())
+    assert Settings().history == HistorySettings()
 
 
 @pytest.mark.parametrize(
@@ -139,6 +147,7 @@ def _variables() -> set[str]:
         *(f"WINDROW_LIMITS__{name.upper()}" for name in LimitSettings.model_fields),
         *(f"WINDROW_METRICS__{name.upper()}" for name in MetricsSettings.model_fields),
         *(f"WINDROW_AUDIT__{name.upper()}" for name in AuditSettings.model_fields),
+        *(f"WINDROW_HISTORY__{name.upper()}" for name in HistorySettings.model_fields),
     }
 
 

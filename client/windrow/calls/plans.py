@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -16,9 +17,11 @@ from windrow.calls.arguments import checked
 from windrow.calls.transport import ARROW_STREAM, Calls, read_answer
 from windrow.errors import IncompletePlanError, error_of
 from windrow.models import (
+    PastPlan,
     Plan,
     PlanDefaults,
     PlanExplanation,
+    PlanHistoryPage,
     PlanOptions,
     PlanRequest,
     PlanStatus,
@@ -141,6 +144,34 @@ class PlanCalls(Calls):
         """
         answer = self._transport.call("GET", f"/plans/{quote(plan_id, safe='')}/explain")
         return read_answer(PlanExplanation, answer)
+
+    def past_plans(
+        self,
+        *,
+        table: str | None = None,
+        plan_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[PastPlan]:
+        """Yield the figures of plans that were made, newest first, expired ones included.
+
+        Those of other callers need the scope `admin` on their tables.
+
+        Args:
+            table: Only those of this table.
+            plan_id: Only this one.
+            since: Only those from this time on, with a time zone.
+            until: Only those before this time, with a time zone.
+        """
+        wanted = {
+            "table": table,
+            "plan_id": plan_id,
+            "since": None if since is None else since.isoformat(),
+            "until": None if until is None else until.isoformat(),
+        }
+        params = {name: value for name, value in wanted.items() if value is not None}
+        for page in self._transport.pages(PlanHistoryPage, "/plans", params):
+            yield from page.plans
 
     def delete_plan(self, plan_id: str) -> None:
         """Forget a plan before it expires."""

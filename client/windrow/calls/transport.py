@@ -33,6 +33,7 @@ from windrow.errors import (
 from windrow.models import (
     AuditPage,
     PartitionPage,
+    PlanHistoryPage,
     Problem,
     SnapshotPage,
     TablePage,
@@ -52,7 +53,15 @@ _GATEWAY_STATUSES = (502, 503, 504)
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar(
-    "P", AuditPage, PartitionPage, SnapshotPage, TablePage, TokenPage, WorkerPage, WritePage
+    "P",
+    AuditPage,
+    PartitionPage,
+    PlanHistoryPage,
+    SnapshotPage,
+    TablePage,
+    TokenPage,
+    WorkerPage,
+    WritePage,
 )
 
 

@@ -15,6 +15,7 @@ _HOMES = {
     "serve": ("serve", "serve"),
     "plan": ("plans", "plan"),
     "explain": ("explain", "explain"),
+    "history": ("history", "history"),
     "write-plan": ("write_plan", "write_plan"),
     "compact": ("compact", "compact"),
     "advise": ("advise", "advise"),

@@ -58,6 +58,7 @@ from windrow.models.filters import (
     Not,
     StartsWith,
 )
+from windrow.models.history import PastPlan, PlanHistoryPage
 from windrow.models.options import (
     READING_OPTIONS,
     OptionSource,
@@ -226,9 +227,11 @@ __all__ = [
     "PartitionList",
     "PartitionListChange",
     "PartitionPage",
+    "PastPlan",
     "Plan",
     "PlanDefaults",
     "PlanExplanation",
+    "PlanHistoryPage",
     "PlanOptions",
     "PlanRequest",
     "PlanStatus",

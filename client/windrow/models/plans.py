@@ -241,6 +241,22 @@ class PlanSummary(Answer):
         default=0, description="How often they would be opened if each split opened its own."
     )
     planning_seconds: float
+    phase_seconds: dict[str, float] = Field(
+        default={},
+        description="Those of each phase of planning: `manifests` (waiting, reading and decoding "
+        "them), `prune`, `cut`, `place` (at workers), `pack`, `order`, `encode`.",
+    )
+    longest_task_seconds: float | None = Field(
+        default=None, description="Predicted time of the group with the most work."
+    )
+    slowest_slot_seconds: float | None = Field(
+        default=None,
+        description="Predicted time until the last of `parallelism` slots finishes; null of plans "
+        "with more than 100,000 groups.",
+    )
+    all_tasks_seconds: float | None = Field(
+        default=None, description="Predicted time of all groups, one after another."
+    )
 
 
 class Plan(Answer):

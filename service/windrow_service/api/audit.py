@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AwareDatetime, BeforeValidator
 
 from windrow.models import TABLE_NAME_PATTERN, AuditPage
-from windrow_service.api.deps import PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.deps import Moment, PageSizeQuery, PageTokenQuery, PageTokensDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN, GuardedRouter
 from windrow_service.api.services import OperationsDep
@@ -17,7 +15,6 @@ from windrow_service.api.services import OperationsDep
 router = GuardedRouter(tags=["operations"])
 _DEFAULT_PAGE = 100
 _NEWEST = 2**63 - 1
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 TableQuery = Annotated[
     str | None,
@@ -28,16 +25,8 @@ PrincipalQuery = Annotated[
 ]
 
 
-def _no_number(text: object) -> object:
-    # Pydantic would take a number for seconds since 1970.
-    if isinstance(text, str) and not _DATE.match(text):
-        raise ValueError("not a time such as 2026-11-21T08:00:00Z")
-    return text
-
-
 SinceQuery = Annotated[
-    AwareDatetime | None,
-    BeforeValidator(_no_number),
+    Moment | None,
     Query(description="Only changes from this time on.", examples=["2026-11-21T08:00:00Z"]),
 ]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timezone
 from typing import Annotated
 
 from fastapi import Depends, Header, Path, Query
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
 from windrow.models import TABLE_NAME_PATTERN
 from windrow_service.api.access import PrincipalDep
@@ -28,6 +31,30 @@ PlanIdPath = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 PageTokenQuery = Annotated[
     str | None, Query(max_length=4096, description="`next_page_token` of the previous page.")
 ]
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _no_number(text: object) -> object:
+    # Pydantic would take a number for seconds since 1970.
+    if isinstance(text, str) and not _DATE.match(text):
+        raise ValueError("not a time such as 2026-11-21T08:00:00Z")
+    return text
+
+
+def in_utc(at: datetime) -> datetime:
+    """Return a time in UTC, which one without a zone is in already.
+
+    Raises:
+        ValueError: It is too far away.
+    """
+    try:
+        return at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
+    except OverflowError as error:
+        raise ValueError("too far away") from error
+
+
+# In UTC, since SQLite compares times without their zones.
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(in_utc)]
 PageSizeQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Most entries to return.")]
 IfMatchHeader = Annotated[
     str | None, Header(description="Only if the table's ETag is still this.", max_length=256)

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from windrow_service.api.access import PrincipalDep, is_open
 from windrow_service.api.deps import PlanIdPath
 from windrow_service.api.services import PlansDep
+from windrow_service.usecases.plans.history import KnownPlan
 from windrow_service.usecases.plans.ports import PlanRecord
 
 _bearer = HTTPBearer(
@@ -63,6 +64,12 @@ async def _own_plan(plan_id: PlanIdPath, principal: PrincipalDep, services: Plan
     return await services.read.get(plan_id, principal)
 
 
+async def _known_plan(
+    plan_id: PlanIdPath, principal: PrincipalDep, services: PlansDep
+) -> KnownPlan:
+    return await services.look_back.known(plan_id, principal)
+
+
 # About no table, or about those that the caller sees; also if the body names the table, which the
 # handler then checks.
 READ = Security(_anything, scopes=["read"])
@@ -81,11 +88,14 @@ THIS_WORKER = Security(_this_worker, scopes=["worker"])
 # About a plan of the caller's; together with READ.
 OWN_PLAN = Depends(_own_plan)
 OwnPlanDep = Annotated[PlanRecord, OWN_PLAN]
+# The same of a plan that may have expired.
+KNOWN_PLAN = Depends(_known_plan)
+KnownPlanDep = Annotated[KnownPlan, KNOWN_PLAN]
 
 # The rules that a call may have, by what its path names.
 _OF_PATH: dict[str | None, set[Callable[..., Any]]] = {
     "name": {_this_table, _this_name},
-    "plan_id": {_own_plan},
+    "plan_id": {_own_plan, _known_plan},
     "worker_id": {_this_worker},
     # A token is no part of a table.
     "token_id": {_everything},

@@ -24,6 +24,7 @@ from windrow_service.usecases.caches.reports import ReportCachedFiles
 from windrow_service.usecases.caches.rules import DefineCacheRule
 from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.plans.explain import ExplainPlan
+from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import PlanStore
@@ -89,6 +90,7 @@ class PlanServices:
     make: MakePlan
     runs: PlanRuns
     read: ReadPlan
+    look_back: LookBack
     explain: ExplainPlan
 
 

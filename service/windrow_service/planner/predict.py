@@ -13,7 +13,23 @@ from windrow_service.planner.splits import NO_HOST, Bools, Hosts, Ints, run_numb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Times:
+    """How long the groups of a plan are expected to take.
+
+    Attributes:
+        longest_task_seconds: Time of the group with the most work.
+        all_tasks_seconds: Time of all groups, one after another.
+        slowest_slot_seconds: When the last of `parallelism` slots finishes, if each takes the
+            next group, in the plan's order, as soon as it is free.
+    """
+
+    longest_task_seconds: float
+    all_tasks_seconds: float
+    slowest_slot_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction(Times):
     """What a plan is expected to cost.
 
     Attributes:
@@ -21,10 +37,6 @@ class Prediction:
         host_local_bytes: Bytes of splits with a replica on a host that their group prefers.
         rack_local_bytes: Bytes of other splits with a replica in the rack of such a host.
         located_bytes: Bytes of splits for which at least one host is known.
-        longest_task_seconds: Time of the group with the most work.
-        all_tasks_seconds: Time of all groups, one after another.
-        slowest_slot_seconds: When the last of `parallelism` slots finishes, if each takes the
-            next group, in the plan's order, as soon as it is free.
         fewest_groups: A lower bound on the groups of any plan of these splits.
     """
 
@@ -32,9 +44,6 @@ class Prediction:
     host_local_bytes: int
     rack_local_bytes: int
     located_bytes: int
-    longest_task_seconds: float
-    all_tasks_seconds: float
-    slowest_slot_seconds: float
     fewest_groups: int
 
 
@@ -45,8 +54,7 @@ def predict(plan: GroupedSplits, policy: Policy) -> Prediction:
         plan: The groups, in the order in which they run.
         policy: Limits and costs of the reader, whatever strategy made the groups.
     """
-    work = plan.splits.work(plan.splits.open_cost(policy.open_file_cost))
-    tasks = task_costs(np.add.reduceat(work, plan.offsets[:-1]) if len(plan) else work)
+    times = predict_times(plan, policy)
     size = plan.size_bytes
     length = plan.splits.length
     at_host, in_rack, located = _locality(plan)
@@ -55,10 +63,26 @@ def predict(plan: GroupedSplits, policy: Policy) -> Prediction:
         host_local_bytes=int(length[at_host].sum()),
         rack_local_bytes=int(length[in_rack & ~at_host].sum()),
         located_bytes=int(length[located].sum()),
+        longest_task_seconds=times.longest_task_seconds,
+        all_tasks_seconds=times.all_tasks_seconds,
+        slowest_slot_seconds=times.slowest_slot_seconds,
+        fewest_groups=fewest_groups(plan, policy),
+    )
+
+
+def predict_times(plan: GroupedSplits, policy: Policy) -> Times:
+    """Return how long the plan's groups are expected to take.
+
+    Args:
+        plan: The groups, in the order in which they run.
+        policy: Limits and costs of the reader, whatever strategy made the groups.
+    """
+    work = plan.splits.work(plan.splits.open_cost(policy.open_file_cost))
+    tasks = task_costs(np.add.reduceat(work, plan.offsets[:-1]) if len(plan) else work)
+    return Times(
         longest_task_seconds=_seconds(int(tasks.max(initial=0))),
         all_tasks_seconds=_seconds(int(tasks.sum())),
         slowest_slot_seconds=_seconds(slowest_slot(tasks, policy.parallelism)),
-        fewest_groups=fewest_groups(plan, policy),
     )
 
 

@@ -16,7 +16,9 @@ _NAME = schema.tables.c.name
 _COMPARED = 300
 
 
-def is_among(names: Names) -> sa.ColumnElement[bool]:
+def is_among(
+    names: Names, name: sa.ColumnElement[str] | sa.Column[str] = _NAME
+) -> sa.ColumnElement[bool]:
     """Return the condition that a table's name is one of these.
 
     Not LIKE, for which SQLite makes no difference between upper and lower case.
@@ -27,9 +29,9 @@ def is_among(names: Names) -> sa.ColumnElement[bool]:
     for prefix in names.below:
         by_length[len(prefix)].append(prefix)
     begins = (
-        sa.func.substr(_NAME, 1, length).in_(prefixes) for length, prefixes in by_length.items()
+        sa.func.substr(name, 1, length).in_(prefixes) for length, prefixes in by_length.items()
     )
-    return sa.or_(sa.false(), _NAME.in_(names.exact), *begins)
+    return sa.or_(sa.false(), name.in_(names.exact), *begins)
 
 
 async def similar_names(connection: AsyncConnection, name: str, among: Names) -> tuple[str, ...]:

@@ -18,16 +18,17 @@ from windrow_service.store import schema
 from windrow_service.store.database import Database, utc
 from windrow_service.store.names import is_among
 from windrow_service.store.once import claim, settle
-from windrow_service.usecases.names import Names
+from windrow_service.store.plan_history import row_of
 from windrow_service.usecases.plans.errors import (
     PlanCancelledError,
     PlanNotFoundError,
     PlansFullError,
 )
-from windrow_service.usecases.plans.ports import PlanBody, PlanChunk, PlanRecord
+from windrow_service.usecases.plans.ports import Mine, PlanBody, PlanChunk, PlanRecord
 from windrow_service.usecases.ports import Clock, Once
 
 _plans, _bodies, _chunks = schema.plans, schema.plan_bodies, schema.plan_chunks
+_history = schema.plan_history
 # Most abandoned plans that one replica takes over at a time.
 _ADOPTED = 4
 _FULL_RETRY_AFTER_S = 30
@@ -39,7 +40,7 @@ _SMALL_BYTES = 32 * 2**20
 
 
 def _small_plan() -> sa.Insert:
-    """Return a statement that inserts a plan, its body and the body's one chunk."""
+    """Return a statement that inserts a plan, its body, the body's one chunk and its history."""
     body_id: sa.BindParameter[str] = sa.bindparam("plan_body_id")
     created_at: sa.BindParameter[datetime] = sa.bindparam("plan_created_at")
     body = sa.insert(_bodies).values(
@@ -51,6 +52,13 @@ def _small_plan() -> sa.Insert:
         body_id=body_id,
         **{name: sa.bindparam(f"chunk_{name}") for name in ("first_group", "body")},
     )
+    past = sa.insert(_history).values(
+        {
+            column.name: sa.bindparam(f"past_{column.name}")
+            for column in _history.c
+            if column.name != "number"
+        }
+    )
     plan: dict[str, Any] = {column.name: sa.bindparam(f"plan_{column.name}") for column in _plans.c}
     return (
         sa.insert(_plans)
@@ -58,6 +66,7 @@ def _small_plan() -> sa.Insert:
         .add_cte(
             body.returning(_bodies.c.body_id).cte("kept_body"),
             chunk.returning(_chunks.c.body_id).cte("kept_chunk"),
+            past.returning(_history.c.number).cte("kept_past"),
         )
     )
 
@@ -98,24 +107,27 @@ class SqlPlanStore:
         try:
             at_once = once is None and self._database.is_postgresql
             if at_once and body is not None and len(body.chunks) == 1:
-                await self._put_small(row, body)
+                await self._put_small(row, plan, body)
                 return self._note(plan, body)
             async with self._database.writing() as connection:
                 await claim(connection, once, self._clock())
                 await self._keep(connection, plan, body)
-                await connection.execute(sa.insert(_plans), row)
+                await self._store(connection, sa.insert(_plans).values(row), plan)
                 await settle(connection, once, plan)
         except IntegrityError as error:
             raise PlanNotFoundError(plan.plan_id) from error
         self._note(plan, body)
 
-    async def _put_small(self, row: Mapping[str, Any], body: PlanBody) -> None:
+    async def _put_small(self, row: Mapping[str, Any], plan: PlanRecord, body: PlanBody) -> None:
         """Store a plan with one statement, which SQLite does not support.
 
         Every further statement, and the begin and end of a transaction, is a round trip.
         """
         self._make_room(body)
-        values = {f"plan_{name}": value for name, value in row.items()} | {
+        past = row_of(plan, self._clock()) or {}
+        values = {f"plan_{name}": value for name, value in row.items()}
+        values |= {f"past_{name}": value for name, value in past.items()}
+        values |= {
             "body_size_bytes": body.size_bytes,
             "body_head": body.head,
             "body_tail": body.tail,
@@ -137,10 +149,24 @@ class SqlPlanStore:
                 if (await connection.execute(mine.values(lease_until=None))).rowcount == 0:
                     raise PlanCancelledError
                 await self._keep(connection, plan, body)
-                await connection.execute(sa.update(_plans).where(this).values(changed))
+                await self._store(connection, sa.update(_plans).where(this).values(changed), plan)
         except IntegrityError as error:
             raise PlanNotFoundError(plan.plan_id) from error
         self._note(plan, body)
+
+    async def _store(
+        self, connection: AsyncConnection, plan_row: sa.Insert | sa.Update, plan: PlanRecord
+    ) -> None:
+        """Store the row of a plan, and what the history keeps of it: in one round trip, if any."""
+        past = row_of(plan, self._clock())
+        if past is None:
+            await connection.execute(plan_row)
+        elif self._database.is_postgresql:
+            kept = sa.insert(_history).values(past).returning(_history.c.number)
+            await connection.execute(plan_row.add_cte(kept.cte("kept_past")))
+        else:
+            await connection.execute(plan_row)
+            await connection.execute(sa.insert(_history), past)
 
     def _note(self, plan: PlanRecord, body: PlanBody | None) -> None:
         if body is None or plan.body_id is None:
@@ -181,15 +207,14 @@ class SqlPlanStore:
             raise PlanNotFoundError(plan_id)
         return _record_of(row)
 
-    async def recent(
-        self, now: datetime, limit: int, maker: str, readable: Names, administered: Names
-    ) -> Sequence[PlanRecord]:
-        """See `PlanStore.recent`."""
-        own = (_plans.c.principal == maker) & is_among(readable)
+    async def under_way(self, now: datetime, limit: int, mine: Mine) -> Sequence[PlanRecord]:
+        """See `PlanStore.under_way`."""
+        own = (_plans.c.principal == mine.maker) & is_among(mine.readable)
         query = (
             sa.select(_plans)
             .join(schema.tables, schema.tables.c.table_id == _plans.c.table_id)
-            .where(_plans.c.expires_at > now, own | is_among(administered))
+            .where(_plans.c.status == "submitted", _plans.c.expires_at > now)
+            .where(own | is_among(mine.administered))
             # All are kept for as long, and this has an index.
             .order_by(_plans.c.expires_at.desc(), _plans.c.plan_id)
             .limit(limit)

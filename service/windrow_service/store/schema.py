@@ -247,6 +247,26 @@ audit = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# What operators look at after plans have expired; rows are only added, and purged when they are old.
+plan_history = sa.Table(
+    "plan_history",
+    metadata,
+    sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("plan_id", sa.String(32), nullable=False, index=True),
+    # A name, since the table may be gone.
+    sa.Column("table_name", sa.String(256), nullable=False),
+    sa.Column("principal", sa.String(128), nullable=False),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    # All else, as JSON.
+    sa.Column("body", sa.Text, nullable=False),
+    *(
+        sa.Index(f"ix_plan_history_{column}", column, "number")
+        for column in ("created_at", "principal", "table_name")
+    ),
+    # Numbers are never reused.
+    sqlite_autoincrement=True,
+)
+
 tokens = sa.Table(
     "tokens",
     metadata,

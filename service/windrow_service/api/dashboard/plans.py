@@ -1,16 +1,22 @@
-"""Pages about plans: the latest, and why one is as it is."""
+"""Pages about plans: those that were made, and why one is as it is."""
 
 from __future__ import annotations
 
-from fastapi import Request
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Query, Request
 from fastapi.responses import Response
+from pydantic import BeforeValidator
 
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.dashboard.finding import MAX_LOOKED_AT, found
+from windrow_service.api.deps import in_utc
 from windrow_service.api.html.charts import bars
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
-from windrow_service.api.rules import OWN_PLAN, READ, GuardedRouter, OwnPlanDep
+from windrow_service.api.rules import KNOWN_PLAN, READ, GuardedRouter, KnownPlanDep
 from windrow_service.api.services import PlansDep
+from windrow_service.usecases.plans.history import NEWEST, Wanted
 
 router = GuardedRouter(include_in_schema=False)
 _SHOWN = 100
@@ -21,23 +27,64 @@ _STEPS = {
     "bloom": "Bloom filters",
     "limit": "Limit",
 }
+# As in the metrics.
+_PHASES = {
+    "manifests": "Waiting, reading and decoding manifests",
+    "prune": "Pruning",
+    "cut": "Cutting files into splits",
+    "place": "Placing cacheable files at workers",
+    "pack": "Packing groups",
+    "order": "Ordering groups",
+    "encode": "Encoding the answer",
+}
 _FILLS = [f"{10 * tenth} to {10 * tenth + 10} %" for tenth in range(10)]
 
 
+def _form_time(text: object) -> datetime | None:
+    """Read a field for a time, which browsers send without a zone: it is UTC."""
+    if text in ("", None):
+        return None
+    return in_utc(datetime.fromisoformat(str(text)))
+
+
+_FormTime = Annotated[datetime | None, BeforeValidator(_form_time)]
+
+
 @router.get(f"{ROOT}/plans", dependencies=[READ])
-async def list_plans(request: Request, services: PlansDep, principal: PrincipalDep) -> Response:
-    """List the latest plans that the caller may use."""
-    return await page(request, "plans.html", plans=await services.read.recent(principal, _SHOWN))
+async def list_plans(
+    request: Request,
+    services: PlansDep,
+    principal: PrincipalDep,
+    table: Annotated[str, Query(max_length=256)] = "",
+    since: _FormTime = None,
+    until: _FormTime = None,
+    before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
+) -> Response:
+    """List the plans of the caller, the latest first: those being made, and those that were."""
+    wanted = Wanted(before=before, table=table or None, since=since, until=until)
+    past = await services.look_back.page(principal, wanted, _SHOWN + 1)
+    anew = before == NEWEST and since is None and until is None
+    under_way = await services.read.under_way(principal, _SHOWN) if anew else []
+    asked = {"table": table, "since": _as_in_form(since), "until": _as_in_form(until)}
+    return await page(
+        request,
+        "plans.html",
+        asked=asked,
+        under_way=[one for one in under_way if table in ("", one.request.table)],
+        plans=past[:_SHOWN],
+        older=past[_SHOWN - 1].number if len(past) > _SHOWN else None,
+    )
 
 
-@router.get(f"{ROOT}/plans/{{plan_id}}", dependencies=[READ, OWN_PLAN])
-async def show_plan(request: Request, plan: OwnPlanDep, services: PlansDep) -> Response:
+@router.get(f"{ROOT}/plans/{{plan_id}}", dependencies=[READ, KNOWN_PLAN])
+async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) -> Response:
     """Show what a plan leaves out and how it groups the rest, and what others would make of it.
 
-    What has to plan again comes last, while the browser shows what comes first.
+    What has to plan again comes last, while the browser shows what comes first. Of a plan that has
+    expired, what is left is shown.
     """
-    info = plan.info
-    summary = None if info is None else info.summary
+    live, past = plan.live, plan.past
+    summary = None if past is None else past.summary
     pruned = [
         (
             name,
@@ -50,15 +97,21 @@ async def show_plan(request: Request, plan: OwnPlanDep, services: PlansDep) -> R
     return page_in_parts(
         request,
         "plan.html",
-        plan=plan,
-        info=info,
+        live=live,
+        past=past,
+        table=live.request.table if past is None and live is not None else past and past.table,
         summary=summary,
         pruned=pruned,
+        phases=_PHASES,
         too_many=summary is not None and summary.files_total > MAX_LOOKED_AT,
         most=MAX_LOOKED_AT,
         fills=_FILLS,
         draw=lambda counts: bars(
             "Groups by how full they are", [fill.split(" to ")[1] for fill in _FILLS], counts
         ),
-        explain=lambda: found(services.explain(plan)),
+        explain=lambda: found(services.explain(live)) if live is not None else None,
     )
+
+
+def _as_in_form(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%dT%H:%M}"

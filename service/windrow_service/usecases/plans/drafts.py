@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from windrow.files.remote import is_object
 from windrow.models import (
     Column,
     FileField,
-    PlanOptions,
     PlanRequest,
     PlanSummary,
     SortColumn,
@@ -29,6 +28,8 @@ from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECO
 from windrow_service.planner.caching.workers import Caching
 from windrow_service.planner.packing.excerpts import excerpts_of
 from windrow_service.planner.plan import GroupedSplits, plan_groups
+from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, Policy
+from windrow_service.planner.predict import predict_times
 from windrow_service.planner.pruning.expressions import Expression, columns_of
 from windrow_service.planner.splits import Bools
 from windrow_service.telemetry.meters import UNMEASURED, Meters
@@ -42,6 +43,9 @@ from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.snapshots.scans import ManifestReader, Scan, types_of
 from windrow_service.usecases.tables.columns import file_fields, wire_columns
 from windrow_service.usecases.tables.ports import StoredTable
+
+# Slots take the groups one by one, in Python.
+_PREDICTED_GROUPS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +132,8 @@ class DraftPlan:
 
     async def __call__(
         self, table: StoredTable, snapshot: Snapshot, request: PlanRequest, check: Checkpoint
-    ) -> tuple[Draft, float]:
-        """Return a draft, and how many seconds it took; `check` is called between steps.
+    ) -> tuple[Draft, Mapping[str, float]]:
+        """Return a draft, and how many seconds each phase took; `check` is called between steps.
 
         Raises:
             SnapshotNotFoundError: The snapshot has been dropped since it was got.
@@ -167,7 +171,7 @@ class DraftPlan:
             self.spans.phases("plan", phases.ended)
         seconds = phases.seconds
         self.meters.plan(draft.summary, seconds)
-        return draft, sum(seconds.values())
+        return draft, seconds
 
     def _expression(self, snapshot: Snapshot, request: PlanRequest) -> Expression | None:
         if request.filter is None:
@@ -236,7 +240,7 @@ def draft_plan(
         excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden])
         groups = replace(groups, excerpts=excerpts)
     return Draft(
-        summary=_summary(groups, options),
+        summary=_summary(groups, policy).model_copy(update=_predicted(groups, settled, policy)),
         body=codec.encode(groups, check),
         columns=wire_columns(pa.schema([(name, types[name]) for name in columns])),
         hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden])),
@@ -281,7 +285,7 @@ def _columns(asked: Sequence[str], types: dict[str, pa.DataType]) -> list[str]:
     return found
 
 
-def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
+def _summary(groups: GroupedSplits, policy: Policy) -> PlanSummary:
     # Not np.unique, which holds the interpreter's lock for 0.1 s where there are many.
     planned = np.zeros(len(groups.files), np.bool_)
     planned[groups.splits.file] = True
@@ -289,7 +293,7 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
     rows = groups.files["row_count"].filter(pa.array(planned))
     pruned = groups.pruning.pruned
     return PlanSummary(
-        strategy=options.strategy,
+        strategy=policy.strategy,
         files_total=len(groups.files) + pruned["manifest"].files,
         files_planned=int(np.count_nonzero(planned)),
         **{f"files_pruned_by_{step}": by.files for step, by in pruned.items()},
@@ -309,7 +313,18 @@ def _summary(groups: GroupedSplits, options: PlanOptions) -> PlanSummary:
         else 0,
         groups_with_hosts=int(np.count_nonzero(np.diff(groups.host_offsets))),
         planning_seconds=0.0,
+        phase_seconds={},
     )
+
+
+def _predicted(groups: GroupedSplits, settled: SettledOptions, policy: Policy) -> dict[str, float]:
+    if len(groups) > _PREDICTED_GROUPS:
+        return {}
+    # Readers cost the same whatever strategy makes their groups.
+    cost = settled.asked.open_file_cost
+    reader = replace(policy, open_file_cost=DEFAULT_OPEN_FILE_COST if cost is None else cost)
+    predicted = predict_times(groups, reader)
+    return {name: round(seconds, 6) for name, seconds in asdict(predicted).items()}
 
 
 def _placements(groups: GroupedSplits, planned: Bools) -> dict[str, int]:

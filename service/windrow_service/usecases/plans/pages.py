@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from windrow.models import Plan
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.plans.errors import PlanNotFoundError
-from windrow_service.usecases.plans.ports import GroupCodec, PlanRecord, PlanStore
+from windrow_service.usecases.plans.ports import GroupCodec, Mine, PlanRecord, PlanStore
 from windrow_service.usecases.plans.records import info_of
 from windrow_service.usecases.ports import Clock, Runner
 
@@ -60,12 +60,9 @@ class ReadPlan:
             raise PlanNotFoundError(plan_id)
         return plan
 
-    async def recent(self, caller: Principal, limit: int) -> Sequence[PlanRecord]:
-        """Return at most `limit` plans that the caller may use, the latest first."""
-        administered = caller.grants.of("admin")
-        return await self.plans.recent(
-            self.clock(), limit, caller.name, caller.tables, administered
-        )
+    async def under_way(self, caller: Principal, limit: int) -> Sequence[PlanRecord]:
+        """Return at most `limit` plans of the caller's that are being made, the latest first."""
+        return await self.plans.under_way(self.clock(), limit, Mine.of(caller))
 
     async def stream(
         self, plan: PlanRecord, described: bytes | None = None

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeVar
 
 from windrow.models import Plan, PlanRequest
 from windrow_service.planner.plan import GroupedSplits
+from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Checkpoint, Once
 
@@ -81,6 +82,26 @@ class PlanRecord:
     body_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """The plans that a caller may look at.
+
+    Attributes:
+        maker: Those that this caller made,
+        readable: of these tables alone;
+        administered: and of these tables also those of others.
+    """
+
+    maker: str
+    readable: Names
+    administered: Names
+
+    @classmethod
+    def of(cls, caller: Principal) -> Mine:
+        """Return those of a caller."""
+        return cls(caller.name, caller.tables, caller.grants.of("admin"))
+
+
 class PlanStore(Protocol):
     """Plans until they expire."""
 
@@ -92,7 +113,7 @@ class PlanStore(Protocol):
         lease_until: datetime | None = None,
         once: Once | None = None,
     ) -> None:
-        """Keep a plan.
+        """Keep a plan; one that is not being made any more enters the history, too.
 
         Args:
             plan: The plan.
@@ -121,18 +142,8 @@ class PlanStore(Protocol):
             PlanNotFoundError: No plan has this id, or it has expired.
         """
 
-    async def recent(
-        self, now: datetime, limit: int, maker: str, readable: Names, administered: Names
-    ) -> Sequence[PlanRecord]:
-        """Return at most `limit` plans that have not expired by `now`, the latest first.
-
-        Args:
-            now: The time.
-            limit: The most that are returned.
-            maker: Whose plans.
-            readable: Of these tables alone.
-            administered: Of these tables also the plans of others.
-        """
+    async def under_way(self, now: datetime, limit: int, mine: Mine) -> Sequence[PlanRecord]:
+        """Return at most `limit` plans that are being made at `now`, the latest first."""
 
     async def find(self, request_key: str, expires_after: datetime) -> PlanRecord | None:
         """Return a completed plan for the same request that is kept longer than until then."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 from windrow.files.formats import LOGGED, files_of
@@ -70,9 +71,13 @@ def same_groups(found: PlanRecord, plan: PlanRecord) -> PlanRecord:
 
 
 def described(
-    table: StoredTable, snapshot: Snapshot, plan: PlanRecord, draft: Draft, seconds: float
+    table: StoredTable,
+    snapshot: Snapshot,
+    plan: PlanRecord,
+    draft: Draft,
+    seconds: Mapping[str, float],
 ) -> Plan:
-    """Return what callers see of a plan that took `seconds` to draft, without its groups."""
+    """Return what callers see of a plan without its groups; `seconds` are those of its phases."""
     definition = table.info.definition
     return Plan(
         plan_id=plan.plan_id,
@@ -99,7 +104,12 @@ def described(
         requested_options=draft.options.asked,
         options=draft.options.options,
         option_sources=dict(draft.options.sources),
-        summary=draft.summary.model_copy(update={"planning_seconds": round(seconds, 6)}),
+        summary=draft.summary.model_copy(
+            update={
+                "planning_seconds": round(sum(seconds.values()), 6),
+                "phase_seconds": {phase: round(took, 6) for phase, took in seconds.items()},
+            }
+        ),
         groups=[],
         next_page_token=None,
     )

@@ -1,0 +1,92 @@
+"""`windrow history`: the plans of the last days, expired ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from windrow.connecting import connect
+from windrow.models import PastPlan
+from windrow.terminal.consoles import show, show_json
+from windrow.terminal.options import DEFAULT_URL, AsJson, Url, moment
+from windrow.terminal.render import DASH, message, seconds_text, size_text
+
+_ID_CHARACTERS = 8
+
+
+def history(
+    table: Annotated[
+        str | None, typer.Argument(help="Only plans of this table.", metavar="TABLE")
+    ] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(
+            parser=moment,
+            help="Only plans from this time on, such as 2026-12-01 or 2026-12-01T06:00+01:00.",
+            metavar="TIME",
+        ),
+    ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option(parser=moment, help="Only plans before this time.", metavar="TIME"),
+    ] = None,
+    plan_id: Annotated[
+        str | None, typer.Option("--plan", help="Only the plan with this id.", metavar="ID")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Number of plans to show.", min=1)] = 20,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List the plans of the last days, newest first.
+
+    Their figures are kept after their groups have expired. Plans of other callers are listed with
+    the scope admin on their tables. Times are in UTC; --json has all figures.
+    """
+    with connect(url) as client:
+        plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)
+        found = list(islice(plans, limit))
+    if as_json:
+        show_json({"plans": [one.model_dump(mode="json") for one in found]})
+    elif found:
+        show(plan_list(found))
+    else:
+        show(message("no such plan is recorded"))
+
+
+def plan_list(plans: Sequence[PastPlan]) -> RenderableType:
+    """List plans; times are in UTC."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("plan", "requested at"):
+        shown.add_column(title, no_wrap=True)
+    shown.add_column("table, by, filter", overflow="fold")
+    for title in ("files", "size", "planned in", "slowest slot"):
+        shown.add_column(title, justify="right")
+    for one in plans:
+        shown.add_row(
+            one.plan_id[:_ID_CHARACTERS],
+            f"{one.created_at:%Y-%m-%d %H:%M:%S}",
+            Text("\n".join(filter(None, (one.table, one.principal, one.filter)))),
+            *_figures(one),
+        )
+    return shown
+
+
+def _figures(plan: PastPlan) -> list[str]:
+    if plan.summary is None:
+        return ["failed", *[DASH] * 3]
+    of = plan.summary
+    slowest = of.slowest_slot_seconds
+    return [
+        f"{of.files_planned:,} of {of.files_total:,}",
+        size_text(of.size_bytes),
+        seconds_text(of.planning_seconds),
+        DASH if slowest is None else seconds_text(slowest),
+    ]

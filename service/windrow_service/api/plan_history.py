@@ -1,0 +1,69 @@
+"""The call about plans that were made, expired ones included."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from windrow.models import TABLE_NAME_PATTERN, PlanHistoryPage
+from windrow_service.api.access import PrincipalDep
+from windrow_service.api.deps import Moment, PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.problems import problem_responses
+from windrow_service.api.rules import READ, GuardedRouter
+from windrow_service.api.services import PlansDep
+from windrow_service.usecases.plans.history import NEWEST, Wanted
+
+router = GuardedRouter(tags=["plans"])
+_DEFAULT_PAGE = 100
+
+TableQuery = Annotated[
+    str | None,
+    Query(pattern=TABLE_NAME_PATTERN, max_length=256, description="Only plans of this table."),
+]
+PlanQuery = Annotated[
+    str | None, Query(pattern="^[0-9a-f]{32}$", description="Only the plan with this id.")
+]
+SinceQuery = Annotated[
+    Moment | None,
+    Query(description="Only plans from this time on.", examples=["2026-11-21T08:00:00Z"]),
+]
+UntilQuery = Annotated[
+    Moment | None,
+    Query(description="Only plans before this time.", examples=["2026-11-22T08:00:00Z"]),
+]
+
+
+@router.get(
+    "/plans",
+    operation_id="list_plans",
+    dependencies=[READ],
+    responses=problem_responses(404, 422, 503),
+)
+async def list_plans(
+    services: PlansDep,
+    principal: PrincipalDep,
+    page_tokens: PageTokensDep,
+    table: TableQuery = None,
+    plan_id: PlanQuery = None,
+    since: SinceQuery = None,
+    until: UntilQuery = None,
+    page_token: PageTokenQuery = None,
+    page_size: PageSizeQuery = None,
+) -> PlanHistoryPage:
+    """List plans that were made, newest first, expired and deleted ones included.
+
+    A caller sees its own plans, and those of others with the scope `admin` on their tables. Of each
+    plan its figures are kept, for seven days unless the coordinator is configured otherwise; its
+    groups are gone once it has expired. Plans that failed in the background are listed too;
+    requests that were refused are not.
+    """
+    limit = page_size or _DEFAULT_PAGE
+    before = page_tokens.read_number("plans", page_token, NEWEST)
+    wanted = Wanted(before=before, plan_id=plan_id, table=table, since=since, until=until)
+    found = await services.look_back.page(principal, wanted, limit + 1)
+    more = len(found) > limit
+    return PlanHistoryPage(
+        plans=list(found[:limit]),
+        next_page_token=page_tokens.make("plans", found[limit - 1].number) if more else None,
+    )

@@ -1,0 +1,72 @@
+"""The history of plans in a SQL database: rows are added with their plans, never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from windrow.models import PastPlan
+from windrow_service.store import schema
+from windrow_service.store.database import Database
+from windrow_service.store.names import is_among
+from windrow_service.usecases.plans.history import Wanted, past_of
+from windrow_service.usecases.plans.ports import Mine, PlanRecord
+
+_history = schema.plan_history.c
+
+
+def row_of(plan: PlanRecord, now: datetime) -> dict[str, Any] | None:
+    """Return the row of a plan that is stored now; None while it is being made."""
+    past = past_of(plan, now)
+    if past is None:
+        return None
+    return {
+        "plan_id": past.plan_id,
+        "table_name": past.table,
+        "principal": past.principal,
+        "created_at": past.created_at,
+        "body": past.model_dump_json(exclude={"number"}, exclude_defaults=True),
+    }
+
+
+class SqlPlanHistory:
+    """`PlanHistory` in a SQL database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, mine: Mine, wanted: Wanted, limit: int) -> Sequence[PastPlan]:
+        """See `PlanHistory.page`."""
+        table = _history.table_name
+        own = (_history.principal == mine.maker) & is_among(mine.readable, table)
+        query = (
+            sa.select(_history.number, _history.body)
+            .where(_history.number < wanted.before, own | is_among(mine.administered, table))
+            .order_by(_history.number.desc())
+            .limit(limit)
+        )
+        if wanted.plan_id is not None:
+            query = query.where(_history.plan_id == wanted.plan_id)
+        if wanted.table is not None:
+            query = query.where(table == wanted.table)
+        if wanted.since is not None:
+            query = query.where(_history.created_at >= wanted.since)
+        if wanted.until is not None:
+            query = query.where(_history.created_at < wanted.until)
+        async with self._database.reading() as connection:
+            return [
+                PastPlan.model_validate(json.loads(row.body) | {"number": row.number})
+                for row in await connection.execute(query)
+            ]
+
+    async def purge(self, created_before: datetime, max_plans: int) -> int:
+        """See `PlanHistory.purge`."""
+        newest = sa.select(sa.func.max(_history.number)).scalar_subquery()
+        old = (_history.created_at < created_before) | (_history.number <= newest - max_plans)
+        async with self._database.writing() as connection:
+            gone = await connection.execute(sa.delete(schema.plan_history).where(old))
+        return gone.rowcount
