@@ -13,6 +13,7 @@ from windrow_service.api.deps import TableNamePath
 from windrow_service.api.html.rendering import ROOT, page, relative_to
 from windrow_service.api.rules import READ, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep, WritesDep
+from windrow_service.runs.refreshes import LEASE
 
 router = GuardedRouter(include_in_schema=False)
 _SHOWN = 50
@@ -28,6 +29,7 @@ async def show_work(
         "work.html",
         refreshes=await tables.refreshes.recent(_SHOWN, principal.tables),
         writes=await writes.writes.recent(_SHOWN, principal.tables),
+        silent_seconds=LEASE.total_seconds(),
         may_cancel=principal.grants.of("write"),
     )
 
