@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.support.accessibility import lost_to_the_keyboard, violations
 from tests.support.issuers import IssuerServer, issuer_server
 from tests.support.servers import PLAIN, free_port, running
 from windrow_service.settings import Settings
@@ -112,6 +113,7 @@ def test_admin_makes_a_token_that_is_shown_once_and_revokes_it(
         expect(page.get_by_role("heading", level=1)).to_have_text("Token of etl")
         secret = page.get_by_label("Secret").inner_text()
         assert status(secret) == 200
+        assert violations(page) + lost_to_the_keyboard(page) == []
 
         # The browser sends the form again.
         page.reload()
@@ -134,6 +136,7 @@ def test_who_denies_it_is_told_so_and_can_try_again(browser: Browser, site: Site
         say_who(page, "ann", "Deny")
 
         expect(page.get_by_role("alert")).to_contain_text("did not let you in")
+        assert violations(page) + lost_to_the_keyboard(page) == []
         page.get_by_role("link", name="Sign in with Example Corp").click()
         say_who(page, "ann")
         expect(page.get_by_role("heading", level=1)).to_have_text("Tables")

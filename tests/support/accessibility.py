@@ -11,7 +11,7 @@ _LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 _RULES = {"runOnly": {"type": "tag", "values": _LEVELS}, "resultTypes": ["violations"]}
 # All that the keyboard must reach; numbered in the order of the page.
 _NUMBER_CONTROLS = """() => {
-  const all = document.querySelectorAll("a[href], button, input:not([type=hidden]), [tabindex]")
+  const all = document.querySelectorAll("a[href], button, select, input:not([type=hidden]), [tabindex]")
   all.forEach((control, number) => { control.dataset.control = number })
   return all.length
 }"""
