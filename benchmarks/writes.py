@@ -50,6 +50,8 @@ EXACT, WHOLE = "exact plan", "client.write: exact, checked, committed"
 MAX_EXPLODED_FILES = 4_000
 # Sane files: hardly any small files on days with more than one, and no huge file.
 MAX_SMALL_SHARE, MAX_LARGEST = 0.05, 1.5
+# Name, rows of each day, and files of the target size a day.
+YEARS = (("growing", growing, 5), ("Zipf", zipf, 9))
 _TASK = re.compile(r"part-(\d+)-")
 
 
@@ -112,13 +114,13 @@ def main() -> None:
     parser.add_argument("--target", type=int, default=64, help="target size of a file, in KiB")
     given = parser.parse_args()
     require_java()
-    days = 3 if given.quick else 365
+    days, years = (3, YEARS[1:]) if given.quick else (365, YEARS)
     runs = 1 if given.quick else given.runs
     written: list[Written] = []
     with place_of_work(given.data) as (spark, client, folder):
         bench = Bench(spark, client, folder, given.target * KIB)
         per_row = bench.usual_bytes_per_row()
-        for name, share, mean_files in (("growing", growing, 5), ("Zipf", zipf, 9)):
+        for name, share, mean_files in years:
             mean_files = 2 if given.quick else mean_files
             rows = round(days * mean_files * bench.target / per_row)
             year = Year(name=name, rows_per_day=share(days, rows), mean_files=mean_files)

@@ -30,6 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on loopback with two slots."""
     # Without this, executors run the `python3` of PATH. It must be set before the session starts.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    quick_spark.remember_classes()
     scratch: Path = tmp_path_factory.mktemp("spark")
     builder = (
         SparkSession.builder.master("local[2]")
