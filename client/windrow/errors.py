@@ -19,6 +19,7 @@
     - OutcomeUnknownError         the change may or may not have been made
     - WriteInProgressError        files of a write are being moved into the table
     - WriteLostError              a write is over, or belongs to another process
+      * WriteCancelledError       somebody has cancelled it
   + WriteError                    see `windrow.commits.errors`: what stops a write to a table
   + ReadError                     see `windrow.spark.errors`: what a task finds while it reads
 """
@@ -144,6 +145,10 @@ class WriteLostError(ProblemError):
     """A write is over, or belongs to another process; it cannot go on here."""
 
 
+class WriteCancelledError(WriteLostError):
+    """Somebody has cancelled a write; nothing of it is in the table."""
+
+
 class RefreshFailedError(ProblemError):
     """A refresh ended with a problem; nothing was published."""
 
@@ -154,6 +159,7 @@ _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:write-in-progress": WriteInProgressError,
     "urn:windrow:problem:write-state": WriteLostError,
     "urn:windrow:problem:write-taken": WriteLostError,
+    "urn:windrow:problem:write-cancelled": WriteCancelledError,
 }
 _BY_STATUS: dict[int, type[ProblemError]] = {
     401: NotAuthenticatedError,

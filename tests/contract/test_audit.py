@@ -43,6 +43,7 @@ RECORDED = {
     "publish_inventory": ("snapshot", "created"),
     "expire_snapshots": ("snapshot", "deleted"),
     "put_write": ("write", "created"),
+    "cancel_write": ("write", "cancelled"),
     "define_cache_rule": ("cache_rule", "created"),
     "delete_cache_rule": ("cache_rule", "deleted"),
     "create_token": ("token", "created"),
@@ -129,6 +130,7 @@ class Caller:
                 f"{self.path}/snapshots/expire", json={"keep_last": 1, "max_age_seconds": 0}
             ),
             "put_write": self.write("staging"),
+            "cancel_write": lambda: http.delete(f"{self.path}/writes/{WRITE}"),
             "define_cache_rule": lambda: http.put(rule, json={"filter": "ds > '2026-11-01'"}),
             "delete_cache_rule": lambda: http.delete(rule),
             "create_token": lambda: self.create_token("read"),
@@ -170,6 +172,8 @@ class Caller:
             self.calls["set_partitions"]().raise_for_status()
         if operation == "delete_cache_rule":
             self.calls["define_cache_rule"]().raise_for_status()
+        if operation == "cancel_write":
+            self.write("staging")().raise_for_status()
         if operation == "cancel_refresh":
             # It waits for the write.
             for state in ("staging", "committing"):
@@ -233,7 +237,14 @@ def test_a_change_leaves_one_record_and_a_failure_none(
 
 @pytest.mark.parametrize(
     "operation",
-    ["register_table", "refresh_table", "define_cache_rule", "put_write", "revoke_token"],
+    [
+        "register_table",
+        "refresh_table",
+        "define_cache_rule",
+        "put_write",
+        "cancel_write",
+        "revoke_token",
+    ],
 )
 def test_repeating_what_changes_nothing_leaves_no_record(
     caller: Caller, http: httpx.Client, operation: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -25,7 +27,7 @@ from windrow.commits.errors import (
     UnfitLocationError,
     UnpublishedError,
 )
-from windrow.errors import ProblemError
+from windrow.errors import ProblemError, WriteCancelledError
 from windrow.models import PublishedSnapshot, WriteMode
 
 DAY = "ds=2026-11-02"
@@ -377,3 +379,108 @@ def test_a_folder_left_by_an_unregistered_write_is_removed_after_a_day(
     assert not old.exists()
     assert [one.outcome for one in recover(client, events, force=True)] == ["tidied"]
     assert not (location / "_windrow").exists()
+
+
+def test_a_driver_whose_write_was_cancelled_says_by_whom_and_leaves_nothing(
+    client: Client, events: str, location: Path, url: str
+) -> None:
+    before = hive.data_files(location)
+    with begin(client, events) as begun:
+        staged = report_of(stage(begun.folder, {f"{DAY}/new.parquet": [100]}))
+        with windrow.connect(url) as operator:
+            cancelled = operator.cancel_write(events, begun.write_id)
+        with pytest.raises(WriteCancelledError, match="was cancelled by 'anonymous'; nothing was"):
+            begun.commit(staged)
+
+    assert (cancelled.state, cancelled.cancelled_by) == ("undone", "anonymous")
+    assert hive.data_files(location) == before
+    assert not any((location / "_windrow").glob("*"))
+    assert_known(client, events)
+    write(client, events, {f"{DAY}/new.parquet": [101]})
+    assert planned_ids(url, events, location) == [*range(60), 101]
+
+
+def test_a_lease_that_is_renewed_finds_out_that_the_write_was_cancelled(
+    client: Client, events: str
+) -> None:
+    with begin(client, events, lease_seconds=1) as begun:
+        client.cancel_write(events, begun.write_id)
+
+        def wait() -> None:
+            for _ in range(600):
+                begun.check()
+                time.sleep(0.05)
+
+        with pytest.raises(WriteCancelledError):
+            wait()
+
+
+def test_what_a_dead_driver_had_staged_is_removed_after_its_write_was_cancelled(
+    client: Client, events: str, location: Path
+) -> None:
+    begun = begin(client, events)
+    stage(begun.folder, {f"{DAY}/new.parquet": [100]})
+    client.cancel_write(events, begun.write_id)
+    begun._lease.end()
+    begun._lock.release()
+
+    (done,) = recover(client, events)
+
+    assert (done.write_id, done.outcome) == (begun.write_id, "tidied")
+    assert not any((location / "_windrow").glob("*"))
+    assert_known(client, events)
+
+
+def test_a_write_that_moves_files_in_cannot_be_cancelled(
+    client: Client, events: str, location: Path, url: str
+) -> None:
+    refused: list[ProblemError] = []
+
+    with windrow.connect(url) as operator, begin(client, events) as begun:
+
+        def moved(done: int, total: int) -> None:
+            try:
+                operator.cancel_write(events, begun.write_id)
+            except ProblemError as error:
+                refused.append(error)
+
+        staged = report_of(stage(begun.folder, {f"{DAY}/new.parquet": [100]}))
+        begun.commit(staged, on_moved=moved)
+
+    assert refused
+    assert {error.problem.type for error in refused} == {
+        "urn:windrow:problem:write-not-cancellable"
+    }
+    assert planned_ids(url, events, location) == [*range(60), 100]
+    assert_known(client, events)
+
+
+def test_either_the_driver_or_who_cancels_its_write_succeeds_and_no_row_is_lost_or_doubled(
+    client: Client, events: str, location: Path, url: str
+) -> None:
+    expected = set(range(60))
+    with windrow.connect(url) as operator:
+
+        def refusal(write_id: str, after_s: float) -> str | None:
+            time.sleep(after_s)
+            try:
+                operator.cancel_write(events, write_id)
+            except ProblemError as error:
+                return error.problem.type
+            return None
+
+        with ThreadPoolExecutor(1) as thread:
+            for number in range(100, 116):
+                with begin(client, events) as begun:
+                    staged = report_of(stage(begun.folder, {f"{DAY}/{number}.parquet": [number]}))
+                    # Meanwhile, later each time.
+                    asked = thread.submit(refusal, begun.write_id, (number - 100) * 0.004)
+                    try:
+                        begun.commit(staged)
+                        expected.add(number)
+                    except WriteCancelledError:
+                        pass
+                too_late = "urn:windrow:problem:write-not-cancellable"
+                assert asked.result() == (too_late if number in expected else None)
+                assert planned_ids(url, events, location) == sorted(expected)
+    assert_known(client, events)

@@ -200,6 +200,34 @@ def test_a_refresh_is_cancelled_only_by_who_may_write_the_table(browsers: Browse
     assert browsers.of("write:mine.*").post(path).status_code == 403
 
 
+def test_a_write_is_cancelled_only_by_who_may_write_the_table(browsers: Browsers) -> None:
+    write_id = "7" * 32
+    path = f"/dashboard/tables/mine.t/writes/{write_id}/cancel"
+    api = {"Authorization": f"Bearer {token(browsers._settings, 'driver', 'write')}"}
+    with httpx.Client(verify=PLAIN, base_url=browsers._url, headers=api, timeout=60) as driver:
+        begun = {"mode": "append", "state": "staging", "host": "driver-1", "process": 7}
+        write = f"/tables/mine.t/writes/{write_id}"
+        driver.put(write, json=begun).raise_for_status()
+
+        def sent(*grants: str) -> int:
+            http = browsers.of(*grants)
+            (form,) = re.findall(r'name="form" value="([^"]+)"', http.get("/dashboard/tables").text)
+            return http.post(path, data={"form": form}).status_code
+
+        offered = 'aria-label="Cancel the write to mine.t from driver-1"'
+        assert offered not in browsers.of("read").get("/dashboard/work").text
+        assert offered in browsers.of("write:mine.*").get("/dashboard/work").text
+        assert sent("read") == 403
+        assert sent("write:other.*") == 404
+        assert browsers.of("write:mine.*").post(path, data={"form": "x"}).status_code == 403
+        assert driver.get(write).json()["state"] == "staging"
+        assert sent("write:mine.*") == 303
+        assert driver.get(write).json()["cancelled_by"] == "of-write-mine--"
+        shown = browsers.of("write:mine.*").get("/dashboard/work").text
+        assert "undone, cancelled by of-write-mine--" in shown
+        assert offered not in shown
+
+
 def test_behind_https_a_cookie_is_sent_encrypted_alone(browsers: Browsers) -> None:
     sent = {"token": token(browsers._settings, "of-read", "read")}
 

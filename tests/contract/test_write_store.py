@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from windrow_service.store.database import Database
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.store.writes import SqlWriteStore
+from windrow_service.usecases.audit import Actor, acting
 from windrow_service.usecases.tables.errors import (
     TableChangedError,
     TableNotFoundError,
@@ -27,6 +28,8 @@ from windrow_service.usecases.tables.errors import (
 )
 from windrow_service.usecases.tables.ports import StoredTable
 from windrow_service.usecases.writes.errors import (
+    WriteCancelledError,
+    WriteNotCancellableError,
     WriteNotFoundError,
     WriteStateError,
     WriteTakenError,
@@ -151,6 +154,33 @@ def test_a_write_may_be_taken_over_only_from_a_dead_process(run: Run) -> None:
             await stores.put(ONE, "staging", host="b")
         taken_over = await stores.put(ONE, "undone", host="b", takes_over=True)
         assert (taken_over.host, taken_over.state) == ("b", "undone")
+
+    run(body)
+
+
+def test_a_write_is_cancelled_until_it_moves_files_in(run: Run) -> None:
+    async def body(stores: Stores) -> None:
+        with pytest.raises(TableNotFoundError):
+            await stores.writes.cancel("t", ONE)
+        await stores.register()
+        with pytest.raises(WriteNotFoundError):
+            await stores.writes.cancel("t", ONE)
+        await stores.put(ONE, "staging")
+        stores.now += timedelta(seconds=31)
+        with acting(lambda: Actor("ana", "cancel_write")):
+            cancelled = await stores.writes.cancel("t", ONE)
+        assert (cancelled.state, cancelled.cancelled_by) == ("undone", "ana")
+        assert (cancelled.expires_at, cancelled.alive) == (None, False)
+        # Neither its driver nor who would recover it goes on with it.
+        for wanted, fields in (("staging", {}), ("committing", {}), ("staging", {"host": "b"})):
+            with pytest.raises(WriteCancelledError, match=f"write {ONE} .* cancelled by 'ana'"):
+                await stores.put(ONE, cast("WriteState", wanted), takes_over=True, **fields)
+        assert await stores.put(ONE, "undone") == await stores.writes.cancel("t", ONE) == cancelled
+        for states in (["staging", "committing"], ["published"]):
+            await stores.put(TWO, *cast("list[WriteState]", states))
+            with pytest.raises(WriteNotCancellableError, match=f"is {states[-1]}, and only one"):
+                await stores.writes.cancel("t", TWO)
+            assert (await stores.writes.get("t", TWO)).state == states[-1]
 
     run(body)
 

@@ -63,10 +63,21 @@ class WriteCalls(Calls):
         Raises:
             WriteInProgressError: Another write is moving files into the table.
             WriteLostError: The write is over, or in the hands of another process.
+            WriteCancelledError: Somebody has cancelled it.
         """
         body = update.model_dump_json()
         answer = self._transport.call("PUT", _path(table, write_id), body=body)
         return read_answer(WriteRecord, answer)
+
+    def cancel_write(self, table: str, write_id: str) -> WriteRecord:
+        """Cancel a write that has not begun to move its files into the table.
+
+        Its driver fails with `WriteCancelledError` at its next step.
+
+        Raises:
+            ProblemError: It has begun to, or is over.
+        """
+        return read_answer(WriteRecord, self._transport.call("DELETE", _path(table, write_id)))
 
 
 def _path(table: str, write_id: str) -> str:

@@ -104,6 +104,9 @@ class WriteRecord(Answer):
     )
     alive: bool = Field(description="Whether its lease is still valid.")
     snapshot_id: int | None = Field(default=None, description="The snapshot that it published.")
+    cancelled_by: str | None = Field(
+        default=None, description="Name of the token of who cancelled it."
+    )
     report: WriteReport | None = Field(
         default=None,
         description="The write's report. Its `keys` are kept for the newest 100 writes, and left "

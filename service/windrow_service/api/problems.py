@@ -215,6 +215,10 @@ KINDS: Mapping[type[Exception], ProblemType] = {
         CONFLICT, "write-in-progress", "A write is moving files into the table"
     ),
     writes.WriteStateError: ProblemType(CONFLICT, "write-state", "Write is in another state"),
+    writes.WriteCancelledError: ProblemType(CONFLICT, "write-cancelled", "Write was cancelled"),
+    writes.WriteNotCancellableError: ProblemType(
+        CONFLICT, "write-not-cancellable", "Write cannot be cancelled any more"
+    ),
     writes.WriteTakenError: ProblemType(
         CONFLICT, "write-taken", "Write belongs to another process"
     ),

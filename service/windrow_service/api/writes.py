@@ -52,6 +52,23 @@ async def put_write(
     return record
 
 
+@router.delete(
+    "/tables/{name}/writes/{write_id}",
+    operation_id="cancel_write",
+    dependencies=[WRITE_TABLE],
+    responses=problem_responses(404, 409, 422, 503, 504),
+)
+async def cancel_write(
+    name: TableNamePath, write_id: WriteIdPath, services: WritesDep
+) -> WriteRecord:
+    """Cancel a write that has not begun to move its files in (`staging`); repeating it is allowed.
+
+    Nothing of it is in the table. Its driver gets `write-cancelled` when it renews its lease or wants
+    to commit, and removes what it has staged; if it has died, the next write does.
+    """
+    return await services.writes.cancel(name, write_id)
+
+
 @router.get(
     "/tables/{name}/writes",
     operation_id="list_writes",

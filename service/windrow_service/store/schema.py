@@ -146,6 +146,8 @@ writes = sa.Table(
     sa.Column("lease_until", sa.DateTime(timezone=True)),
     # The snapshot that the write published.
     sa.Column("snapshot_id", sa.Integer),
+    # Who cancelled it; null if nobody did.
+    sa.Column("cancelled_by", sa.String(128)),
     # Without the figures of single keys, which are many, and stored compressed elsewhere.
     sa.Column("report", sa.Text),
     sa.Column("key_report", sa.LargeBinary),

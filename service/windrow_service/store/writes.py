@@ -19,9 +19,12 @@ from windrow_service.store.database import Database, utc
 from windrow_service.store.names import is_among
 from windrow_service.store.tables import new_version, require_row
 from windrow_service.telemetry.meters import UNMEASURED, Meters
+from windrow_service.usecases.audit import actor
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock
 from windrow_service.usecases.writes.errors import (
+    WriteCancelledError,
+    WriteNotCancellableError,
     WriteNotFoundError,
     WriteStateError,
     WriteTakenError,
@@ -70,6 +73,8 @@ class SqlWriteStore:
                     raise WriteNotFoundError(table, write_id)
                 values |= {"kind": update.kind, "mode": update.mode, "started_at": now}
                 await _begin(connection, table_id, write_id, values | {"state_since": now})
+            elif row.cancelled_by is not None and update.state != "undone":
+                raise WriteCancelledError(table, write_id, row.cancelled_by)
             elif row.state in _OPEN or row.state != update.state:
                 _check(table, row, update, now)
                 if row.state != update.state:
@@ -94,6 +99,32 @@ class SqlWriteStore:
         if is_new_state:
             self._meters.write(after.kind, after.state)
         return self._record(table, after), row is None
+
+    async def cancel(self, table: str, write_id: str) -> WriteRecord:
+        """See `WriteStore.cancel`."""
+        now = self._clock()
+        async with self._database.writing() as connection:
+            # Under the lock of each change of state: its driver either finds the write cancelled, or
+            # has begun to move files in.
+            table_id = await lock_table(connection, table)
+            row = await _find(connection, table_id, write_id)
+            if row is None:
+                raise WriteNotFoundError(table, write_id)
+            if row.state == "undone":
+                return self._record(table, row)
+            if row.state != "staging":
+                raise WriteNotCancellableError(table, write_id, row.state)
+            ended = {"state": "undone", "state_since": now, "updated_at": now, "lease_until": None}
+            await connection.execute(
+                sa.update(_writes)
+                .where(_is(table_id, write_id))
+                .values(ended | {"cancelled_by": actor().principal})
+            )
+            states = {"before": row.state, "after": "undone"}
+            await note(connection, now, "write", "cancelled", table=table, item=write_id, **states)
+            after = await _find(connection, table_id, write_id)
+        self._meters.write(after.kind, after.state)
+        return self._record(table, after)
 
     async def get(self, table: str, write_id: str) -> WriteRecord:
         """See `WriteStore.get`."""
@@ -189,6 +220,7 @@ class SqlWriteStore:
             expires_at=lease_until,
             alive=lease_until is not None and lease_until > self._clock(),
             snapshot_id=row.snapshot_id,
+            cancelled_by=row.cancelled_by,
             report=_unpacked(row.report, keys),
         )
 

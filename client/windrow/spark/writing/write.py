@@ -75,6 +75,8 @@ def write(
             with phases.of_spark("counting"):
                 # Outside the data's folder, so that none of it can be moved into the table.
                 planned = _planned(client, prepared, counts, f"{staged.folder}-sample")
+            # A write that was cancelled meanwhile stops here, and not when all is staged.
+            staged.check()
             report = _staged(prepared, planned, staged.folder, phases)
         began_s = time.monotonic()
         with phases.show("moving") as moved:

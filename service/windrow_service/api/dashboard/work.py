@@ -13,6 +13,7 @@ from windrow_service.api.deps import TableNamePath
 from windrow_service.api.html.rendering import ROOT, page, relative_to
 from windrow_service.api.rules import READ, WRITE_TABLE, GuardedRouter
 from windrow_service.api.services import TablesDep, WritesDep
+from windrow_service.api.writes import WriteIdPath
 from windrow_service.runs.refreshes import LEASE
 
 router = GuardedRouter(include_in_schema=False)
@@ -44,4 +45,18 @@ async def cancel_refresh(name: TableNamePath, request: Request, tables: TablesDe
     """Cancel the running refresh of a table."""
     await changes_of(request)
     await tables.refreshes.cancel(name)
+    return RedirectResponse(relative_to(request, f"{ROOT}/work"), HTTPStatus.SEE_OTHER)
+
+
+@router.post(
+    f"{ROOT}/tables/{{name}}/writes/{{write_id}}/cancel",
+    operation_id="cancel_write",
+    dependencies=[WRITE_TABLE],
+)
+async def cancel_write(
+    name: TableNamePath, write_id: WriteIdPath, request: Request, writes: WritesDep
+) -> Response:
+    """Cancel a write that has not begun to move its files in."""
+    await changes_of(request)
+    await writes.writes.cancel(name, write_id)
     return RedirectResponse(relative_to(request, f"{ROOT}/work"), HTTPStatus.SEE_OTHER)

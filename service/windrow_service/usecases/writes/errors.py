@@ -5,6 +5,8 @@
     - WriteNotFoundError
   + WriteStateError
   + WriteTakenError
+  + WriteCancelledError
+  + WriteNotCancellableError
 """
 
 from __future__ import annotations
@@ -49,3 +51,27 @@ class WriteTakenError(UseCaseError):
         "{host!r}: {remedy}"
     )
     remedy = "leave it to that, or wait until its lease has run out to take it over"
+
+
+@dataclass(eq=False)
+class WriteCancelledError(UseCaseError):
+    """Somebody has cancelled a write."""
+
+    table: str
+    write_id: str
+    by: str
+    message = (
+        "write {write_id} to table {table!r} was cancelled by {by!r}; nothing was changed: {remedy}"
+    )
+    remedy = "begin another"
+
+
+@dataclass(eq=False)
+class WriteNotCancellableError(UseCaseError):
+    """A write has begun to move its files in, or is over."""
+
+    table: str
+    write_id: str
+    state: str
+    message = "write {write_id} to table {table!r} is {state}, and only one in state staging can be cancelled: {remedy}"
+    remedy = "a commit ends in a moment, or is finished by the next write if its driver has died"

@@ -56,7 +56,19 @@ class WriteStore(WriteHistory, WriteCommits, Protocol):
             WriteNotFoundError: It does not exist, and the update does not begin it.
             WriteStateError: It cannot go to this state from its current one.
             WriteTakenError: It belongs to another process.
+            WriteCancelledError: Somebody has cancelled it.
             WriteInProgressError: Another write is moving files into the table.
+        """
+
+    async def cancel(self, table: str, write_id: str) -> WriteRecord:
+        """End a write that has not begun to move files in; its driver finds it cancelled.
+
+        A write that has been undone stays as it is.
+
+        Raises:
+            TableNotFoundError: No table has this name.
+            WriteNotFoundError: The table has no such write.
+            WriteNotCancellableError: It has begun to move files in.
         """
 
     async def get(self, table: str, write_id: str) -> WriteRecord:
