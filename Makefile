@@ -105,7 +105,7 @@ requirements.txt requirements-build.txt: $(BIN)/pip
 	mv .venv/$@.new $@
 
 pictures: $(INSTALLED) chromium ## Draw the pictures of docs/dashboard.md anew
-	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py
+	WINDROW_PICTURES=docs/images $(BIN)/pytest tests/browser/test_dashboard.py tests/browser/test_signing_in.py
 
 bench: $(INSTALLED) java ## Compare the readers on generated tables
 	$(BIN)/python benchmarks/read_small_files.py

@@ -5,7 +5,6 @@ With WINDROW_PICTURES, the folder for them, the pages are also drawn for docs/da
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.support.dashboards import (
     fill,
     forget_sizes,
     multiply,
+    picture,
     token,
     written,
 )
@@ -38,7 +38,6 @@ from windrow_service.store.database import embedded_url
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=5_000)
 
-_PICTURES = os.environ.get("WINDROW_PICTURES")
 _WIDE, _PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -114,12 +113,6 @@ def asking(browser: Browser, site: Site, sent: str) -> Iterator[tuple[Page, Clic
         sign_in(page, site, sent)
         yield page, clicks
     assert 0 < clicks.count <= 3
-
-
-def picture(page: Page, name: str) -> None:
-    """Draw a page for the documentation, if that is asked for."""
-    if _PICTURES:
-        page.screenshot(path=Path(_PICTURES) / f"dashboard-{name}.png", full_page=True)
 
 
 def fits(page: Page) -> bool:

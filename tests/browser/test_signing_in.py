@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.accessibility import lost_to_the_keyboard, violations
+from tests.support.dashboards import picture
 from tests.support.issuers import IssuerServer, issuer_server
 from tests.support.servers import PLAIN, free_port, running
 from windrow_service.settings import Settings
@@ -56,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def opened(browser: Browser) -> Iterator[Page]:
     """Open a tab; the test fails if its console has errors, as of what a policy forbids."""
     errors: list[str] = []
-    context = browser.new_context()
+    context = browser.new_context(viewport={"width": 1280, "height": 480})
     page = context.new_page()
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
     try:
@@ -74,6 +75,7 @@ def say_who(page: Page, who: str, button: str = "Allow") -> None:
 def test_an_operator_signs_in_with_an_issuer_and_out(browser: Browser, site: Site) -> None:
     with opened(browser) as page:
         page.goto(f"{site.url}/dashboard/work")
+        picture(page, "sign-in")
         page.get_by_role("link", name="Sign in with Example Corp").click()
         expect(page).to_have_title("Who are you?")
         say_who(page, "ann")
@@ -107,7 +109,7 @@ def test_admin_makes_a_token_that_is_shown_once_and_revokes_it(
         page.goto(f"{site.url}/dashboard/access")
         page.get_by_role("link", name="Sign in with Example Corp").click()
         say_who(page, "ann")
-        page.get_by_label("Of whom").fill("etl")
+        page.get_by_label("Name of the caller").fill("etl")
         page.get_by_label("Grants").fill("read write:sales")
         page.get_by_role("button", name="Make a token").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Token of etl")

@@ -253,7 +253,7 @@ def test_signing_in_never_goes_on_with_a_session_that_the_browser_brought(
 def test_behind_https_a_cookie_of_another_host_or_of_plain_http_signs_nobody_in(
     url: str, settings: Settings
 ) -> None:
-    https = {"X-Forwarded-Proto": "https"}
+    https = {"X-Forwarded-Proto": "HTTPS, http"}
     with browser(url, token(settings, "encrypted", "read"), **https) as (http, answer):
         name, _, secret = answer.headers["Set-Cookie"].partition(";")[0].partition("=")
         assert name == "__Host-windrow_session"

@@ -505,6 +505,23 @@ def test_signing_in_leads_nowhere_else(visitor: Visitor, to: str) -> None:
     assert len(answer.headers.get_list("Set-Cookie")) == 2
 
 
+def test_no_page_of_signing_in_is_framed_kept_or_scripted(visitor: Visitor) -> None:
+    back = visitor.say_who(visitor.leave(), "ann")
+    pages = [
+        visitor.http.get(path)
+        for path in (back, back, "/dashboard/sign-in", "/dashboard/sign-in/x")
+    ]
+    pages.append(visitor.http.post("/dashboard/sign-in", data={"token": "x"}))
+
+    assert [page.status_code for page in pages] == [200, 400, 200, 404, 401]
+    for page in pages:
+        policy = page.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert page.headers["X-Frame-Options"] == "DENY"
+        assert page.headers["Cache-Control"] == "no-store"
+
+
 def test_overlong_answers_are_refused(visitor: Visitor) -> None:
     back = httpx.URL(visitor.say_who(visitor.leave(), "ann"))
 

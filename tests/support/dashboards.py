@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import uuid
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from anyio.from_thread import start_blocking_portal
@@ -18,6 +19,10 @@ from tests.support.servers import PLAIN
 from windrow_service import administration
 from windrow_service.settings import Settings
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+_PICTURES = os.environ.get("WINDROW_PICTURES")
 KIB, MIB = 2**10, 2**20
 # Where the tables are said to be; pictures show it.
 LAKE = "/lake"
@@ -185,3 +190,9 @@ def forget_sizes(state_dir: Path, name: str) -> None:
             "WHERE table_id = (SELECT table_id FROM tables WHERE name = ?)",
             (name,),
         )
+
+
+def picture(page: Page, name: str) -> None:
+    """Draw a page for the documentation, if that is asked for."""
+    if _PICTURES:
+        page.screenshot(path=Path(_PICTURES) / f"dashboard-{name}.png", full_page=True)

@@ -115,6 +115,7 @@ class Browsers:
         return _OF_THIS_HOST + name if self._is_encrypted(request) else name
 
     def _is_encrypted(self, request: Request) -> bool:
-        # Who lies about it gets a cookie that the browser does not send back.
-        forwarded = request.headers.get("X-Forwarded-Proto")
-        return self._encrypted or "https" in (request.url.scheme, forwarded)
+        # Who lies about it gets a cookie that the browser does not send back. Of several proxies,
+        # the first one is the browser's.
+        forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip()
+        return self._encrypted or "https" in (request.url.scheme, forwarded.lower())
