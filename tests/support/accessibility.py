@@ -42,8 +42,10 @@ def lost_to_the_keyboard(page: Page) -> list[str]:
     """Return the controls of a page that the Tab key does not reach, or does not show."""
     count: int = page.evaluate(_NUMBER_CONTROLS)
     missing, unseen = set(range(count)), []
-    # Once more than there are controls: between the last and the first is the browser itself.
-    for _ in range(count + 1):
+    # Until all are reached; a date is several stops, and the browser itself has some too.
+    for _ in range(10 * count):
+        if not missing:
+            break
         page.keyboard.press("Tab")
         focused = page.evaluate(_FOCUSED)
         if focused is not None:
