@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,11 +20,20 @@ METHODS = {"get", "put", "post", "delete"}
 expect.set_options(timeout=60_000)
 
 
-@pytest.fixture
-def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """The opened documentation; the test fails if it contacts other servers or reports errors."""
+class Docs(NamedTuple):
+    page: Page
+    errors: list[str]
+
+
+@pytest.fixture(scope="module")
+def docs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docs]:
+    """The opened documentation, which must contact no other server and report no errors.
+
+    It shows all operations, which takes seconds: all tests but that of frames share it.
+    """
     requests: list[str] = []
     errors: list[str] = []
+    tmp_path = tmp_path_factory.mktemp("docs")
     with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
         page = browser.new_page(viewport={"width": 1280, "height": 1600})
         page.on("request", lambda request: requests.append(request.url))
@@ -35,13 +45,18 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
         page.goto(f"{url}/docs")
         page.locator(".opblock").first.wait_for()
 
-        yield page
+        yield Docs(page, errors)
 
         page.close()
     # Pictures in the style sheet are `data:` URLs, which contact nobody.
     asked = {urlsplit(each).netloc for each in requests if not each.startswith("data:")}
     assert asked == {urlsplit(url).netloc}
     assert errors == []
+
+
+@pytest.fixture
+def page(docs: Docs) -> Page:
+    return docs.page
 
 
 def test_every_operation_is_shown(page: Page) -> None:
@@ -85,13 +100,9 @@ def test_a_call_is_shown_with_its_example_and_its_refusals(page: Page) -> None:
     expect(block).to_contain_text("application/problem+json")
 
 
-def test_the_page_runs_only_its_own_scripts(browser: Browser, tmp_path: Path) -> None:
-    with running(Settings(state_dir=tmp_path, allowed_locations=(str(tmp_path),))) as url:
-        page = browser.new_page()
-        page.goto(f"{url}/docs")
-        page.locator(".opblock").first.wait_for()
-
-        ran = page.evaluate(
+def test_the_page_runs_only_its_own_scripts(docs: Docs) -> None:
+    with docs.page.expect_console_message(lambda message: "inline script" in message.text):
+        ran = docs.page.evaluate(
             """() => {
                 const script = document.createElement("script");
                 script.textContent = "window.injected = true";
@@ -99,8 +110,11 @@ def test_the_page_runs_only_its_own_scripts(browser: Browser, tmp_path: Path) ->
                 return window.injected ?? false;
             }"""
         )
-        page.close()
+
     assert ran is False
+    (refused,) = docs.errors
+    assert "inline script" in refused
+    docs.errors.clear()
 
 
 def test_the_page_cannot_be_framed_by_other_sites(browser: Browser, tmp_path: Path) -> None:
