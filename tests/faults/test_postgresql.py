@@ -18,6 +18,7 @@ import pytest
 
 import windrow
 from tests.support.databases import PostgreSQL, address_of, postgresql, through
+from tests.support.forks import run_forked
 from tests.support.problems import problem_of
 from tests.support.proxies import Proxy, Verdict, proxy
 from tests.support.servers import (
@@ -25,7 +26,6 @@ from tests.support.servers import (
     CoordinatorProcess,
     coordinator_process,
     free_port,
-    run_forked,
 )
 from windrow_service import bootstrap
 from windrow_service.settings import Settings

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +17,7 @@ import pytest
 
 from tests.support import hive
 from tests.support.databases import PostgreSQL, postgresql
+from tests.support.forks import fork_module, run_forked
 from tests.support.problems import problem_of
 from tests.support.servers import PLAIN, CoordinatorProcess, coordinator_process
 from tests.support.stores import slow_store
@@ -278,23 +277,20 @@ def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(tmp_path
     ):
         replica = Replica(process, http)
         http.put("/tables/events", json={"location": "s3://tables/events"}).raise_for_status()
-        command = [sys.executable, "-m", "windrow.cli", "table", "refresh", "events"]
+        out, err = tmp_path / "out", tmp_path / "err"
+        asked = ("windrow.cli", "table", "refresh", "events")
         environment = os.environ | {"WINDROW_URL": process.url}
-        with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as following:
-            poll_until(lambda: http.get(REFRESH).is_success)
-            # Give the command time to get its answer and to start following.
-            time.sleep(0.5)
-            following.send_signal(signal.SIGINT)
-            out, err = following.communicate()
+        following = fork_module(*asked, output=out, errors=err, environment=environment)
+        poll_until(lambda: http.get(REFRESH).is_success)
+        # Give the command time to get its answer and to start following.
+        time.sleep(0.5)
+        following.send_signal(signal.SIGINT)
+        stopped = following.wait()
         running = http.get(REFRESH).json()
-        cancelling = subprocess.run(
-            [*command, "--cancel"], env=environment, capture_output=True, text=True, check=False
-        )
+        cancelling = run_forked(tmp_path, *asked, "--cancel", WINDROW_URL=process.url)
 
-        assert (following.returncode, out) == (130, "")
-        assert "`windrow table refresh events --cancel` stops it" in err
+        assert (stopped, out.read_text()) == (130, "")
+        assert "`windrow table refresh events --cancel` stops it" in err.read_text()
         assert running["status"] == "running"
         assert cancelling.returncode == 0, cancelling.stderr
         assert "cancelled; nothing was published" in cancelling.stdout

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +14,7 @@ import pytest
 
 import windrow
 from tests.support import hive
+from tests.support.forks import Forked, fork_module
 from tests.support.proxies import proxy
 from tests.support.redis import RedisProcess, redis_process
 from tests.support.servers import coordinator_process
@@ -34,7 +33,7 @@ class Agent:
     """A running `windrow worker run`."""
 
     folder: Path
-    process: subprocess.Popen[bytes]
+    process: Forked
     log: Path
 
     def stop(self) -> int:
@@ -49,12 +48,9 @@ class Agent:
 @contextmanager
 def agent(url: str, folder: Path) -> Iterator[Agent]:
     log = folder.with_name(f"{folder.name}.log")
-    command = [sys.executable, "-m", "windrow.cli", "worker", "run", "--url", url]
     options = ["--cache-dir", str(folder), "--host", HOST, "--ttl", str(TTL_SECONDS)]
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [*command, *options, "--capacity", "64MB"], stdout=output, stderr=subprocess.STDOUT
-        )
+    command = ["worker", "run", "--url", url, *options, "--capacity", "64MB"]
+    process = fork_module("windrow.cli", *command, output=log)
     running = Agent(folder, process, log)
     try:
         yield running

@@ -3,57 +3,33 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support import cache_tasks
 from tests.support.caches import cache_in, damage_rows, key_of, keys_in
+from tests.support.forks import Forked, fork
 from tests.support.plans import group_of
+from tests.support.servers import wait_until
 from tests.support.stores import SlowStore, slow_store
 
 FILES, ROWS = 40, 200
 _TIMEOUT_S = 60.0
 
-# The program of a task, run in its own process: prints the number and sum of the rows it read.
-TASK = """
-import json, sys
-import pyarrow as pa
-from windrow.spark.executor.reading import read_group
-from windrow.spark.executor.spec import ReadLimits, ReadSpec
 
-location, group_file, buffered = sys.argv[1:]
-spec = ReadSpec(
-    table="events", location=location, data=pa.schema([("a", pa.int64())]), hidden=pa.schema([]),
-    partition=pa.schema([]), output=("a",),
-    limits=ReadLimits(max_buffered_file_bytes=int(buffered), max_decoded_at_once_bytes=int(buffered)),
-)
-group = pa.ipc.open_file(group_file).read_all().to_batches()[0]
-values = [row for batch in read_group(spec, group, None, "here") for row in batch["a"].to_pylist()]
-print(json.dumps([len(values), sum(values)]))
-"""
+class Task(NamedTuple):
+    """A process that reads the table, and what it says and logs."""
 
-# Hangs in the middle of writing a file.
-HALF_A_WRITE = """
-import sys, time
-from windrow.host_cache.opening import open_cache
-from windrow.host_cache.uses import CacheUse
-
-def copy(write):
-    write(b"half")
-    print("written", flush=True)
-    time.sleep(600)
-
-folder, key = sys.argv[1:]
-CacheUse(open_cache(folder)).open(key, 8, copy)
-"""
+    process: Forked
+    said: Path
+    logged: Path
 
 
 @dataclass
@@ -63,12 +39,14 @@ class Setup:
     Attributes:
         folder: The folder of the cache.
         buffered: The size in bytes of the largest file that a task reads whole into memory.
+        tasks: The number of tasks that have been started.
     """
 
     store: SlowStore
     table: Path
     folder: Path
     buffered: int = 8 * 2**20
+    tasks: int = 0
 
     def write(self, number: int, first: int) -> None:
         path = self.table / f"{number:03}.parquet"
@@ -78,33 +56,41 @@ class Setup:
         second = time.time_ns() // 10**9 * 10**9 + first * 10**9
         os.utime(path, ns=(second, second))
 
-    def start(self, *prefix: str) -> subprocess.Popen[str]:
+    def start(self, file_limit: int | None = None) -> Task:
         """Start a task that reads the whole table in its current state."""
         group = group_of(self.table)
         file = self.folder.with_name("group.arrow")
         with pa.ipc.new_file(file, group.schema) as writer:
             writer.write_batch(group)
-        location = f"s3://{self.table.relative_to(self.store.root).as_posix()}"
-        return subprocess.Popen(
-            [*prefix, sys.executable, "-c", TASK, location, str(file), str(self.buffered)],
-            env=os.environ | self.store.environment | {"WINDROW_CACHE_DIR": str(self.folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        self.tasks += 1
+        said, logged = (self.folder.with_name(f"{kind}-{self.tasks}") for kind in ("said", "log"))
+        process = fork(
+            cache_tasks.read_table,
+            f"s3://{self.table.relative_to(self.store.root).as_posix()}",
+            str(file),
+            self.buffered,
+            file_limit,
+            output=said,
+            errors=logged,
+            environment=os.environ
+            | self.store.environment
+            | {"WINDROW_CACHE_DIR": str(self.folder)},
         )
+        return Task(process, said, logged)
 
-    def read(self, *prefix: str) -> str:
+    def read(self, file_limit: int | None = None) -> str:
         """Read the whole table, check its rows, and return the log of the task."""
-        return self.finish(self.start(*prefix))
+        return self.finish(self.start(file_limit))
 
-    def finish(self, task: subprocess.Popen[str]) -> str:
-        said, logged = task.communicate(timeout=_TIMEOUT_S)
+    def finish(self, task: Task) -> str:
+        task.process.wait(_TIMEOUT_S)
         values = [
             value
             for path in self.table.glob("*.parquet")
-            for value in pq.read_table(path)["a"].to_pylist()
+            for value in pq.read_table(path, use_threads=False)["a"].to_pylist()
         ]
-        assert said.strip() == f"[{len(values)}, {sum(values)}]", logged
+        logged = task.logged.read_text()
+        assert task.said.read_text() == f"[{len(values)}, {sum(values)}]", logged
         return logged
 
     def fetched(self) -> dict[str, int]:
@@ -213,7 +199,7 @@ def test_a_full_disk_is_bypassed(setup: Setup) -> None:
         os.utime(path, (10**9, 10**9))
 
     # For this process, a limit on file sizes acts like a full disk.
-    logged = setup.read("prlimit", "--fsize=200000")
+    logged = setup.read(file_limit=200_000)
 
     without_cache = ("no longer adds files to", "no longer uses the cache", "past the cache")
     assert any(words in logged for words in without_cache)
@@ -225,15 +211,13 @@ def test_a_full_disk_is_bypassed(setup: Setup) -> None:
 
 def test_a_killed_writer_leaves_no_entry_and_blocks_nobody(setup: Setup) -> None:
     key = key_of("large", 8)
-    writer = subprocess.Popen(
-        [sys.executable, "-c", HALF_A_WRITE, str(setup.folder), key], stdout=subprocess.PIPE
-    )
+    said = setup.folder.with_name("said")
+    writer = fork(cache_tasks.write_half, str(setup.folder), key, output=said)
     try:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == b"written\n"
+        wait_until(lambda: said.read_text() == "written")
     finally:
         writer.kill()
-        writer.communicate()
+        writer.wait()
     assert len(list((setup.folder / "incoming").iterdir())) == 1
 
     # Its lock ended with the process, so this does not wait.
@@ -247,13 +231,13 @@ def test_a_killed_writer_leaves_no_entry_and_blocks_nobody(setup: Setup) -> None
 
 def test_tasks_killed_while_fetching_leave_a_cache_with_correct_rows(setup: Setup) -> None:
     for waited_for in (3, 12, 25):
-        task = setup.start()
+        process = setup.start().process
         deadline = time.monotonic() + _TIMEOUT_S
-        while len(setup.store.requests) < waited_for and task.poll() is None:
+        while len(setup.store.requests) < waited_for and process.poll() is None:
             assert time.monotonic() < deadline, "the task did not begin"
             time.sleep(0.001)
-        task.send_signal(signal.SIGKILL)
-        task.communicate()
+        process.kill()
+        process.wait()
 
     assert setup.read() == ""
     setup.fetched()

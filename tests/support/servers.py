@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import socket
 import ssl
@@ -13,38 +12,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import httpx
 import uvicorn
 from fastapi import FastAPI
 
 from tests.support import embedded
+from tests.support.forks import TIMEOUT_S, Forked, fork
 from windrow_service import __main__ as served
 from windrow_service.bootstrap import build_app
 from windrow_service.serving import server_config
 from windrow_service.settings import Settings
 
-_START_TIMEOUT_S = 60.0
-
 # For `verify=` of clients: coordinators of tests encrypt nothing, and loading the CA certificates
 # for each client takes longer than most requests.
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-# One process imports what coordinators need, and each coordinator is forked from it: still a
-# separate process, but without seconds of imports.
-_forking = multiprocessing.get_context("forkserver")
-_imported_late = (
-    "aiosqlite",
-    "anyio._backends._asyncio",
-    "httptools",
-    "tests.support.loaded_pages",
-    "uvloop",
-)
-_forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
 
 
 @contextmanager
@@ -83,31 +66,22 @@ class CoordinatorProcess:
     """A coordinator in a separate process, equivalent to `python -m windrow_service`."""
 
     url: str
-    process: BaseProcess | subprocess.Popen[bytes]
+    process: Forked | subprocess.Popen[bytes]
     log: Path
 
     def kill(self) -> None:
         """Kill the process, without a chance to clean up, as in a crash."""
         self.process.kill()
-        self._ended()
+        self.process.wait(TIMEOUT_S)
 
     def stop(self) -> int:
         """Ask the process to end, as an operator would, and return its exit code."""
         self.process.terminate()
-        return self._ended()
+        return self.process.wait(TIMEOUT_S)
 
     def has_ended(self) -> bool:
         """Return whether the process has ended, for whatever reason."""
-        if isinstance(self.process, BaseProcess):
-            return not self.process.is_alive()
         return self.process.poll() is not None
-
-    def _ended(self) -> int:
-        if not isinstance(self.process, BaseProcess):
-            return self.process.wait(_START_TIMEOUT_S)
-        self.process.join(_START_TIMEOUT_S)
-        assert self.process.exitcode is not None, "the coordinator did not end in time"
-        return self.process.exitcode
 
 
 @contextmanager
@@ -140,8 +114,8 @@ def coordinator_process(
     as_usual = not prefix and executable == sys.executable
     if as_usual and "WINDROW_DATABASE_URL" not in environment:
         embedded.upgraded(state_dir)
-    process: BaseProcess | subprocess.Popen[bytes] = (
-        _forked(log, variables | environment)
+    process: Forked | subprocess.Popen[bytes] = (
+        fork(served.main, output=log, environment=variables | environment)
         if as_usual
         else _started(command, log, variables | environment)
     )
@@ -160,55 +134,6 @@ def _started(command: list[str], log: Path, environment: dict[str, str]) -> subp
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
 
 
-def _forked(log: Path, environment: dict[str, str]) -> BaseProcess:
-    process = _forking.Process(target=_serve, args=(log, environment))
-    process.start()
-    return process
-
-
-def _serve(log: Path, environment: dict[str, str]) -> None:
-    with log.open("wb") as output:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-    os.environ.clear()
-    os.environ.update(environment)
-    served.main()
-
-
-def run_forked(
-    cwd: Path, module: str, *arguments: str, **environment: str
-) -> CompletedProcess[str]:
-    """Run the equivalent of `python -m module …` until it ends by itself, without its imports."""
-    said, complained = cwd / "stdout", cwd / "stderr"
-    asked = (cwd, (said, complained), module, arguments, os.environ | environment)
-    process = _forking.Process(target=_run_module, args=asked)
-    process.start()
-    process.join(_START_TIMEOUT_S)
-    try:
-        assert process.exitcode is not None, f"it did not end in time: {complained.read_text()}"
-    finally:
-        process.kill()
-    return CompletedProcess(
-        [module, *arguments], process.exitcode, said.read_text(), complained.read_text()
-    )
-
-
-def _run_module(
-    cwd: Path,
-    outputs: tuple[Path, Path],
-    module: str,
-    arguments: tuple[str, ...],
-    environment: dict[str, str],
-) -> None:
-    for number, file in enumerate(outputs, start=1):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(environment)
-    sys.argv = [module, *arguments]
-    import_module(f"{module}.__main__").main()
-
-
 def free_port() -> int:
     """Return a free loopback port that nobody else will get."""
     with socket.socket() as probe:
@@ -222,7 +147,7 @@ def free_port() -> int:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Wait until something holds; fail if it takes too long."""
-    deadline = time.monotonic() + _START_TIMEOUT_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.05)

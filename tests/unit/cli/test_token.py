@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.forks import run_forked
 from tests.unit.cli.conftest import Said
 from windrow.cli.app import run
 
@@ -130,16 +128,9 @@ def test_invalid_requests_are_refused_with_one_line(
 
 
 def test_tokens_of_a_database_that_is_not_upgraded_are_refused_with_the_remedy(
-    postgresql_url: str,
+    tmp_path: Path, postgresql_url: str
 ) -> None:
-    asked = [sys.executable, "-m", "windrow.cli", "token", "list"]
-    said = subprocess.run(
-        asked,
-        env=os.environ | {"WINDROW_DATABASE_URL": postgresql_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    said = run_forked(tmp_path, "windrow.cli", "token", "list", WINDROW_DATABASE_URL=postgresql_url)
 
     assert (said.returncode, said.stdout) == (1, "")
     assert "windrow db upgrade" in said.stderr
