@@ -273,8 +273,11 @@ def test_a_stolen_code_is_worth_nothing(visitors: list[Visitor]) -> None:
 def test_the_answer_of_one_issuer_is_not_taken_for_that_of_another(visitor: Visitor) -> None:
     corp, other = visitor.site.corp, visitor.site.other
     # A sign-in that was begun with one, and comes back as one of the other.
-    back = visitor.say_who(visitor.leave("other"), "ann")
-    refused(visitor.http.get(back.replace("/other/", "/corp/")), 400)
+    back = httpx.URL(visitor.say_who(visitor.leave("other"), "ann").replace("/other/", "/corp/"))
+    refused(visitor.http.get(back), 400)
+    # One that lies about its name, to get the code of the other.
+    back = httpx.URL(visitor.say_who(visitor.leave("other"), "ann").replace("/other/", "/corp/"))
+    refused(visitor.http.get(back.copy_set_param("iss", corp.url)), 400)
     for iss in (other.url, corp.url + "/", None, ""):
         corp.back_with = {"iss": iss}
         refused(visitor.sign_in("ann"), 400)
