@@ -50,8 +50,8 @@ def admin(site: Site) -> Iterator[httpx.Client]:
 
 
 def hidden(http: httpx.Client, path: str = "/dashboard/access") -> dict[str, str]:
-    """Return the hidden fields of the last form on a page."""
-    form = http.get(path).text.rpartition("<form")[2]
+    """Return the hidden fields of the forms on a page."""
+    form = http.get(path).text
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]+)"', form))
 
 
@@ -193,6 +193,26 @@ def test_who_revokes_the_token_they_signed_in_with_is_asked_again(tmp_path: obje
             assert http.get("/dashboard/access").status_code == 303
             refused = http.post("/dashboard/sign-in", data={"token": sent})
             assert "not valid" in refused.text
+
+
+def test_a_caller_is_signed_out_everywhere(site: Site, admin: httpx.Client) -> None:
+    sent = token(site.settings, "gone", "read")
+    with site.browser(sent) as one, site.browser(sent) as other:
+        listed = admin.get("/dashboard/access").text
+        assert listed.count("End the sessions of gone") == 2
+        form = {**hidden(admin), "caller": "gone"}
+        form["form"], path = hidden(one, "/dashboard/tables")["form"], "/dashboard/access/sign-out"
+        assert one.post(path, data=form).status_code == 403
+        assert admin.post(path, data={"caller": "gone"}).status_code == 403
+        assert other.get("/dashboard/tables").status_code == 200
+
+        answer = admin.post(path, data=hidden(admin) | {"caller": "gone"})
+
+        assert answer.headers["Location"] == "../../dashboard/access"
+        for http in (one, other):
+            assert http.get("/dashboard/tables").status_code == 303
+        assert "End the sessions of gone" not in admin.get("/dashboard/access").text
+        assert admin.get("/dashboard/tables").status_code == 200
 
 
 def test_a_form_is_bounded_before_it_is_read(site: Site) -> None:

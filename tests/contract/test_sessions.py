@@ -167,9 +167,15 @@ def test_a_caller_cannot_fill_the_database_with_sessions(database_url: sa.URL) -
         fresh = kept.replica()
         assert [await is_in(fresh, one) for one in begun] == [False] * 5 + [True] * 20
         assert await is_in(fresh, others)
+        current = [one.principal for one in await fresh.current(30)]
+        assert current == ["corp/ann"] * 20 + ["corp/ben"]
+        assert await fresh.end_all_of("corp/ben") == 1
+        assert not await is_in(fresh, others)
+        assert await fresh.end_all_of("corp/be") == 0
         assert await kept.store.purge(kept.clock.now) == 0
         kept.clock.now += timedelta(hours=1)
-        assert await kept.store.purge(kept.clock.now) == 21
+        assert await fresh.current(30) == []
+        assert await kept.store.purge(kept.clock.now) == 20
 
     on_database(database_url, work)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -51,21 +53,31 @@ class SqlSessionStore:
         query = sa.select(_SESSIONS).where(_SESSIONS.c.digest == digest)
         async with self._database.reading() as connection:
             row = (await connection.execute(query)).one_or_none()
-        if row is None:
-            return None
-        expires_at = utc(row.expires_at)
-        return Session(
-            principal=row.principal,
-            proof=row.token_digest
-            or Identity(issuer=row.issuer, claims=json.loads(row.claims), expires_at=expires_at),
-            created_at=utc(row.created_at),
-            expires_at=expires_at,
+        return None if row is None else _session(row)
+
+    async def current(self, now: datetime, limit: int) -> Sequence[Session]:
+        """See `SessionStore.current`."""
+        query = (
+            sa.select(_SESSIONS)
+            .where(_SESSIONS.c.expires_at > now)
+            .order_by(_SESSIONS.c.created_at.desc(), _SESSIONS.c.digest)
+            .limit(limit)
         )
+        async with self._database.reading() as connection:
+            return [_session(row) for row in await connection.execute(query)]
 
     async def remove(self, digest: str) -> None:
         """See `SessionStore.remove`."""
         async with self._database.writing() as connection:
             await connection.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.digest == digest))
+
+    async def remove_all_of(self, principal: str) -> int:
+        """See `SessionStore.remove_all_of`."""
+        async with self._database.writing() as connection:
+            gone = await connection.execute(
+                sa.delete(_SESSIONS).where(_SESSIONS.c.principal == principal)
+            )
+        return gone.rowcount
 
     async def purge(self, now: datetime) -> int:
         """See `SessionStore.purge`."""
@@ -74,3 +86,14 @@ class SqlSessionStore:
                 sa.delete(_SESSIONS).where(_SESSIONS.c.expires_at <= now)
             )
         return gone.rowcount
+
+
+def _session(row: Any) -> Session:
+    expires_at = utc(row.expires_at)
+    return Session(
+        principal=row.principal,
+        proof=row.token_digest
+        or Identity(issuer=row.issuer, claims=json.loads(row.claims), expires_at=expires_at),
+        created_at=utc(row.created_at),
+        expires_at=expires_at,
+    )

@@ -1,4 +1,4 @@
-"""The page of access: tokens, what they allow, and who changed what; for `admin` alone."""
+"""The page of access: who changed what, tokens, and who is signed in; for `admin` alone."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from windrow_service.api.dashboard.signing_in import changes_of
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, relative_to
 from windrow_service.api.rules import ADMIN, GuardedRouter
 from windrow_service.api.services import AccessDep, AccessServices, OperationsDep
+from windrow_service.logs import get_logger
 from windrow_service.usecases.access.errors import InvalidTokenError
 from windrow_service.usecases.access.ports import Token
 from windrow_service.usecases.audit import AuditLog
@@ -25,7 +26,8 @@ from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedR
 from windrow_service.usecases.ports import Once
 
 router = GuardedRouter(include_in_schema=False)
-_TOKENS, _CHANGES = 500, 100
+_TOKENS, _CHANGES, _SESSIONS = 500, 100, 100
+_log = get_logger(__name__)
 _NEWEST = 2**63 - 1
 _ACCESS = f"{ROOT}/access"
 # How long a new token may last: days, or for ever.
@@ -48,7 +50,7 @@ async def show_access(
     who: Annotated[str, Query(max_length=128)] = "",
     before: Annotated[int, Query(ge=1, le=_NEWEST)] = _NEWEST,
 ) -> Response:
-    """Show the latest changes, and the tokens."""
+    """Show the latest changes, the tokens, and who is signed in."""
     return await _access_page(request, access, operations.audit, table, who, before)
 
 
@@ -104,6 +106,16 @@ async def revoke_token(token_id: TokenIdPath, request: Request, access: AccessDe
     return RedirectResponse(relative_to(request, to), HTTPStatus.SEE_OTHER)
 
 
+@router.post(f"{_ACCESS}/sign-out", dependencies=[ADMIN])
+async def sign_out_caller(request: Request, access: AccessDep, principal: PrincipalDep) -> Response:
+    """End the sessions of a caller in all browsers."""
+    asked = await changes_of(request)
+    caller = asked.get("caller", "")
+    count = await access.sessions.end_all_of(caller)
+    _log.info("sessions were ended", of=caller[:128], count=count, principal=principal.name)
+    return RedirectResponse(relative_to(request, _ACCESS), HTTPStatus.SEE_OTHER)
+
+
 async def _access_page(
     request: Request,
     access: AccessServices,
@@ -126,6 +138,7 @@ async def _access_page(
         older=changes[_CHANGES - 1].number if len(changes) > _CHANGES else None,
         tokens=tokens[:_TOKENS],
         more=len(tokens) > _TOKENS,
+        sessions=await access.sessions.current(_SESSIONS),
         lifetimes=_LIFETIMES,
         key=secrets.token_hex(16),
         refused=refused,

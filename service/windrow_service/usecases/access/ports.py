@@ -122,8 +122,14 @@ class SessionStore(Protocol):
     async def find(self, digest: str) -> Session | None:
         """Return the session with this digest, also one that has expired."""
 
+    async def current(self, now: datetime, limit: int) -> Sequence[Session]:
+        """Return the sessions that have not expired by `now`, the newest first."""
+
     async def remove(self, digest: str) -> None:
         """Forget a session, if there is one with this digest."""
+
+    async def remove_all_of(self, principal: str) -> int:
+        """Forget the sessions of a caller; return how many there were."""
 
     async def purge(self, now: datetime) -> int:
         """Forget the sessions that have expired by `now`; return how many."""

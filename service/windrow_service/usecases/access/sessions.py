@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -134,6 +135,18 @@ class Sessions:
             digest = digest_of(secret)
             await self._sessions.remove(digest)
             self._found.pop(digest, None)
+
+    async def current(self, limit: int) -> Sequence[Session]:
+        """Return the sessions that go on, the newest first."""
+        return await self._sessions.current(self._clock(), limit)
+
+    async def end_all_of(self, principal: str) -> int:
+        """End the sessions of a caller, everywhere within seconds; return how many there were."""
+        count = await self._sessions.remove_all_of(principal)
+        known = [one for one, found in self._found.items() if found.principal.name == principal]
+        for digest in known:
+            self._found.pop(digest, None)
+        return count
 
     async def _kept(
         self, principal: str, proof: str | Identity, until: datetime | None
