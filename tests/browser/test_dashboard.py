@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from tests.support.dashboards import (
     begin_refresh,
     fill,
     forget_sizes,
+    let_time_pass,
     multiply,
     picture,
     token,
@@ -46,6 +48,7 @@ class Site:
 
     def __init__(self, url: str, settings: Settings) -> None:
         self.url = url
+        self.state_dir = settings.state_dir
         self.admin = token(settings, "operator", "admin")
         self.reader = token(settings, "analyst", "read:sales.*")
         self.worker = token(settings, "host-3", "worker:host-3")
@@ -314,6 +317,41 @@ def test_an_operator_sees_why_a_read_was_slow(browser: Browser, site: Site) -> N
         expect(strategies.nth(1)).to_contain_text("balanced (this plan)")
         expect(strategies).to_have_count(6)
         picture(page, "plan")
+
+
+def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: Site) -> None:
+    http = site.operated.http
+    asked = {"table": "sales.events", "columns": ["id"], "options": {"parallelism": 16}}
+    last_night = http.post("/plans", json=asked).raise_for_status().json()["plan_id"]
+    http.post("/plans", json={"table": "sales.orders"}).raise_for_status()
+    at = let_time_pass(site.state_dir, last_night, hours=10)
+    hour = timedelta(hours=1)
+    with asking(browser, site, site.admin) as (page, click):
+        click(page.get_by_role("link", name="Plans"))
+        picture(page, "plans")
+        page.get_by_label("Table").fill("sales.events")
+        page.get_by_label("From").fill(f"{at - hour:%Y-%m-%dT%H:%M}")
+        page.get_by_label("until").fill(f"{at + hour:%Y-%m-%dT%H:%M}")
+        click(page.get_by_role("button", name="Search"))
+        plans = page.get_by_role("region", name="Plans").get_by_role("row")
+        expect(plans).to_have_count(2)
+        expect(plans.nth(1)).to_contain_text("expired")
+
+        click(plans.nth(1).get_by_role("link").first)
+
+        expect(page.locator("main")).to_contain_text("This plan has expired")
+        expect(page.locator("main")).to_contain_text("no filter: every file is read")
+        expect(page.locator("main")).to_contain_text("parallelism=16 by the request")
+        phases = page.get_by_role("region", name="Time of planning").get_by_role("row")
+        expect(phases.filter(has_text="Packing groups")).to_have_count(1)
+        reading = page.get_by_role("region", name="Time of reading")
+        expect(reading).to_contain_text("The last of 16 slots ends after")
+        left_out = page.get_by_role("region", name="Files left out").get_by_role("row")
+        expect(left_out.filter(has_text="Read")).to_contain_text("744")
+        expect(page.get_by_role("region", name="Strategies")).to_have_count(0)
+        assert fits(page)
+        assert violations(page) == []
+        picture(page, "plan-expired")
 
 
 def test_ten_thousand_tables_are_listed_in_parts(browser: Browser, tmp_path: Path) -> None:

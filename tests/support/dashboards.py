@@ -196,3 +196,27 @@ def picture(page: Page, name: str) -> None:
     """Draw a page for the documentation, if that is asked for."""
     if _PICTURES:
         page.screenshot(path=Path(_PICTURES) / f"dashboard-{name}.png", full_page=True)
+
+
+def let_time_pass(state_dir: Path, plan_id: str, hours: int) -> datetime:
+    """Make a plan as old as if it had been made that many hours ago; return when that was."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        (body,) = database.execute(
+            "SELECT body FROM plan_history WHERE plan_id = ?", (plan_id,)
+        ).fetchone()
+        told = json.loads(body)
+        ago = timedelta(hours=hours)
+        made, expires = (
+            datetime.fromisoformat(told[name].replace("Z", "+00:00")) - ago
+            for name in ("created_at", "expires_at")
+        )
+        told |= {"created_at": made.isoformat(), "expires_at": expires.isoformat()}
+        database.execute(
+            "UPDATE plan_history SET body = ?, created_at = ? WHERE plan_id = ?",
+            (json.dumps(told), f"{made:%Y-%m-%d %H:%M:%S.%f}", plan_id),
+        )
+        database.execute(
+            "UPDATE plans SET expires_at = ? WHERE plan_id = ?",
+            (f"{expires:%Y-%m-%d %H:%M:%S.%f}", plan_id),
+        )
+    return made
