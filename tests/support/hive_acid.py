@@ -10,29 +10,23 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from tests.support.quick_spark import java_object
 
 NAMES = ("a", "b", "ts", "d")
 TYPES = ("int", "string", "timestamp", "decimal(10,2)")
 _NO_LIMIT = 2**63 - 1
 
 
-@cache
-def _compiled(spark: SparkSession) -> Any:
-    jvm: Any = spark.sparkContext._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    compiler.cook(Path(__file__).with_name("HiveTables.java").read_text(encoding="utf-8"))
-    return compiler.getClassLoader().loadClass("HiveTables").newInstance()
-
-
 def table_of_hive(spark: SparkSession, folder: Path) -> Any:
     """Return the JVM's `HiveTables` of a folder, with the columns `NAMES`."""
-    return _compiled(spark).open(f"file://{folder}", ",".join(NAMES), ":".join(TYPES))
+    return java_object(spark, "HiveTables").open(
+        f"file://{folder}", ",".join(NAMES), ":".join(TYPES)
+    )
 
 
 def valid(highest: int, left_out: Sequence[int] = ()) -> str:

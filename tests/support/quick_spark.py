@@ -13,8 +13,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, MutableMapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _THIS_SPARK = Path(sys.prefix)
 # Few JVMs run long enough for the optimising compiler to pay, and none should use both cores. Without
@@ -91,6 +95,16 @@ def _remembering(look_up: Callable[[Any, str], Any], kept: tuple[type, ...]) -> 
         return known[key]
 
     return get
+
+
+@cache
+def java_object(spark: SparkSession, name: str) -> Any:
+    """Return an object of a class whose source is beside this module."""
+    jvm: Any = spark.sparkContext._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8"))
+    return compiler.getClassLoader().loadClass(name).newInstance()
 
 
 def _classes(spark: Path) -> Path:
