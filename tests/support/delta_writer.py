@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-COMMITS = 200
+COMMITS = 125
 
 
 def rows_of(commit: int) -> pa.Table:
