@@ -148,8 +148,8 @@ def files_to_pass_over(folder: Path) -> None:
     (folder / "p=1" / "link").symlink_to(folder / "p=1" / "a.parquet")
 
 
-def two_thousand_small_files(folder: Path) -> None:
-    for n in range(2_000):
+def small_files_of_several_tasks(folder: Path) -> None:
+    for n in range(600):
         write(folder, f"ds=2026-11-{1 + n % 20:02}/{n:04}.parquet", {"id": [n], "s": [f"v{n}"]})
 
 
@@ -163,7 +163,7 @@ TABLES = (
     columns_that_grow_and_widen,
     many_row_groups,
     files_to_pass_over,
-    two_thousand_small_files,
+    small_files_of_several_tasks,
     no_files,
 )
 
