@@ -251,7 +251,9 @@ def test_an_operator_sees_whether_a_refresh_is_stuck_and_cancels_it(
         refreshes = page.get_by_role("region", name="Refreshes").get_by_role("row")
         expect(refreshes.nth(1)).to_contain_text("31,000 of 86,400 footers")
         expect(refreshes.nth(2)).to_contain_text("failed")
-        expect(page.locator("main")).to_contain_text("a coordinator looked after it in the last")
+        expect(page.locator("main")).to_contain_text(
+            "a coordinator has looked after it in the last 5 s"
+        )
         click(page.get_by_role("link", name="Look again"))
         expect(refreshes.nth(1)).to_contain_text("running")
         expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
