@@ -161,10 +161,10 @@ def test_pages_fit_a_phone_in_the_dark_and_can_be_used_by_keyboard(
         page.keyboard.press("Enter")
 
         expect(page.get_by_role("heading", level=1)).to_have_text("sales.events")
-        page.keyboard.press("Tab")
-        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
         assert fits(page)
         picture(page, "table-phone")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
         for name in ("tables", "work", "plans", "cache"):
             page.goto(f"{site.url}/dashboard/{name}")
             expect(page.get_by_role("heading", level=1)).to_have_text(name.capitalize())
