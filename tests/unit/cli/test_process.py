@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,25 +16,16 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from tests.support.forks import Forked, fork_module, run_forked
 from tests.support.servers import PLAIN
 
 pytestmark = pytest.mark.slow
-
-COMMAND = [sys.executable, "-m", "windrow.cli"]
 
 
 def _finished(
     *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=cwd,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_forked(cwd, "windrow.cli", *arguments, **(environment or {}))
 
 
 def _one_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -49,20 +39,29 @@ def _one_line(done: subprocess.CompletedProcess[str]) -> str:
 class _Serving(NamedTuple):
     url: str
     log: Path
-    process: subprocess.Popen[bytes]
+    process: Forked | subprocess.Popen[bytes]
+
+
+def _forked(log: Path, *arguments: str) -> Forked:
+    return fork_module("windrow.cli", *arguments, output=log, cwd=log.parent)
+
+
+def _started(log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "windrow.cli", *arguments]
+    with log.open("wb") as output:
+        return subprocess.Popen(command, cwd=log.parent, stdout=output, stderr=subprocess.STDOUT)
 
 
 @contextmanager
-def _serving(cwd: Path, *options: str) -> Iterator[_Serving]:
+def _serving(
+    cwd: Path,
+    *options: str,
+    start: Callable[..., Forked | subprocess.Popen[bytes]] = _forked,
+) -> Iterator[_Serving]:
     """Run `windrow serve` until the end of the block, and then stop it by Ctrl-C."""
     log = cwd / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", "0", *options],
-            cwd=cwd,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    log.unlink(missing_ok=True)
+    process = start(log, "serve", "--port", "0", *options)
     try:
         give_up_at = time.monotonic() + 60
         while (found := re.search(r"http://\S+:\d+", log.read_text())) is None:
@@ -79,7 +78,7 @@ def _serving(cwd: Path, *options: str) -> Iterator[_Serving]:
 
 
 def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Path) -> None:
-    with _serving(tmp_path) as serving:
+    with _serving(tmp_path, start=_started) as serving:
         docs = httpx.get(f"{serving.url}/docs", verify=PLAIN)
         config = httpx.get(f"{serving.url}/config", verify=PLAIN).json()
 
@@ -90,7 +89,7 @@ def test_serve_says_where_it_listens_and_stops_without_a_traceback(tmp_path: Pat
     assert f"{serving.url}/docs" in said
     assert "Traceback" not in said
     assert said.splitlines()[-1] == "windrow: stopped"
-    assert serving.process.returncode == 130
+    assert serving.process.wait() == 130
 
 
 def _answers(url: str) -> bool:
