@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,10 +38,17 @@ def table(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the cache of each test is: Spark starts other workers for another environment."""
+    return tmp_path_factory.mktemp("caches") / "cache"
+
+
 @pytest.fixture
-def cache(spark: SparkSession, tmp_path: Path) -> Iterator[FileCache]:
-    """A cache that the tasks of the session know of."""
-    made = cache_in(tmp_path / "cache")
+def cache(spark: SparkSession, cache_dir: Path) -> Iterator[FileCache]:
+    """A new cache that the tasks of the session know of."""
+    shutil.rmtree(cache_dir, ignore_errors=True)
+    made = cache_in(cache_dir)
     environment = spark.sparkContext.environment
     environment["WINDROW_CACHE_DIR"] = made.folder.path
     yield made
@@ -78,15 +86,14 @@ def test_the_second_read_does_not_touch_the_files(
 
 
 def test_a_table_with_a_rule_is_read_from_its_worker(
-    spark: SparkSession, table: Path, tmp_path: Path
+    spark: SparkSession, table: Path, cache: FileCache, tmp_path: Path
 ) -> None:
     settings = Settings(state_dir=tmp_path / "state", allowed_locations=(str(tmp_path),))
     stopped = threading.Event()
-    environment = spark.sparkContext.environment
     with running(settings) as url, windrow.connect(url) as client:
         agent = Agent(
             client,
-            str(tmp_path / "cache"),
+            cache.folder.path,
             host="here",
             capacity_bytes=2**26,
             worker_id="w",
@@ -94,7 +101,6 @@ def test_a_table_with_a_rule_is_read_from_its_worker(
         )
         thread = threading.Thread(target=agent.run, args=(stopped,))
         thread.start()
-        environment["WINDROW_CACHE_DIR"] = str(tmp_path / "cache")
         try:
             client.register_table("t", str(table))
             client.refresh("t")
@@ -111,7 +117,6 @@ def test_a_table_with_a_rule_is_read_from_its_worker(
             assert sorted(map(tuple, second.collect())) == rows
             assert len(rows) == 2 * FILES
         finally:
-            del environment["WINDROW_CACHE_DIR"]
             stopped.set()
             thread.join()
 
