@@ -30,6 +30,19 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[windrow.Client]
         yield client
 
 
+@pytest.fixture(scope="module")
+def packed(client: windrow.Client, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the files of the table `sales.packed` are."""
+    location = tmp_path_factory.mktemp("packed") / "files"
+    table = pa.table(columns(ROWS))
+    for part in range(2):
+        (location / f"part={part}").mkdir(parents=True)
+        pq.write_table(table, location / f"part={part}" / "a.parquet")
+    client.register_table("sales.packed", str(location))
+    client.refresh("sales.packed")
+    return location
+
+
 def columns(rows: int) -> dict[str, pa.Array]:
     """Columns of every type that is packed, each with nulls, and one without."""
     number = np.arange(rows)
@@ -62,17 +75,10 @@ def columns(rows: int) -> dict[str, pa.Array]:
 
 @pytest.mark.parametrize("how", [COMPILED, INTERPRETED], ids=["compiled", "interpreted"])
 def test_every_type_has_the_values_that_spark_reads(
-    spark: SparkSession, client: windrow.Client, tmp_path: Path, how: dict[str, str]
+    spark: SparkSession, client: windrow.Client, packed: Path, how: dict[str, str]
 ) -> None:
-    location = tmp_path / "packed"
-    for part in range(2):
-        (location / f"part={part}").mkdir(parents=True)
-        pq.write_table(pa.table(columns(ROWS)), location / f"part={part}" / "a.parquet")
-    table = f"sales.{how['spark.sql.codegen.wholeStage']}"
-    client.register_table(table, str(location))
-    client.refresh(table)
-    client.read(spark, table, reader="grouped").createOrReplaceTempView("ours")
-    spark.read.parquet(str(location)).createOrReplaceTempView("theirs")
+    client.read(spark, "sales.packed", reader="grouped").createOrReplaceTempView("ours")
+    spark.read.parquet(str(packed)).createOrReplaceTempView("theirs")
     names = ", ".join(spark.table("theirs").columns)
     queries = (
         f"SELECT count(*), bit_xor(xxhash64({names})), sum(hash({names})) FROM {{0}}",
