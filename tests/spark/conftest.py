@@ -64,6 +64,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(scope="module")
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Queries are not compiled: for modules about what is read or written, not what is asked of it."""
+    for name, value in quick_spark.INTERPRETED.items():
+        spark.conf.set(name, value)
+    yield
+    for name in quick_spark.INTERPRETED:
+        spark.conf.unset(name)
+
+
 @pytest.fixture(scope="session")
 def on_older_sparks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

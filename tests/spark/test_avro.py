@@ -26,6 +26,8 @@ from windrow.spark.arrow_types import arrow_schema
 from windrow_service.avro.headers import schema_text
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 PUBLISHED = Path(__file__).parents[1] / "fixtures" / "apache-avro"
 # Spark knows it by its short name only if its registration is added; its class is there.
 SPARKS = "org.apache.spark.sql.avro.AvroFileFormat"

@@ -18,7 +18,7 @@ from tests.support import embedded
 from windrow.spark.executor.rebasing import Calendars, corrected, rule_of
 from windrow.spark.reading.session_calendars import calendars_of
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 ZONES = [
     "UTC",

@@ -26,7 +26,7 @@ from windrow.spark.writing.counting import RowSums, sum_rows
 from windrow_jobs.compact import Compaction, compact, run
 from windrow_service.settings import Settings
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 KIB = 2**10
 EVERYTHING = {"worth_reads": 10**9, "min_files": 2}

@@ -15,7 +15,7 @@ from windrow.spark.catalog.entries import CatalogError, SparkCatalog
 from windrow.spark.catalog.importing import import_tables
 from windrow_jobs.sync import refresh_on_executors
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 OUT = "(day='2026-02-01', Kind='out', amount=1.5)"
 ODD = ("plain", "a b", "a/b=c", "100%", "%41", "ä'\"", "{x}:*?")

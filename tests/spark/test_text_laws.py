@@ -23,6 +23,8 @@ import windrow
 from tests.support import embedded
 from tests.support.laws import examples
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 # By suffix; what does not begin as its suffix says cannot be read by anybody.
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
