@@ -37,9 +37,9 @@ from rich import box
 from rich.table import Table as RichTable
 from servers import CoordinatorProcess, coordinator_process
 from tests.support.databases import PostgreSQL, postgresql
+from tests.support.forks import run_forked
 from tests.support.proxies import Front, front
 from tests.support.redis import redis_process
-from tests.support.servers import run_forked
 
 from windrow.terminal.consoles import show
 
