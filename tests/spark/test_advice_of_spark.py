@@ -14,7 +14,7 @@ from windrow.client import Client
 from windrow.models import TableAdvice
 from windrow_service.settings import Settings
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 KIB = 2**10
 

@@ -18,7 +18,7 @@ from windrow_jobs.errors import UnfitFilesError
 from windrow_jobs.inventory import publish_inventory
 from windrow_service.inventory import InventoryError
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 # Files in each folder; a trailing "!" marks a file of 0 bytes.
 SAME = {

@@ -23,7 +23,7 @@ from tests.support.laws import is_nightly
 from windrow.commits.errors import UnfitLocationError
 from windrow.errors import RefreshFailedError
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 # PyIceberg copies all metadata with each commit.
 COMMITS = 200 if is_nightly() else 30

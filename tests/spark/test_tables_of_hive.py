@@ -23,7 +23,7 @@ from windrow.files.acid.choosing import AcidFolderError, choose
 from windrow.files.acid.names import folder_of
 from windrow.files.acid.write_ids import WriteIds
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def test_folders_are_chosen_as_hive_chooses_them(spark: SparkSession, tmp_path: Path) -> None:

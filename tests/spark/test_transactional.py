@@ -18,7 +18,7 @@ from tests.support import embedded
 from tests.support.acid_tables import AcidTable, orc_bytes, random_history, written
 from windrow.spark.relation.recent import recent_scans
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.fixture(scope="module")
