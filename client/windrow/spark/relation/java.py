@@ -141,7 +141,7 @@ def check_columns(
     """
     jvm: Any = spark.sparkContext._jvm
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
-    to_read = () if spark.version.startswith("3.") else (True,)
+    to_read = () if spark.version.startswith(("3.", "4.0.")) else (True,)
     utils = jvm.org.apache.spark.sql.execution.datasources.DataSourceUtils
     utils.verifySchema(planned_format(spark, format, options), schema, *to_read)
 
