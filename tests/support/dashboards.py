@@ -111,11 +111,14 @@ def fill(operated: Operated) -> None:
     http = operated.http
     # There is nothing at its location, nor a second driver: both fail.
     http.post("/tables/sales.clicks/refresh")
-    commit = {"mode": "append", "host": "driver-2", "process": 4711, "state": "committing"}
-    for kind, table in (("write", "sales.orders"), ("compaction", "sales.clicks")):
+    for kind, table, states in (
+        ("write", "sales.orders", ("staging",)),
+        ("compaction", "sales.clicks", ("staging", "committing")),
+    ):
         path = f"/tables/{table}/writes/{uuid.uuid4().hex}"
-        http.put(path, json={**commit, "kind": kind, "state": "staging"}).raise_for_status()
-        http.put(path, json={**commit, "kind": kind}).raise_for_status()
+        commit = {"kind": kind, "mode": "append", "host": "driver-2", "process": 4711}
+        for state in states:
+            http.put(path, json={**commit, "state": state}).raise_for_status()
     for number, (hits, misses) in enumerate([(9_310, 402), (8_720, 655), (0, 0)], start=1):
         counters = {"hits": hits, "misses": misses, "elsewhere": 12 * number}
         beat = {"host": f"host-{number}", "capacity_bytes": 10 * 2**30, "ttl_seconds": 3_600}
