@@ -224,6 +224,7 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
         "delete /workers/{worker_id}",
         "post /workers/{worker_id}/cached-files",
         "put /tables/{name}/writes/{write_id}",
+        "delete /tables/{name}/writes/{write_id}",
     }
 
 

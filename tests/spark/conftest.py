@@ -45,9 +45,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.retainedJobs", "10")
         .config("spark.ui.retainedStages", "10")
         .config("spark.ui.retainedTasks", "100")
-        # Tests lose outputs of maps, and Spark then forgets a local session's only executor, whose
-        # heartbeats fail from then on: after 60 of them, ten minutes, the process would end itself.
-        .config("spark.executor.heartbeat.maxFailures", "1000000")
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.sql.shuffle.partitions", "2")

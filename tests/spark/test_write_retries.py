@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support import quick_spark
 from tests.support.lost_map_outputs import HAZARDS, SCHEMES, outcomes
 
 pytestmark = pytest.mark.spark
@@ -23,7 +24,11 @@ def newer(
 ) -> dict[str, dict[str, Any]]:
     assert not spark.version.startswith("3.")
     local = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
-    return outcomes(spark, tmp_path_factory.mktemp("lost"), local)
+    found = outcomes(spark, tmp_path_factory.mktemp("lost"), local)
+    # Spark takes the session's only executor for lost: its heartbeats fail, and so would each later
+    # query whose result is too large for a message.
+    quick_spark.java_object(spark, "KnownExecutor").register(spark.sparkContext.applicationId)
+    return found
 
 
 def had_to_run_again(way: str, outcome: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +89,9 @@ class Host:
         """Kill the worker, its executors and its agent, as a power cut would."""
         for process in self._processes:
             for pid in _session(process.pid):
-                os.kill(pid, signal.SIGKILL)
+                # One may end by itself meanwhile.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             process.wait()
         self._processes.clear()
 
