@@ -170,12 +170,13 @@ def test_columns_without_names_go_by_position_as_in_spark(
     columns = {"id": "bigint", "name": "string", "x": "double", "late": "int"}
     table = registered(client, location, columns=columns)
     schema = "id bigint, name string, x double, late int, p int"
-    own = spark.read.schema(schema).orc(str(location))
-    rows = client.read(spark, table)
+    # One task each: those that open files of both kinds at once disturb each other in Spark's reader.
+    own = spark.read.schema(schema).orc(str(location)).coalesce(1)
+    rows = client.read(spark, table, parallelism=1)
 
     assert sorted_rows(rows) == sorted_rows(own)
     # Which column is which depends on all of them, whichever are asked for.
-    some = client.read(spark, table, columns=["x", "id"])
+    some = client.read(spark, table, columns=["x", "id"], parallelism=1)
     assert sorted_rows(some) == sorted_rows(own.select("x", "id"))
     assert sorted_rows(rows.where("id >= 2").select("name")) == sorted_rows(
         own.where("id >= 2").select("name")
