@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from windrow.models import TABLE_NAME_PATTERN, AuditPage
-from windrow_service.api.deps import Moment, PageSizeQuery, PageTokenQuery, PageTokensDep
+from windrow_service.api.deps import NO_NULLS, Moment, PageSizeQuery, PageTokenQuery, PageTokensDep
 from windrow_service.api.problems import problem_responses
 from windrow_service.api.rules import ADMIN, GuardedRouter
 from windrow_service.api.services import OperationsDep
@@ -21,7 +21,7 @@ TableQuery = Annotated[
     Query(pattern=TABLE_NAME_PATTERN, max_length=256, description="Only changes of this table."),
 ]
 PrincipalQuery = Annotated[
-    str | None, Query(max_length=128, description="Only changes by this caller.")
+    str | None, Query(max_length=128, pattern=NO_NULLS, description="Only changes by this caller.")
 ]
 
 

@@ -55,6 +55,8 @@ def in_utc(at: datetime) -> datetime:
 
 # In UTC, since SQLite compares times without their zones.
 Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(in_utc)]
+# PostgreSQL has no text with a null character.
+NO_NULLS = r"^[^\x00]*$"
 PageSizeQuery = Annotated[int | None, Query(ge=1, le=10_000, description="Most entries to return.")]
 IfMatchHeader = Annotated[
     str | None, Header(description="Only if the table's ETag is still this.", max_length=256)

@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse, Response
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.caller_tokens import TokenIdPath
 from windrow_service.api.dashboard.signing_in import changes_of
+from windrow_service.api.deps import NO_NULLS
 from windrow_service.api.html.rendering import ROOT, SIGN_IN, page, relative_to
 from windrow_service.api.rules import ADMIN, GuardedRouter
 from windrow_service.api.services import AccessDep, AccessServices, OperationsDep
@@ -46,8 +47,8 @@ async def show_access(
     request: Request,
     access: AccessDep,
     operations: OperationsDep,
-    table: Annotated[str, Query(max_length=256)] = "",
-    who: Annotated[str, Query(max_length=128)] = "",
+    table: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
+    who: Annotated[str, Query(max_length=128, pattern=NO_NULLS)] = "",
     before: Annotated[int, Query(ge=1, le=_NEWEST)] = _NEWEST,
 ) -> Response:
     """Show the latest changes, the tokens, and who is signed in."""

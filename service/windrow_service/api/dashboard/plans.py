@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.dashboard.finding import MAX_LOOKED_AT, found
-from windrow_service.api.deps import in_utc
+from windrow_service.api.deps import NO_NULLS, in_utc
 from windrow_service.api.html.charts import bars
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
 from windrow_service.api.rules import KNOWN_PLAN, READ, GuardedRouter, KnownPlanDep
@@ -55,7 +55,7 @@ async def list_plans(
     request: Request,
     services: PlansDep,
     principal: PrincipalDep,
-    table: Annotated[str, Query(max_length=256)] = "",
+    table: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
     since: _FormTime = None,
     until: _FormTime = None,
     before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,

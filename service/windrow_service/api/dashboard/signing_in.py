@@ -38,13 +38,16 @@ async def fields_of(request: Request) -> dict[str, str]:
     """Return the fields of a form that was sent.
 
     Raises:
-        FormOutdatedError: It has more fields than any.
+        FormOutdatedError: It has more fields than any, or a null character, which no page sends.
     """
     body = (await request.body()).decode("utf-8", "replace")
     try:
-        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+        fields = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
     except ValueError as error:
         raise FormOutdatedError from error
+    if any("\0" in value for value in fields.values()):
+        raise FormOutdatedError
+    return fields
 
 
 async def changes_of(request: Request) -> dict[str, str]:

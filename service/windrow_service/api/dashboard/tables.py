@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from windrow.models import CompactionRequest, SnapshotInfo
 from windrow_service.api.access import PrincipalDep
 from windrow_service.api.dashboard.finding import MAX_LOOKED_AT, found
-from windrow_service.api.deps import TableNamePath
+from windrow_service.api.deps import NO_NULLS, TableNamePath
 from windrow_service.api.html.charts import bars, lines
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts
 from windrow_service.api.rules import READ, READ_TABLE, GuardedRouter
@@ -38,7 +38,7 @@ async def list_tables(
     request: Request,
     services: TablesDep,
     principal: PrincipalDep,
-    find: Annotated[str, Query(max_length=256)] = "",
+    find: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
     at: Annotated[int, Query(ge=1, le=10_000_000)] = 1,
 ) -> Response:
     """List the tables that the caller may read, those with the most excess files first."""
