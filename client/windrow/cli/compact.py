@@ -38,7 +38,7 @@ def compact(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Merge small files of a table where it pays.
+    """Merge small files of a table where that pays off.
 
     Runs a Spark job that rewrites them as fewer, larger files.
     """

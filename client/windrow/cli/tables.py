@@ -156,7 +156,7 @@ def alter(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Change the plan options of a table; everything else stays, its snapshot as well."""
+    """Change the plan options of a table; everything else stays, including its snapshot."""
     changes = dict.fromkeys(names(drop) or []) | plan_options(option or [])
     if not changes:
         raise typer.BadParameter("nothing to change: give --option NAME=VALUE or --drop NAME")
@@ -213,9 +213,9 @@ def refresh(
     version: Annotated[
         str | None,
         typer.Option(
-            help="Of a Delta table its version; of an Iceberg table the id of a snapshot, or the "
-            "name of a branch or tag. Makes a snapshot of it beside the current one, for reads of "
-            "that version.",
+            help="Version of a Delta table; or id of a snapshot, or name of a branch or tag, of an "
+            "Iceberg table. Makes a snapshot of it beside the current one, for reads of that "
+            "version.",
             metavar="VERSION",
         ),
     ] = None,

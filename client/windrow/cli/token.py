@@ -31,15 +31,15 @@ OfCoordinator = Annotated[
     str | None,
     typer.Option(
         "--url",
-        help="Ask the coordinator there, with the token of WINDROW_TOKEN, which must be one of "
-        "`admin`.",
+        help="Ask the coordinator at this URL; WINDROW_TOKEN must hold a token with the scope "
+        "admin.",
         metavar="URL",
     ),
 ]
 
 app = typer.Typer(
     help="Make, list and revoke tokens of callers: in the database that WINDROW_DATABASE_URL "
-    "names, or else the embedded one; or, with --url, by a coordinator that runs.",
+    "names, or else the embedded one; with --url, through a running coordinator.",
     invoke_without_command=True,
 )
 
@@ -103,7 +103,7 @@ def create(
     state_dir: StateDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token and print it, this one time.
+    """Make a token, and print it once.
 
     Only the token itself is printed on stdout. Tokens of the same name belong to the same caller:
     to replace one, make another with its name, hand it out, and revoke the first.

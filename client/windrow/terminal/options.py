@@ -272,14 +272,14 @@ TrustPartitions = Annotated[
     bool,
     typer.Option(
         "--trust-partitions",
-        help="Ask the metastore for the names of partitions alone, and take known ones to be where "
-        "they were.",
+        help="Ask the metastore only for the names of partitions; assume that known ones have not "
+        "moved.",
     ),
 ]
 TakeOver = Annotated[
     bool,
     typer.Option(
-        "--take-over", help="Import over tables of the same name that were registered otherwise."
+        "--take-over", help="Replace tables of the same name that were registered in another way."
     ),
 ]
 DeleteVanished = Annotated[
