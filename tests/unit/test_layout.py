@@ -10,10 +10,12 @@ from pathlib import Path
 
 import grimp
 import pytest
+import tomlkit
 
 ROOT = Path(__file__).parents[2]
 SOURCE_ROOTS = {"service": "windrow_service", "client": "windrow", "spark_jobs": "windrow_jobs"}
 MAX_LINES = 500
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 @pytest.mark.parametrize(("folder", "package"), SOURCE_ROOTS.items())
@@ -88,12 +90,70 @@ def test_every_module_named_in_the_documents_exists(page: str) -> None:
     assert [name for name in named if not any(path.endswith(f"/{name}") for path in modules)] == []
 
 
-def test_every_package_has_its_line_in_the_architecture() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
+def test_the_tree_in_the_architecture_is_that_of_the_packages() -> None:
+    drawn = _drawn()
 
     rooms = {
-        init.parent.name
+        f"{init.parent.relative_to(ROOT)}/"
         for folder, package in SOURCE_ROOTS.items()
         for init in (ROOT / folder / package).glob("**/__init__.py")
-    } - {"migrations", "versions"}
-    assert {room for room in rooms if f"{room}/" not in text} == set()
+        if init.parent.name != "versions"
+    }
+    assert {path for path in drawn if path.endswith("/")} == rooms
+    assert [path for path in drawn if not (ROOT / path).exists()] == []
+    assert len(drawn) == len(set(drawn))
+
+
+@pytest.mark.parametrize("way", ["a plan", "a read", "a write", "a refresh"])
+def test_a_way_leads_through_rooms_that_exist_and_through_none_twice(way: str) -> None:
+    (line,) = re.findall(rf"^\| {way} \| (.*) \|$", ARCHITECTURE.read_text(), re.M)
+    rooms = re.findall(r"`([\w/]+)`", line)
+    homes = [ROOT / folder / package for folder, package in SOURCE_ROOTS.items()]
+
+    missing = [
+        room
+        for room in rooms
+        if not any((home / room).is_dir() or (home / f"{room}.py").exists() for home in homes)
+    ]
+    assert missing == []
+    assert len(rooms) == len(set(rooms)) > 4
+
+
+@pytest.mark.parametrize(
+    ("beginning", "container"),
+    [
+        ("**The service.** Top to bottom: ", "windrow_service"),
+        ("- `usecases/`: ", "windrow_service.usecases"),
+        ("- `inventory/`: ", "windrow_service.inventory"),
+        ("- `planner/`: ", "windrow_service.planner"),
+        ("from the jobs to `connecting` and what is below: ", "windrow"),
+    ],
+)
+def test_the_architecture_says_which_layers_the_contracts_hold(
+    beginning: str, container: str
+) -> None:
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text()).unwrap()
+    (contract,) = [
+        contract
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers" and contract["containers"] == [container]
+    ]
+
+    said = ARCHITECTURE.read_text().partition(beginning)[2].partition(".")[0]
+
+    assert [set(re.findall(r"`(\w+)`", layer)) for layer in said.split(" → ")] == [
+        set(layer.split(" | ")) for layer in contract["layers"]
+    ]
+
+
+def _drawn() -> list[str]:
+    """Return the paths of folders and modules that the architecture draws as a tree."""
+    section = ARCHITECTURE.read_text().partition("## The rooms\n")[2].partition("\n## ")[0]
+    drawn: list[str] = []
+    for tree in re.findall(r"```\n(.*?)```", section, re.S):
+        folders: list[str] = []
+        for indent, names in re.findall(r"^( *)((?:[\w/]+(?:/|\.py) ?)+) ", tree, re.M):
+            above = "".join(folders[: len(indent) // 2])
+            drawn += [above + name for name in names.split()]
+            folders[len(indent) // 2 :] = [names.strip()]
+    return drawn

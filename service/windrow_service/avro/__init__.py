@@ -1,1 +1,1 @@
-"""What the headers of Avro files say, for processes that may be lost."""
+"""Headers of Avro files, read in processes that may crash."""
