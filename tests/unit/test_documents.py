@@ -1,0 +1,96 @@
+"""What README.md and docs/ name: imports, calls of the client, and commands with their options."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import windrow
+from windrow.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+COMMANDS = typer.main.get_command(app)
+# A file, and an attribute of spans.
+_NO_PYTHON = {"windrow.db", "windrow.request_id"}
+
+
+def _found(name: str) -> Any:
+    """Import what a dotted name means; raise if there is no such thing."""
+    module, *names = name.split(".")
+    found = import_module(module)
+    for each in names:
+        module = f"{module}.{each}"
+        found = getattr(found, each) if hasattr(found, each) else import_module(module)
+    return found
+
+
+def _blocks(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+
+
+def _spans(text: str) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_imports_and_names_can_be_imported(page: str) -> None:
+    names = {
+        name
+        for span in _spans(PAGES[page])
+        for name in re.findall(r"(?<![\w./])windrow(?:_\w+)?(?:\.\w+)+", span)
+        if not re.search(r"spark\.windrow|example\.com|://", span)
+    }
+    for block in _blocks(PAGES[page]):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom):
+                names |= {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("windrow."):
+                names.add(ast.unparse(node))
+
+    for name in names - _NO_PYTHON:
+        assert _found(name) is not None
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_calls_the_client_for_it_does(page: str) -> None:
+    texts = [*_spans(PAGES[page]), *_blocks(PAGES[page])]
+
+    called = {name for text in texts for name in re.findall(r"\bclient\.([a-z]\w+)\b", text)}
+
+    assert [name for name in sorted(called - {"py"}) if not hasattr(windrow.Client, name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_command_that_a_page_shows_exists_with_its_options(page: str) -> None:
+    shown = re.findall(r"^(?:    +|\$ )?(windrow [a-z].*)$", PAGES[page], re.M)
+    shown += [span for span in _spans(PAGES[page]) if re.match(r"windrow [a-z]", span)]
+
+    for command in shown:
+        _check(command)
+
+
+def _check(text: str) -> None:
+    """Follow a command line through groups to a command; fail if a word leads nowhere."""
+    words = shlex.split(re.sub(r"[\[\]…]", " ", text), comments=True)[1:]
+    command = COMMANDS
+    while (commands := getattr(command, "commands", {})) and words and words[0][0] != "-":
+        assert words[0] in commands, f"{text}: there is no {words[0]}"
+        command = commands[words.pop(0)]
+    # Of a group, such as `windrow token`, the options of its commands.
+    owners = [command, *commands.values()]
+    options = {option for owner in owners for each in owner.params for option in each.opts}
+    for word in words:
+        assert word[:2] != "--" or word.partition("=")[0] in options, f"{text}: {word}"
