@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
-import subprocess
-import sysconfig
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -21,11 +21,23 @@ from tests.deploy.charts import (
     workloads,
 )
 from tests.deploy.images import entrypoint
-from tests.support.servers import free_port
+from tests.support.forks import TIMEOUT_S, Forked, fork_module
+from tests.support.servers import PLAIN, free_port
 
-_TIMEOUT_S = 60.0
 _PROBES = ("startup", "liveness", "readiness")
 (MINIMAL,) = (path for path in VALUES if path.stem == "minimal")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """The running container of a pod, and the file of its output."""
+
+    process: Forked
+    log: Path
+
+    def ended(self, timeout_s: float = TIMEOUT_S) -> tuple[int, str]:
+        """Wait until it has ended; return its exit code and its output."""
+        return self.process.wait(timeout_s), self.log.read_text()
 
 
 class Cluster:
@@ -33,31 +45,36 @@ class Cluster:
 
     Args:
         folder: The working directory of processes, which must leave nothing in it.
+        logs: The folder for what they print.
         database_url: The value of the database secret.
     """
 
-    def __init__(self, folder: Path, database_url: str) -> None:
+    def __init__(self, folder: Path, logs: Path, database_url: str) -> None:
         self.documents = manifests(MINIMAL)
         self.port = free_port()
         self._folder = folder
+        self._logs = logs
+        self._started = 0
         self._secrets = {
             ("windrow-database", "url"): database_url,
             # Nothing listens there: replicas work without Redis.
             ("windrow-redis", "url"): f"redis://127.0.0.1:{free_port()}/0",
         }
 
-    def start(self, load: Workload) -> subprocess.Popen[str]:
+    def start(self, load: Workload) -> Pod:
         """Start the command of a pod on loopback, on the port of this cluster."""
-        program, *arguments = load.container.get("command", entrypoint())
-        return subprocess.Popen(
-            [Path(sysconfig.get_path("scripts")) / program, *arguments],
+        module, *arguments = _forkable(load.container.get("command", entrypoint()))
+        self._started += 1
+        log = self._logs / f"{self._started}.log"
+        process = fork_module(
+            module,
+            *arguments,
+            output=log,
             cwd=self._folder,
-            env=self._environment(load.container)
+            environment=self._environment(load.container)
             | {"WINDROW_HOST": "127.0.0.1", "WINDROW_PORT": str(self.port)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
         )
+        return Pod(process, log)
 
     def _environment(self, container: Manifest) -> dict[str, str]:
         environment = {name: text for name, text in os.environ.items() if "WINDROW" not in name}
@@ -72,7 +89,10 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path, postgresql_url: str) -> Cluster:
-    return Cluster(tmp_path, postgresql_url)
+    folder, logs = tmp_path / "root", tmp_path / "logs"
+    folder.mkdir()
+    logs.mkdir()
+    return Cluster(folder, logs, postgresql_url)
 
 
 def test_a_release_migrates_its_database_and_then_serves(cluster: Cluster, tmp_path: Path) -> None:
@@ -80,34 +100,43 @@ def test_a_release_migrates_its_database_and_then_serves(cluster: Cluster, tmp_p
     (migration,) = [load for load in workloads(cluster.documents) if load.kind == "Job"]
 
     # Without the migration, a replica refuses to serve.
-    early = cluster.start(load)
-    output, _ = early.communicate(timeout=_TIMEOUT_S)
-    assert early.returncode != 0
+    code, output = cluster.start(load).ended()
+    assert code != 0
     assert "windrow db upgrade" in output
 
     # Kubernetes may run two pods of a Job at once.
     jobs = [cluster.start(migration) for _ in range(2)]
-    outputs = [job.communicate(timeout=_TIMEOUT_S)[0] for job in jobs]
-    assert [job.returncode for job in jobs] == [0, 0], outputs
+    outcomes = [job.ended() for job in jobs]
+    assert [code for code, _ in outcomes] == [0, 0], outcomes
 
     replica = cluster.start(load)
     try:
         paths = [load.container[f"{name}Probe"]["httpGet"]["path"] for name in _PROBES]
         _wait_until_all_answer(cluster.port, paths, replica)
-        replica.terminate()
-        replica.communicate(timeout=load.spec["terminationGracePeriodSeconds"])
+        replica.process.terminate()
+        replica.ended(load.spec["terminationGracePeriodSeconds"])
     finally:
-        replica.kill()
-        replica.communicate()
+        replica.process.kill()
     # The root file system is read-only, so nothing may be written outside /tmp.
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "root").iterdir()) == []
 
 
-def _wait_until_all_answer(port: int, paths: list[str], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + _TIMEOUT_S
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as http:
+def _forkable(command: list[str]) -> list[str]:
+    """Return the module that a command runs, which need not be imported anew, and arguments."""
+    program, *arguments = command
+    if program == "python":
+        option, *arguments = arguments
+        assert option == "-m", command
+        return arguments
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name=program)
+    return [script.module, *arguments]
+
+
+def _wait_until_all_answer(port: int, paths: list[str], replica: Pod) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", verify=PLAIN) as http:
         while not all(_answers(http, path) for path in paths):
-            assert process.poll() is None, process.communicate()[0]
+            assert replica.process.poll() is None, replica.log.read_text()
             assert time.monotonic() < deadline, "it was not ready in time"
             time.sleep(0.1)
 

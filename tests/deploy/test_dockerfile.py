@@ -39,6 +39,8 @@ EXTRAS = "service", "iceberg", "traces"
 # Where the build puts environments; the image has a copy of one.
 _ENVIRONMENTS = "/opt/"
 _TIMEOUT_S = 60.0
+# Modules are compiled when they are imported: most never are.
+_QUICK_PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_COMPILE": "0"}
 
 
 def _shipped() -> list[Requirement]:
@@ -116,7 +118,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
                 subprocess.run(
                     ["sh", "-c", words.replace(_ENVIRONMENTS, f"{environments}/")],
                     cwd=source,
-                    env=_bare() | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+                    env=_bare() | _QUICK_PIP,
                     check=True,
                     stdout=subprocess.DEVNULL,
                     timeout=600,
