@@ -14,11 +14,13 @@ process. Its time then includes decoding its manifests, as PyIceberg's does.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -80,23 +82,20 @@ def main() -> None:
     parser.add_argument("--sizes", help="numbers of files, joined by ','")
     parser.add_argument("--strategies", help="names, separated by ','; all by default")
     parser.add_argument("--no-peers", action="store_true", help="leave out PyIceberg and Spark")
-    parser.add_argument("--one", help="files,buckets,hosts: plan only this and print JSON lines")
+    parser.add_argument("--only", help="plan only files,buckets,hosts;…, and print a line for each")
     given = parser.parse_args()
     strategies = given.strategies.split(",") if given.strategies else list(STRATEGIES)
-    if given.one:
-        files, buckets, hosts = map(int, given.one.split(","))
-        _plan_alone(files, buckets, hosts, strategies, given.runs)
+    if given.only:
+        for each in given.only.split(";"):
+            _plan_in_a_fork(*map(int, each.split(",")), strategies, given.runs)
         return
     sizes = QUICK_FILES if given.quick else SIZES
     if given.sizes:
         sizes = tuple(map(int, given.sizes.split(",")))
-    measured = [
-        one
-        for files in sizes
-        for buckets in BUCKETS
-        for hosts in HOSTS
-        for one in _measure(files, buckets, hosts, strategies, given.runs)
+    inventories = [
+        (files, buckets, hosts) for files in sizes for buckets in BUCKETS for hosts in HOSTS
     ]
+    measured = _measure(inventories, strategies, given.runs)
     show(_scale_table(measured), *_growth_lines(measured))
     results = [] if given.no_peers else _beside_peers(given.data, given.runs, quick=given.quick)
     if given.json is not None:
@@ -116,20 +115,20 @@ def generated(files: int, buckets: int, hosts: int) -> pa.Table:
 
 
 def _measure(
-    files: int, buckets: int, hosts: int, strategies: list[str], runs: int
+    inventories: Sequence[tuple[int, int, int]], strategies: list[str], runs: int
 ) -> list[Measurement]:
-    console.print(f"{files:,} files, {buckets} buckets, {hosts} hosts", style="dim")
-    command = [sys.executable, __file__, "--one", f"{files},{buckets},{hosts}"]
+    asked = ";".join(f"{files},{buckets},{hosts}" for files, buckets, hosts in inventories)
+    command = [sys.executable, __file__, "--only", asked]
     command += ["--strategies", ",".join(strategies), "--runs", str(runs)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise SystemExit(done.stderr)
+        raise SystemExit("an inventory could not be planned: see above")
     rows = [line.split() for line in done.stdout.splitlines()]
     return [
         Measurement(
-            files=files,
-            buckets=buckets,
-            hosts=hosts,
+            files=int(files),
+            buckets=int(buckets),
+            hosts=int(hosts),
             strategy=name,
             seconds=float(seconds),
             peak_bytes=int(peak),
@@ -137,8 +136,19 @@ def _measure(
             fewest_groups=int(fewest),
             slowest_slot_seconds=float(slot),
         )
-        for name, seconds, peak, groups, fewest, slot in rows
+        for files, buckets, hosts, name, seconds, peak, groups, fewest, slot in rows
     ]
+
+
+def _plan_in_a_fork(files: int, buckets: int, hosts: int, strategies: list[str], runs: int) -> None:
+    """Plan in a process that holds nothing of other inventories, and need not import anything."""
+    console.print(f"{files:,} files, {buckets} buckets, {hosts} hosts", style="dim")
+    planned = (files, buckets, hosts, strategies, runs)
+    process = multiprocessing.get_context("fork").Process(target=_plan_alone, args=planned)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(process.exitcode)
 
 
 def _plan_alone(files: int, buckets: int, hosts: int, strategies: list[str], runs: int) -> None:
@@ -162,6 +172,9 @@ def _plan_alone(files: int, buckets: int, hosts: int, strategies: list[str], run
         groups = len(plan)
         del plan
         print(
+            files,
+            buckets,
+            hosts,
             name,
             median(seconds),
             peak,
