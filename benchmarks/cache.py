@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 NAME = "cache"
 TABLE, BUCKET = "bench.cached", "tables"
 # Each day's folder holds a hundred files.
-UNCACHED_DAYS, ONE_DAY = 2, 2
-RULE = f"day >= {UNCACHED_DAYS}"
+UNCACHED_DAYS, CACHED_FILES = 2, 3_000
+QUICK_UNCACHED_DAYS, QUICK_CACHED_FILES = 1, 40
 WITHOUT, FIRST, SECOND = "without cache", "first read", "second read"
 COLUMNS = ["id", "amount"]
 REPORT_TIMEOUT_S = 60.0
@@ -81,15 +81,18 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.02, help="seconds a request waits")
     given = parser.parse_args()
     require_java()
-    spec = table_of(100 * UNCACHED_DAYS + (100 if given.quick else 3_000), 16 * KIB)
+    first_day, cached = (
+        (QUICK_UNCACHED_DAYS, QUICK_CACHED_FILES) if given.quick else (UNCACHED_DAYS, CACHED_FILES)
+    )
+    spec = table_of(100 * first_day + cached, 16 * KIB)
     runs, untimed, hosts = (1, 0, 2) if given.quick else (given.runs, UNTIMED_READS, len(HOSTS))
     data = given.data.resolve()
     generate(data, spec)
-    with place(data, spec, given.latency, hosts) as bench:
+    with place(data, spec, first_day, given.latency, hosts) as bench:
         reads = bench.reads(runs, untimed)
         packing = bench.packing()
     show(_table(reads))
-    show(_packing_table(packing))
+    show(_packing_table(packing, min(cached, 100)))
     if given.json is not None:
         write_json(
             given.json,
@@ -103,11 +106,18 @@ def main() -> None:
 
 
 class Bench:
-    """The table, its store, and the cluster that reads it."""
+    """The table, whose partitions from `first_day` on are cached, its store, and its cluster."""
 
     def __init__(
-        self, spark: SparkSession, client: Client, store: SlowStore, expected: tuple[int, ...]
+        self,
+        spark: SparkSession,
+        client: Client,
+        store: SlowStore,
+        first_day: int,
+        expected: tuple[int, ...],
     ) -> None:
+        self._first_day = first_day
+        self._rule = _rule(first_day)
         self._spark = spark
         self._client = client
         self._store = store
@@ -120,33 +130,35 @@ class Bench:
         for _ in range(untimed):
             self._read(WITHOUT)
         reads = [self._read(WITHOUT) for _ in range(runs)]
-        self._client.cache_table(TABLE, RULE)
+        self._client.cache_table(TABLE, self._rule)
         reads.append(self._read(FIRST))
         self._wait_for_reports()
         return reads + [self._read(SECOND) for _ in range(runs)]
 
     def packing(self) -> list[Read]:
         """Return reads of one day whose files share tasks, and reads with one file per task."""
-        day = f"day = {ONE_DAY}"
+        day = f"day = {self._first_day}"
         return [
             self._read(cached_splits, day, cached_splits=cached_splits)
             for cached_splits in ("by_worker", "separate")
         ]
 
-    def _read(self, what: str, filter_: str = RULE, *, cached_splits: str = "by_worker") -> Read:
+    def _read(
+        self, what: str, filter_: str | None = None, *, cached_splits: str = "by_worker"
+    ) -> Read:
         self._store.requests.clear()
         began = time.perf_counter()
         rows = self._client.read(
             self._spark,
             TABLE,
-            filter=filter_,
+            filter=filter_ or self._rule,
             columns=COLUMNS,
             reader="grouped",
             cached_splits=cached_splits,
         )
         answer = rows.selectExpr("count(*)", "sum(id)", "sum(amount)").first()
         seconds = time.perf_counter() - began
-        if filter_ == RULE and tuple(answer or ()) != self._expected:
+        if filter_ is None and tuple(answer or ()) != self._expected:
             raise DisagreementError(f"{what}: {answer}, and {self._expected} was written")
         requests = sum(self._store.data_requests().values())
         before, after = self._counters, counters(self._client)
@@ -163,7 +175,7 @@ class Bench:
     def _wait_for_reports(self) -> None:
         deadline = time.monotonic() + REPORT_TIMEOUT_S
         while True:
-            plan = self._client.plan(TABLE, filter=RULE, cached_splits="by_worker").summary
+            plan = self._client.plan(TABLE, filter=self._rule, cached_splits="by_worker").summary
             if plan.cached_files == plan.cacheable_files:
                 return
             if time.monotonic() > deadline:
@@ -172,7 +184,9 @@ class Bench:
 
 
 @contextmanager
-def place(data: Path, spec: TableSpec, latency_s: float, hosts: int) -> Iterator[Bench]:
+def place(
+    data: Path, spec: TableSpec, first_day: int, latency_s: float, hosts: int
+) -> Iterator[Bench]:
     """Run everything until the end of the block."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -207,13 +221,17 @@ def place(data: Path, spec: TableSpec, latency_s: float, hosts: int) -> Iterator
             local_session(NAME, folder / "spark.log", master=cluster.master, conf=cluster.conf)
         )
         spark.range(10).count()
-        yield Bench(spark, client, store, _written(data / spec.name))
+        yield Bench(spark, client, store, first_day, _written(data / spec.name, first_day))
 
 
-def _written(folder: Path) -> tuple[int, ...]:
+def _rule(first_day: int) -> str:
+    return f"day >= {first_day}"
+
+
+def _written(folder: Path, first_day: int) -> tuple[int, ...]:
     """Return the expected answer, computed from the files."""
     dataset = pads.dataset(folder, format="parquet", partitioning="hive")
-    rows = dataset.to_table(COLUMNS, filter=pads.field("day") >= UNCACHED_DAYS)
+    rows = dataset.to_table(COLUMNS, filter=pads.field("day") >= first_day)
     return len(rows), sum(rows["id"].to_pylist()), sum(rows["amount"].to_pylist())
 
 
@@ -244,9 +262,9 @@ def _table(reads: list[Read]) -> RichTable:
     return table
 
 
-def _packing_table(reads: list[Read]) -> RichTable:
+def _packing_table(reads: list[Read], files: int) -> RichTable:
     table = _reads_table(reads)
-    table.title = "one day of 100 cached files"
+    table.title = f"one day of {files} cached files"
     return table
 
 

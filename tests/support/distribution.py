@@ -15,7 +15,7 @@ _TESTS = Path(__file__).parents[1]
 # it, and in how many processes of a run it is started. What takes longest goes first. Two sessions
 # keep two cores busy.
 _SHARED = {
-    "benchmarks": ("one_process()", 1),
+    "benchmarks": ("one_process(", 1),
     "older Spark": ("on_older_sparks", 1),
     "session": ("spark: SparkSession", 2),
     "cluster": ("CachingCluster", 1),

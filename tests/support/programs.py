@@ -1,7 +1,8 @@
-"""Scripts that run one after another in one process and share its imports and JVM.
+"""Scripts that run one after another in one process and share its imports, JVM and Spark context.
 
 `python -m tests.support.programs` runs the scripts named on its standard input, each with the same
-`__main__`, `sys.argv` and environment as in a separate process.
+`__main__`, `sys.argv` and environment as in a separate process. Scripts that want the same kind of
+Spark session get one after another, each with settings and views of its own.
 """
 
 from __future__ import annotations
@@ -14,11 +15,26 @@ import runpy
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support import embedded, quick_spark
+from tests.support.servers import coordinator_process
+from windrow import connecting
+from windrow.demo import coordinator as coordinators
+from windrow.terminal import local_session as sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from windrow.client import Client
 
 _ROOT = Path(__file__).parents[2]
+# Tell coordinators from other processes by their command, which those of tests do not have.
+_KNOWS_COORDINATORS = {"read_cost"}
+_start, _embed = coordinators.running_coordinator, connecting.embedded
 
 
 class Programs:
@@ -39,11 +55,12 @@ class Programs:
 
 
 @contextmanager
-def one_process() -> Iterator[Programs]:
-    """Start a process that runs scripts, and stop it at the end."""
+def one_process(**environment: str) -> Iterator[Programs]:
+    """Start a process that runs scripts, with further variables, and stop it at the end."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.support.programs"],
         cwd=_ROOT,
+        env=os.environ | environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -76,8 +93,79 @@ def _outcome(arguments: list[str]) -> tuple[int, str]:
     return code, said.getvalue()
 
 
+class Sessions:
+    """What `windrow.terminal.local_session` gives to scripts: sessions of one Spark context.
+
+    Starting a context, and its Python workers, takes longer than most scripts' queries. A script
+    that wants another master or other settings than the one before gets a new context; that of a
+    cluster ends before the cluster does.
+    """
+
+    def __init__(self) -> None:
+        self._open = sessions.local_session
+        self._kind: object = None
+        self._opened = contextlib.ExitStack()
+        self._first: SparkSession | None = None
+
+    @contextmanager
+    def local_session(
+        self,
+        app_name: str,
+        log: Path,
+        *,
+        master: str = "local[*]",
+        conf: Mapping[str, str] | None = None,
+    ) -> Iterator[SparkSession]:
+        """See `windrow.terminal.local_session`; the context is kept for the next script."""
+        kind = (master, dict(conf or {}))
+        if self._first is None or self._kind != kind:
+            self.close()
+            opened = self._open(app_name, log, master=master, conf=conf)
+            self._first, self._kind = self._opened.enter_context(opened), kind
+        try:
+            yield self._first.newSession()
+        finally:
+            if not master.startswith("local"):
+                self.close()
+
+    def close(self) -> None:
+        """Stop the context."""
+        self._opened.close()
+        self._first = None
+
+
+@contextmanager
+def _coordinator(state_dir: Path, allowed: Sequence[Path], log: Path) -> Iterator[str]:
+    """Do what `windrow.demo.coordinator` does, in a process that need not import anything."""
+    if Path(sys.argv[0]).stem in _KNOWS_COORDINATORS:
+        with _start(state_dir, allowed, log) as url:
+            yield url
+        return
+    (folder,) = allowed
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with coordinator_process(state_dir, folder) as coordinator:
+        yield coordinator.url
+
+
+def _embedded(
+    state_dir: str | Path = ".windrow", *, allowed_locations: tuple[str, ...] = ("/",)
+) -> Client:
+    """Do what `windrow.embedded` does, from a copied database."""
+    embedded.upgraded(Path(state_dir))
+    return _embed(state_dir, allowed_locations=allowed_locations)
+
+
+def _share() -> None:
+    """Let scripts, which import these when they run, share what takes long to start."""
+    quick_spark.remember_classes()
+    sessions.local_session = Sessions().local_session
+    coordinators.running_coordinator = _coordinator
+    connecting.embedded = _embedded
+
+
 def main() -> None:
     """Run scripts until there are no more."""
+    _share()
     answers = os.fdopen(os.dup(1), "w")
     # Scripts and JVMs must not write to the stream of answers.
     os.dup2(2, 1)
