@@ -136,14 +136,15 @@ def main() -> None:
     ):
         spark.range(10).count()
         for case in cases:
-            results += _measured(spark, client, case, data, 1 if given.quick else given.runs)
+            runs = 1 if given.quick else given.runs
+            results += _measured(spark, client, case, data, runs, warm=not given.quick)
     show(_table(results))
     if given.json is not None:
         write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
 
 
 def _measured(
-    spark: SparkSession, client: Client, case: Case, data: Path, runs: int
+    spark: SparkSession, client: Client, case: Case, data: Path, runs: int, *, warm: bool
 ) -> list[Result]:
     folder, table = case.written(data), f"bench.{case.name}"
     title = f"{case.files:,} files of {case.format}, {case.file_bytes // KIB:,} KB"
@@ -157,7 +158,7 @@ def _measured(
     listed, listing_s = timed(partial(reader.load, str(folder)))
     asked = queries()
     timings = time_in_turns(
-        spark, sides(listed, client, table), asked, runs=runs, on_run=lambda *_: None
+        spark, sides(listed, client, table), asked, runs=runs, on_run=lambda *_: None, warm=warm
     )
     results = [_result(title, "know the files", refresh_s, SPARK_DEFAULT, listing_s)]
     for query in asked:

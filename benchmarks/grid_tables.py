@@ -71,8 +71,8 @@ CELLS = tuple(
     cell_of(files, size) for size in SIZES for files in COUNTS if files * size <= _MAX_BYTES
 )
 MIX = Cell("mix", "2,000 x 16 KB + 10 x 32 MB", (Part(2_000, 16 * KIB), Part(10, 32 * MIB)))
-QUICK_CELLS = (cell_of(20, 16 * KIB), cell_of(2, MIB))
-QUICK_MIX = Cell("mix", "20 x 16 KB + 2 x 1 MB", (Part(20, 16 * KIB), Part(2, MIB)))
+QUICK_CELLS = (cell_of(20, 16 * KIB), cell_of(2, 256 * KIB))
+QUICK_MIX = Cell("mix", "10 x 16 KB + 2 x 256 KB", (Part(10, 16 * KIB), Part(2, 256 * KIB)))
 
 
 def written(root: Path, cell: Cell, format: str = "parquet") -> Path:

@@ -129,7 +129,7 @@ def main() -> None:
     given = parser.parse_args()
     require_java()
     formats = [one for one in FORMATS if not given.cases or one.name in given.cases.split(",")]
-    files, followed = (20, 100) if given.quick else (10_000, 100_000)
+    files, followed, runs = (20, 100, 1) if given.quick else (10_000, 100_000, given.runs)
     data = given.data.resolve()
     work = data / "work"
     shutil.rmtree(work / "state", ignore_errors=True)
@@ -141,16 +141,23 @@ def main() -> None:
     ):
         spark.range(10).count()
         for one in formats:
-            results += _read(spark, client, one, files, data, 1 if given.quick else given.runs)
+            results += _read(spark, client, one, files, data, runs, warm=not given.quick)
         if not given.cases or "delta" in given.cases.split(","):
-            results.append(_followed(client, followed, data, 1 if given.quick else given.runs))
+            results.append(_followed(client, followed, data, runs, warm=not given.quick))
     show(_table(results))
     if given.json is not None:
-        write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
+        write_json(given.json, NAME, results, quick=given.quick, runs=runs)
 
 
 def _read(
-    spark: SparkSession, client: Client, one: Format, files: int, data: Path, runs: int
+    spark: SparkSession,
+    client: Client,
+    one: Format,
+    files: int,
+    data: Path,
+    runs: int,
+    *,
+    warm: bool,
 ) -> list[Result]:
     folder, table = _written(one, files, data), f"bench.{one.name}"
     title = f"{files:,} files of {one.name}, 16 KB"
@@ -163,11 +170,11 @@ def _read(
         "duckdb": lambda: _asked_of_duckdb(one.files(folder)),
     }
     seconds: dict[str, list[float]] = {side: [] for side in sides}
-    for turn in range(runs + 1):
+    for turn in range(runs + warm):
         answers = {}
         for side, ask in sides.items():
             answers[side], took_s = timed(ask)
-            if turn:
+            if turn >= warm:
                 seconds[side].append(took_s)
         if len(set(map(repr, answers.values()))) != 1:
             raise DisagreementError(f"{title}: the sides do not agree: {answers}")
@@ -207,7 +214,7 @@ def _written(one: Format, files: int, data: Path) -> Path:
     return folder
 
 
-def _followed(client: Client, files: int, data: Path, runs: int) -> Result:
+def _followed(client: Client, files: int, data: Path, runs: int, *, warm: bool) -> Result:
     """Follow a log by commits of ten files, beside opening the table with `deltalake`."""
     folder = data / f"followed-{files}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -244,12 +251,12 @@ def _followed(client: Client, files: int, data: Path, runs: int) -> Result:
     client.register_table("bench.followed", str(folder), "delta")
     client.refresh("bench.followed")
     ours, theirs = [], []
-    for _ in range(runs + 1):
+    for _ in range(runs + warm):
         commit(10)
         ours.append(timed(partial(client.refresh, "bench.followed"))[1])
         theirs.append(timed(lambda: len(DeltaTable(folder).file_uris()))[1])
     # The first ones start processes.
-    medians = (statistics.median(seconds[1:]) for seconds in (ours, theirs))
+    medians = (statistics.median(seconds[warm:]) for seconds in (ours, theirs))
     mine, other = medians
     return _result(f"{files:,} files of delta, ten more", "refresh", mine, "deltalake", other)
 

@@ -46,7 +46,7 @@ TABLES = (
     table_of(1_000, 512 * KIB),
     table_of(40, 8 * MIB),
 )
-QUICK_TABLES = (table_of(40, 16 * KIB), table_of(4, MIB))
+QUICK_TABLES = (table_of(40, 16 * KIB), table_of(4, 512 * KIB))
 GROUPS = (2, 8, 32)
 QUICK_GROUPS = (2, 4)
 
@@ -107,7 +107,16 @@ def main() -> None:
     ):
         for spec in tables:
             console.print(spec.title, style="dim")
-            measured += _measure(spark, client, data / spec.name, spec, columns, groups, given.runs)
+            measured += _measure(
+                spark,
+                client,
+                data / spec.name,
+                spec,
+                columns,
+                groups,
+                given.runs,
+                warm=not given.quick,
+            )
     found = fit(measured)
     show(_table(measured, found), *_lines(found))
     if given.json is not None:
@@ -155,6 +164,8 @@ def _measure(
     columns: Sequence[str] | None,
     groups: Sequence[int],
     runs: int,
+    *,
+    warm: bool,
 ) -> list[Measurement]:
     name = f"bench.{spec.name}"
     client.register_table(name, str(folder))
@@ -163,7 +174,7 @@ def _measure(
     for wished in groups:
         plan = client.plan(name, parallelism=wished)
         seconds = []
-        for _ in range(runs + 1):
+        for _ in range(runs + warm):
             before_s = tree_cpu_seconds()
             table = client.read(spark, name, columns=columns, reader="grouped", parallelism=wished)
             # The noop sink accepts every row and discards it.
@@ -176,7 +187,7 @@ def _measure(
                 file_count=spec.file_count,
                 size_bytes=plan.summary.size_bytes,
                 group_count=plan.summary.group_count,
-                core_seconds=median(seconds[1:]),
+                core_seconds=median(seconds[warm:]),
             )
         )
     return measured

@@ -70,7 +70,9 @@ def main() -> None:
     ):
         for case in cases:
             console.print(case.title, style="dim")
-            results += _measure(spark, client, data / case.name, case, given.runs)
+            results += _measure(
+                spark, client, data / case.name, case, given.runs, warm=not given.quick
+            )
     show(_table(results))
     if given.json is not None:
         write_json(given.json, NAME, results, quick=given.quick, runs=given.runs)
@@ -92,7 +94,13 @@ def _asked() -> tuple[Query, ...]:
 
 
 def _measure(
-    spark: SparkSession, client: Client, folder: Path, case: TableSpec, runs: int
+    spark: SparkSession,
+    client: Client,
+    folder: Path,
+    case: TableSpec,
+    runs: int,
+    *,
+    warm: bool,
 ) -> list[Result]:
     table = f"bench.{case.name}"
     client.register_table(table, str(folder))
@@ -101,11 +109,11 @@ def _measure(
     results = []
     for query in _asked():
         costs: dict[str, list[Cost]] = {side.name: [] for side in contestants}
-        for _ in range(runs + 1):
+        for _ in range(runs + warm):
             for side in contestants:
                 costs[side.name].append(_cost(spark, side, query))
         middle = {
-            name: {part: median(cost[part] for cost in found[1:]) for part in found[0]}
+            name: {part: median(cost[part] for cost in found[warm:]) for part in found[0]}
             for name, found in costs.items()
         }
         results += [

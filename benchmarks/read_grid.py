@@ -100,9 +100,10 @@ def _measured(
         seconds = {t.side: t.median_s for t in timings if t.query == query}
         answers = {t.side: normal(t.answer) for t in timings if t.query == query}
         for engine, ask in _ENGINES.items():
-            tries = [timed_answer(ask, folder, query) for _ in range(given.runs + 1)]
+            warm = not given.quick
+            tries = [timed_answer(ask, folder, query) for _ in range(given.runs + warm)]
             answers[engine] = tries[0][0]
-            seconds[engine] = median(taken for _, taken in tries[1:])
+            seconds[engine] = median(taken for _, taken in tries[warm:])
         if len({repr(answer) for answer in answers.values()}) != 1:
             raise DisagreementError(f"{cell.title}, {query}: the sides do not agree: {answers}")
         ours = seconds.pop(WINDROW)

@@ -67,13 +67,14 @@ def main() -> None:
             return write
 
         ways = {PEER: spark_alone, COUNTED: checked(None), HISTORY: checked("history")}
-        with counting(console, "Writing in turns", (given.runs + 1) * len(ways)) as progress:
-            for turn in range(given.runs + 1):
+        # The first turn loads and compiles classes.
+        warm = not given.quick
+        with counting(console, "Writing in turns", (given.runs + warm) * len(ways)) as progress:
+            for turn in range(given.runs + warm):
                 for way, write in ways.items():
                     began, cpu_before = time.perf_counter(), tree_cpu_seconds()
                     said = write()
-                    if turn:
-                        # The first turn loads and compiles classes.
+                    if turn >= warm:
                         seconds.setdefault(way, []).append(time.perf_counter() - began)
                         cpu_seconds.setdefault(way, []).append(tree_cpu_seconds() - cpu_before)
                         steps.setdefault(way, []).append(said)
