@@ -40,10 +40,10 @@ _log = get_logger(__name__)
 class Database:
     """Transactions on one database; every failure is a `StoreUnavailableError`."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, reader: AsyncEngine) -> None:
         self._engine = engine
         # Beginning and ending a transaction around each read takes longer than the read.
-        self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._reader = reader
 
     @property
     def is_postgresql(self) -> bool:
@@ -133,6 +133,7 @@ class Database:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        await self._reader.dispose()
         await self._engine.dispose()
 
 
@@ -145,9 +146,10 @@ async def open_database(url: sa.URL) -> Database:
     """
     if url.get_backend_name() == "sqlite":
         await asyncio.to_thread(upgrade_database, url)
-        return Database(_sqlite_engine(url))
+        # To switch one connection to and fro takes its thread as long as a small statement.
+        return Database(_sqlite_engine(url), _sqlite_engine(url, isolation_level="AUTOCOMMIT"))
     engine = _postgresql_engine(url)
-    database = Database(engine)
+    database = Database(engine, engine.execution_options(isolation_level="AUTOCOMMIT"))
     try:
         async with database.reading() as connection:
             await connection.run_sync(migrate.check)
@@ -280,8 +282,8 @@ def _until_free() -> Retrying:
     )
 
 
-def _sqlite_engine(url: sa.URL) -> AsyncEngine:
-    engine = create_async_engine(url)
+def _sqlite_engine(url: sa.URL, **options: Any) -> AsyncEngine:
+    engine = create_async_engine(url, **options)
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def set_pragmas(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
