@@ -1,6 +1,7 @@
 """Run one query in a fresh process, with the table's data not in memory; prints JSON.
 
-`read_small_files.py` runs it for its cold figures. The clock starts when the engine is ready (the
+`read_small_files.py` runs it for its cold figures, once for each side; a quick run gives it several
+sides, which then run one after another and are not all as cold. The clock starts when the engine is ready (the
 Spark session exists, the packages are imported) but has not seen the table, and stops at the
 answer. So the time includes Spark's listing and Windrow's planning.
 """
@@ -37,25 +38,29 @@ def drop_from_memory(folder: Path) -> None:
 
 
 def main() -> None:
-    """Run one query and print `{"seconds": …, "rows": …}`."""
+    """Run one query and print `{"seconds": …, "rows": …}`, a line for each side."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("side", choices=[SPARK_DEFAULT, SPARK_TUNED, WINDROW, *ENGINES])
+    known = (SPARK_DEFAULT, SPARK_TUNED, WINDROW, *ENGINES)
+    parser.add_argument("sides", help=f"some of {', '.join(known)}, separated by ','")
     parser.add_argument("query")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--url", help="coordinator, for windrow")
     parser.add_argument("--table", help="name of the table, for windrow")
     given = parser.parse_args()
-    if given.side in ENGINES:
-        __import__(given.side)
-        drop_from_memory(given.folder)
-        rows, seconds = timed_answer(ENGINES[given.side], given.folder, given.query)
-    else:
-        rows, seconds = _on_spark(given)
-    print(json.dumps({"seconds": seconds, "rows": repr(rows)}))
+    for side in given.sides.split(","):
+        if side not in known:
+            parser.error(f"there is no side {side!r}")
+        if side in ENGINES:
+            __import__(side)
+            drop_from_memory(given.folder)
+            rows, seconds = timed_answer(ENGINES[side], given.folder, given.query)
+        else:
+            rows, seconds = _on_spark(side, given)
+        print(json.dumps({"seconds": seconds, "rows": repr(rows)}))
 
 
-def _on_spark(given: argparse.Namespace) -> tuple[Rows, float]:
-    conf = {"spark.sql.files.openCostInBytes": "0"} if given.side == SPARK_TUNED else {}
+def _on_spark(side: str, given: argparse.Namespace) -> tuple[Rows, float]:
+    conf = {"spark.sql.files.openCostInBytes": "0"} if side == SPARK_TUNED else {}
     query = next(query for query in queries() if query.name == given.query)
     with (
         tempfile.TemporaryDirectory() as logs,
@@ -64,7 +69,7 @@ def _on_spark(given: argparse.Namespace) -> tuple[Rows, float]:
     ):
         drop_from_memory(given.folder)
         began = time.perf_counter()
-        if given.side == WINDROW:
+        if side == WINDROW:
             client = opened.enter_context(connect(given.url))
             table = client.read(spark, given.table, columns=query.columns)
         else:
