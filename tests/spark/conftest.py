@@ -40,8 +40,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1536m")
+        # A small heap is searched for garbage after every few queries, most of it what stays.
+        .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn512m")
         # What Spark would show of thousands of queries fills its memory, and then its process ends.
         .config("spark.sql.ui.retainedExecutions", "10")
+        .config("spark.sql.ui.explainMode", "simple")
         .config("spark.ui.retainedJobs", "10")
         .config("spark.ui.retainedStages", "10")
         .config("spark.ui.retainedTasks", "100")

@@ -24,7 +24,10 @@ _THIS_SPARK = Path(sys.prefix)
 # Few JVMs run long enough for the optimising compiler to pay, and none should use both cores. Without
 # it there is room for little compiled code: a session that generates classes for thousands of queries
 # would spend an eighth of its time on sweeping out code and compiling it again.
-_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+# Without room for Spark's classes, the whole heap is searched for garbage each time they outgrow it.
+_BRIEF = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m"
+)
 # Spark's classes are as its build made them, and those that it generates as its compiler did.
 _UNVERIFIED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
