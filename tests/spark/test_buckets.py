@@ -15,7 +15,7 @@ import windrow
 from tests.support import embedded
 from windrow.spark.errors import BucketColumnsError, BucketsDifferError, NotBucketedError
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 SPEC = {"columns": ["id", "kind"], "count": 8}
 # Ids that only one side has, that both have several times, and null; few, so that buckets are empty.

@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 import windrow
 from tests.support import embedded
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "apache-impala"
 
 CASES: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
@@ -89,8 +91,9 @@ def test_published_text_and_avro_are_read_as_by_spark(
     reader = spark.read.format(AVRO if form == "avro" else form)
     expected = reader.options(**options).schema(found.schema).load(str(location))
     some = found.columns[-1]
-    assert rows(found) == rows(expected)
-    fails = any("fails" in row for row in rows(found))
+    cells = rows(found)
+    assert cells == rows(expected)
+    fails = any("fails" in row for row in cells)
     assert fails is (options.get("mode") == "FAILFAST")
     assert rows(found.select(some)) == rows(expected.select(some))
     assert rows(found.groupBy().count()) == rows(expected.groupBy().count())

@@ -21,6 +21,8 @@ from windrow.spark import recent_scans
 from windrow.spark.errors import OnlySparkReadsError
 from windrow.spark.failures import plain_errors
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 OPTIONS = {"header": True, "sep": ";"}
 COLUMNS = {"id": "bigint", "name": "string", "amount": "double"}
 
