@@ -146,6 +146,31 @@ def test_the_architecture_says_which_layers_the_contracts_hold(
     ]
 
 
+def test_contributors_are_told_which_tests_to_run_for_each_room() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text.partition("## Which tests to run\n")[2].partition("\n## ")[0]
+    folders: set[Path] = set()
+    tests: set[str] = set()
+    for line in re.findall(r"^\| (.*) \|$", table, re.M):
+        changed, _, run = line.partition(" | ")
+        tests |= set(re.findall(r"\btests/[\w/.]+\b", run))
+        home = ROOT
+        for name in re.findall(r"`([\w/]+/)`", changed):
+            # One without a path is beside the one before it.
+            folder = (home if name.count("/") == 1 else ROOT) / name
+            folders.add(folder)
+            home = folder.parent
+
+    rooms = {
+        init.parent
+        for parent in ("service/windrow_service", "client/windrow", "spark_jobs")
+        for init in (ROOT / parent).glob("*/__init__.py")
+    }
+    assert rooms - folders == set()
+    assert [folder for folder in folders if not folder.is_dir()] == []
+    assert [name for name in sorted(tests) if not (ROOT / name).exists()] == []
+
+
 def _drawn() -> list[str]:
     """Return the paths of folders and modules that the architecture draws as a tree."""
     section = ARCHITECTURE.read_text().partition("## The rooms\n")[2].partition("\n## ")[0]
