@@ -33,7 +33,7 @@ def assert_each_change_once(found: soak.Soaked) -> None:
 def test_killed_replicas_and_a_restarted_database_lose_no_change_and_double_none(
     shared: soak.Cluster,
 ) -> None:
-    found = soak.soak(shared, 20.0, measured_s=2.0, kills=2, restarts=1)
+    found = soak.soak(shared, 12.0, measured_s=2.0, kills=2, restarts=1)
 
     assert_each_change_once(found)
     assert found.events == {"killed": 2, "database restarted": 1}
