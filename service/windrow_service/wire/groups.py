@@ -85,6 +85,8 @@ SPLITS_PER_BATCH = 65_536
 
 # Below this, passing columns to threads takes longer than compressing them.
 _FEW_SPLITS = 16_384
+# Likewise for unpacking them.
+_FEW_BYTES = 64 * 2**10
 _FILE_COLUMNS = ("size_bytes", "mtime_ns", "row_count", "partition")
 _DELETE_FILE = ["path", "size_bytes", "mtime_ns"]
 
@@ -130,7 +132,8 @@ class ArrowGroups:
         self, head: bytes, chunk: PlanChunk, begin: int, max_groups: int, max_splits: int
     ) -> list[bytes]:
         """See `GroupCodec.read`."""
-        with pa.ipc.open_stream(head + chunk.data) as stream:
+        options = pa.ipc.IpcReadOptions(use_threads=len(chunk.data) > _FEW_BYTES)
+        with pa.ipc.open_stream(head + chunk.data, options=options) as stream:
             batch = stream.read_next_batch()
         rows = batch.slice(begin - chunk.first_group, max_groups)
         held = np.cumsum(rows["splits"].value_lengths().to_numpy())
