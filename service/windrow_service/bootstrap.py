@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime, timezone
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -31,8 +31,6 @@ from windrow_service.api.services import (
 )
 from windrow_service.bootstrap_access import NO_DATABASE, open_access
 from windrow_service.cache_map.memory import MemoryCacheMap
-from windrow_service.cache_map.redis import RedisCacheMap
-from windrow_service.cache_map.server import RedisServer
 from windrow_service.config import config_of
 from windrow_service.directories import DirectoryInventories
 from windrow_service.filters.limits import FilterLimits
@@ -87,6 +85,9 @@ from windrow_service.usecases.upkeep.compaction import PlanCompaction
 from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
 from windrow_service.wire.groups import ArrowGroups
+
+if TYPE_CHECKING:
+    from windrow_service.cache_map.redis import RedisCacheMap
 
 _EXPIRE_EVERY_S = 60.0
 _PURGE_EVERY_S = 5.0
@@ -398,6 +399,10 @@ def _serving_metrics(
 def _open_cache(settings: Settings, stack: AsyncExitStack) -> RedisCacheMap | MemoryCacheMap:
     if settings.redis_url is None:
         return MemoryCacheMap()
+    # Its client takes a twentieth of the time of all imports, and only replicas have a server.
+    from windrow_service.cache_map.redis import RedisCacheMap
+    from windrow_service.cache_map.server import RedisServer
+
     server = RedisServer(settings.redis_url.get_secret_value())
     stack.push_async_callback(server.aclose)
     return RedisCacheMap(server)

@@ -12,13 +12,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pytest
-import redis
 
 from tests.support.redis import flush, redis_url
 from windrow.models import Heartbeat
 from windrow_service.cache_map.memory import MemoryCacheMap
-from windrow_service.cache_map.redis import RedisCacheMap
-from windrow_service.cache_map.server import RedisServer
 from windrow_service.planner.splits import Hashes
 from windrow_service.usecases.caches.errors import (
     CacheFullError,
@@ -59,6 +56,9 @@ def opened(request: pytest.FixtureRequest) -> Opened:
         if request.param == "memory":
             yield MemoryCacheMap(**limits)
             return
+        from windrow_service.cache_map.redis import RedisCacheMap
+        from windrow_service.cache_map.server import RedisServer
+
         server = RedisServer(url, timeout_s=20, deadline_s=60)
         try:
             yield RedisCacheMap(server, **limits)
@@ -320,6 +320,11 @@ def test_a_working_cache_map_answers_a_ping(opened: Opened) -> None:
 
 
 def test_nothing_of_a_removed_worker_remains_in_redis(server_url: str) -> None:
+    import redis
+
+    from windrow_service.cache_map.redis import RedisCacheMap
+    from windrow_service.cache_map.server import RedisServer
+
     flush(server_url)
 
     async def work() -> None:

