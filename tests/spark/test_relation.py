@@ -292,10 +292,12 @@ def test_many_queries_leave_no_threads_sockets_or_classes_behind(
     # The JVM makes classes of methods that are called often.
     ask(40)
     before = held()
-    ask(40)
+    ask(160)
 
     grown = {what: count - before[what] for what, count in held().items()}
-    assert {what: by for what, by in grown.items() if by > 10} == {}
+    # What each query left behind would show 160 times; an executor's first heartbeat alone loads 70
+    # classes.
+    assert {what: by for what, by in grown.items() if by > 100} == {}
 
 
 def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_and_a_warning_says_so(
