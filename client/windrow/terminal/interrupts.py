@@ -14,7 +14,8 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
     """Remember a Ctrl-C in the block; yields a function that raises it again if there was one.
 
     Python drops an exception that is raised within a finalizer, and so a Ctrl-C that arrives there.
-    Py4J has a finalizer for each object of the JVM, so that on Spark it may happen.
+    Py4J has a finalizer for each object of the JVM, so that on Spark it may happen. What fails after
+    a Ctrl-C is replaced by it: Spark may fail to clean up after a call that was broken off.
     """
     pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)
@@ -35,6 +36,10 @@ def kept_interrupts() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, press)
     try:
         yield check
+    except Exception as error:
+        if pressed.is_set():
+            raise KeyboardInterrupt from error
+        raise
     finally:
         if is_ours:
             signal.signal(signal.SIGINT, before)
