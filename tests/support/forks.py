@@ -28,6 +28,8 @@ _imported_late = (
     "tests.support.loaded_pages",
     "tests.support.servers",
     "uvloop",
+    # The last.
+    "tests.support.frozen",
 )
 _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
 
