@@ -35,6 +35,8 @@ settings.register_profile(
 settings.load_profile("ci")
 
 quick_spark.set_up(os.environ)
+# NumPy's linear algebra, which hardly anything uses, would start a thread per core in every process.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # Processes that tests start use compiled modules, even if the shell's environment forbids it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -73,6 +75,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Collect garbage from now on, but only of what tests make."""
     gc.freeze()
+    # There is memory enough to look less often than programs should.
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
 
 
