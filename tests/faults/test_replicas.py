@@ -155,7 +155,9 @@ def test_plans_of_a_killed_replica_are_made_by_another(
 ) -> None:
     plans = [submit(one, number) for number in range(3)]
     pair[0].kill()
-    assert [status_of(other, plan) for plan in plans].count("submitted") >= 2
+    left = [plan for plan in plans if status_of(other, plan) == "submitted"]
+    # Nobody had the time to make the last one.
+    assert plans[-1] in left
 
     until(lambda: all(status_of(other, plan) != "submitted" for plan in plans))
     assert [status_of(other, plan) for plan in plans] == ["completed"] * 3
@@ -166,7 +168,7 @@ def test_plans_of_a_killed_replica_are_made_by_another(
     assert cluster.count("SELECT count(*) FROM plans") == 3
     assert cluster.bodies() == 3
     log = pair[1].log.read_text()
-    assert [log.count(plan) for plan in plans].count(0) <= 1
+    assert [plan for plan in left if plan not in log] == []
     assert "Traceback" not in log
 
     for plan in plans:
