@@ -66,7 +66,7 @@ PYTEST := $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 test: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests
 	$(PYTEST)
 
-test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in about three minutes
+test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in about two and a half minutes
 	$(PYTEST) -m "not spark and not slow" tests/unit tests/property tests/contract
 
 test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks chromium ## Run all tests, their laws on many examples drawn anew

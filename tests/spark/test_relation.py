@@ -295,9 +295,9 @@ def test_many_queries_leave_no_threads_sockets_or_classes_behind(
     ask(160)
 
     grown = {what: count - before[what] for what, count in held().items()}
-    # What each query left behind would show 160 times; an executor's first heartbeat alone loads 70
-    # classes.
-    assert {what: by for what, by in grown.items() if by > 100} == {}
+    # A class for each query would show 160 times; an executor's first heartbeat alone loads 70.
+    assert grown.pop("classes") <= 100
+    assert {what: by for what, by in grown.items() if by > 20} == {}
 
 
 def test_without_the_classes_of_spark_a_table_is_read_by_one_plan_and_a_warning_says_so(

@@ -28,7 +28,7 @@ _imported_late = (
     "tests.support.loaded_pages",
     "tests.support.servers",
     "uvloop",
-    # The last.
+    # Last, as it is about what was imported before it.
     "tests.support.frozen",
 )
 _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
