@@ -19,7 +19,7 @@ from pathlib import Path
 from peers import ENGINES, Rows, normal, queries, timed_answer
 
 from windrow.connecting import connect
-from windrow.demo.run import SPARK_DEFAULT, SPARK_TUNED, WINDROW
+from windrow.demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW
 from windrow.terminal.local_session import local_session
 
 

@@ -28,7 +28,7 @@ from windrow.demo.coordinator import running_coordinator
 from windrow.demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
 from windrow.demo.hive import write_hive_table
 from windrow.demo.measuring import Fingerprint, Timing, fingerprint, time_in_turns, timed
-from windrow.demo.run import SPARK_DEFAULT, WINDROW, flight_queries, sides
+from windrow.demo.sides import SPARK_DEFAULT, WINDROW, flight_queries, sides
 from windrow.terminal.consoles import show
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.render import seconds_text, size_text

@@ -30,7 +30,7 @@ from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
 from windrow.demo.measuring import time_in_turns, timed
 from windrow.demo.once import write_once
-from windrow.demo.run import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
+from windrow.demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
 from windrow.terminal.consoles import show
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.render import seconds_text

@@ -27,7 +27,7 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
 from windrow.demo.measuring import Query, Side
-from windrow.demo.run import SPARK_TUNED, WINDROW, sides
+from windrow.demo.sides import SPARK_TUNED, WINDROW, sides
 from windrow.terminal.consoles import show
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.render import seconds_text

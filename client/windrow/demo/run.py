@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from windrow.calls.plans import SplitPlan
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow.demo.coordinator import running_coordinator
 from windrow.demo.flights import DAYS_IN_THE_YEAR, write_flights
-from windrow.demo.measuring import (
-    Fingerprint,
-    Query,
-    Side,
-    Timing,
-    fingerprint,
-    time_in_turns,
-    timed,
-)
-from windrow.models import Plan, RefreshStatus
+from windrow.demo.measuring import Query, Side, fingerprint, time_in_turns, timed
+from windrow.demo.outcome import DemoOutcome, SqlOutcome
+from windrow.demo.report import first_table
+from windrow.demo.sides import flight_queries, sides
+from windrow.models import RefreshStatus
 from windrow.terminal.interrupts import kept_interrupts
 from windrow.terminal.local_session import local_session, require_java
 from windrow.terminal.progress import counting, refreshing
@@ -33,74 +26,11 @@ from windrow.terminal.render import seconds_text
 from windrow.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 TABLE = "demo.flights"
-SPARK_DEFAULT, SPARK_TUNED, WINDROW = "spark-default", "spark-tuned", "windrow"
-
-
 SQL = """SELECT carrier, count(*) AS late, max(dep_delay) AS longest FROM flights
 WHERE day = 1 AND dep_delay > 60 GROUP BY carrier ORDER BY late DESC LIMIT 3"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlOutcome:
-    """What a query in SQL returned, and what Windrow planned for it.
-
-    Attributes:
-        text: The query.
-        answer: Its rows, as mappings.
-        columns: The columns that it read.
-        all_columns: How many the table has.
-        plan: The plan, without groups.
-    """
-
-    text: str
-    answer: tuple[dict[str, Any], ...]
-    columns: tuple[str, ...]
-    all_columns: int
-    plan: Plan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoOutcome:
-    """The demo's results.
-
-    Attributes:
-        sides: The ways to read the table, in the order of their turns.
-        queries: The queries.
-        timings: One per side and query.
-        fingerprints: Fingerprint of the whole table by name of the side that read it.
-        listing_s: Seconds that Spark took to list the folders for its DataFrame.
-        refresh: Outcome of Windrow's refresh, which lists the folders and reads all footers.
-        refresh_s: Seconds that the caller waited for the refresh.
-        plan: Windrow's plan for the columns of the first query.
-        plan_s: Seconds to request and receive that plan.
-        sql: A query in SQL on a view, which names no columns or files by itself.
-        environment: Relevant versions and settings, for people.
-    """
-
-    sides: tuple[Side, ...]
-    queries: tuple[Query, ...]
-    timings: tuple[Timing, ...]
-    fingerprints: dict[str, Fingerprint]
-    listing_s: float
-    refresh: RefreshStatus
-    refresh_s: float
-    plan: SplitPlan
-    plan_s: float
-    sql: SqlOutcome
-    environment: dict[str, str]
-
-    def timing(self, side: str, query: str) -> Timing:
-        """Return the timing of a query on a side."""
-        return next(t for t in self.timings if (t.side, t.query) == (side, query))
-
-    @property
-    def agreed(self) -> bool:
-        """Whether all sides returned the same rows and the same answers."""
-        answers = {(timing.query, timing.answer) for timing in self.timings}
-        return len(set(self.fingerprints.values())) == 1 and len(answers) == len(self.queries)
 
 
 def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutcome:
@@ -143,72 +73,6 @@ def run_demo(data: Path, *, runs: int, days: int, console: Console) -> DemoOutco
                 )
 
 
-def flight_queries() -> tuple[Query, ...]:
-    """Return the demo's queries."""
-    from pyspark.sql import functions as F
-
-    def totals(flights: DataFrame) -> DataFrame:
-        return flights.agg(
-            F.count(F.lit(1)),
-            F.count("dep_delay"),
-            F.sum("dep_delay"),
-            F.avg("dep_delay"),
-            F.max("dep_delay"),
-            F.sum("distance"),
-        )
-
-    def by_carrier(flights: DataFrame) -> DataFrame:
-        return flights.groupBy("carrier").agg(
-            F.countDistinct("tailnum"), F.count("dep_delay"), F.avg("dep_delay")
-        )
-
-    return (
-        Query(
-            name="aggregate",
-            title="Plain aggregate",
-            columns=("dep_delay", "distance"),
-            ask=totals,
-        ),
-        Query(
-            name="shuffle",
-            title="With a shuffle: distinct aircraft and delays by carrier",
-            columns=("carrier", "tailnum", "dep_delay"),
-            ask=by_carrier,
-        ),
-    )
-
-
-def sides(listed: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
-    """Return the ways to read a table: Spark with defaults, Spark tuned by hand, and Windrow.
-
-    Args:
-        listed: Spark's own DataFrame of the table, whose files are already listed.
-        client: Client that plans Windrow's reads.
-        table: Name of the table.
-    """
-    session = listed.sparkSession
-    return (
-        Side(
-            name=SPARK_DEFAULT,
-            title="Spark, defaults",
-            open=lambda _: listed,
-            conf={},
-        ),
-        Side(
-            name=SPARK_TUNED,
-            title="Spark, openCostInBytes=0",
-            open=lambda _: listed,
-            conf={"spark.sql.files.openCostInBytes": "0"},
-        ),
-        Side(
-            name=WINDROW,
-            title="Windrow, planning included",
-            open=lambda columns: client.read(session, table, columns=columns),
-            conf={},
-        ),
-    )
-
-
 def _write(table: Path, days: int, console: Console) -> None:
     if not table.exists():
         console.print(f"Writing the flights once to {table} …", style="dim", markup=False)
@@ -238,7 +102,9 @@ def _compare(
         )
     )
     console.print("Reading on Spark …", style="dim")
-    steps = len(contestants) * (1 + len(queries) * runs)
+    # The fastest side first, so that there is something to see while the others run.
+    in_turn = contestants[::-1]
+    steps = len(contestants) * (2 + len(queries) * runs)
     with (
         kept_interrupts() as check_interrupted,
         counting(console, "Reading on Spark", steps) as progress,
@@ -247,21 +113,24 @@ def _compare(
 
         def tell(side: Side, what: str, seconds: float) -> None:
             check_interrupted()
-            # Only the first run of each query, since the report shows the medians.
+            # Only the first of several runs, since the report shows their medians.
             if (side.name, what) not in told:
                 told.add((side.name, what))
                 console.print(f"  {what:<56}  {side.title:<27}  {seconds_text(seconds):>8}")
             progress.advance()
 
-        # The fastest side first, so that there is something to see while the others run.
-        in_turn = contestants[::-1]
-        # Each side reads the whole table once here, which also warms it up.
+        def first_run(side: Side, query: Query, seconds: float) -> None:
+            tell(side, f"{query.title}, cold", seconds)
+
+        first = time_in_turns(spark, in_turn, queries[:1], runs=1, on_run=first_run, warm=False)
+        console.print(first_table(queries[0], contestants, first))
         fingerprints = {}
         for side in in_turn:
             fingerprints[side.name], taken_s = timed(
                 partial(fingerprint, spark, side, listed.columns)
             )
-            tell(side, "All columns of all rows, cold", taken_s)
+            tell(side, "All columns of all rows", taken_s)
+        # Reading the whole table has warmed up every side.
         timings = time_in_turns(
             spark,
             in_turn,

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from windrow.calls.plans import SplitPlan
 from windrow.demo.measuring import Fingerprint, Query, Side, Timing
+from windrow.demo.outcome import DemoOutcome, SqlOutcome
 from windrow.demo.report import comparison_as_json, comparison_report, ratio_text
-from windrow.demo.run import DemoOutcome, SqlOutcome
 from windrow.models import Plan, PlanOptions, PlanSummary, RefreshProgress, RefreshStatus
 
 NOW = datetime(2026, 11, 20, tzinfo=timezone.utc)

@@ -1,0 +1,70 @@
+"""What the demo found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from windrow.calls.plans import SplitPlan
+from windrow.demo.measuring import Fingerprint, Query, Side, Timing
+from windrow.models import Plan, RefreshStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlOutcome:
+    """What a query in SQL returned, and what Windrow planned for it.
+
+    Attributes:
+        text: The query.
+        answer: Its rows, as mappings.
+        columns: The columns that it read.
+        all_columns: How many the table has.
+        plan: The plan, without groups.
+    """
+
+    text: str
+    answer: tuple[dict[str, Any], ...]
+    columns: tuple[str, ...]
+    all_columns: int
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOutcome:
+    """The demo's results.
+
+    Attributes:
+        sides: The ways to read the table, in the order of their turns.
+        queries: The queries.
+        timings: One per side and query.
+        fingerprints: Fingerprint of the whole table by name of the side that read it.
+        listing_s: Seconds that Spark took to list the folders for its DataFrame.
+        refresh: Outcome of Windrow's refresh, which lists the folders and reads all footers.
+        refresh_s: Seconds that the caller waited for the refresh.
+        plan: Windrow's plan for the columns of the first query.
+        plan_s: Seconds to request and receive that plan.
+        sql: A query in SQL on a view, which names no columns or files by itself.
+        environment: Relevant versions and settings, for people.
+    """
+
+    sides: tuple[Side, ...]
+    queries: tuple[Query, ...]
+    timings: tuple[Timing, ...]
+    fingerprints: dict[str, Fingerprint]
+    listing_s: float
+    refresh: RefreshStatus
+    refresh_s: float
+    plan: SplitPlan
+    plan_s: float
+    sql: SqlOutcome
+    environment: dict[str, str]
+
+    def timing(self, side: str, query: str) -> Timing:
+        """Return the timing of a query on a side."""
+        return next(t for t in self.timings if (t.side, t.query) == (side, query))
+
+    @property
+    def agreed(self) -> bool:
+        """Whether all sides returned the same rows and the same answers."""
+        answers = {(timing.query, timing.answer) for timing in self.timings}
+        return len(set(self.fingerprints.values())) == 1 and len(answers) == len(self.queries)
