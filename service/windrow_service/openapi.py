@@ -20,7 +20,9 @@ def document() -> dict[str, Any]:
 
 def main() -> None:
     """Write the document to standard output."""
-    yaml.safe_dump(document(), sys.stdout, sort_keys=False, allow_unicode=True, width=100)
+    yaml.dump(
+        document(), sys.stdout, yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100
+    )
 
 
 if __name__ == "__main__":

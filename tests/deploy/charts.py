@@ -37,7 +37,7 @@ class Workload:
         return dict(container)
 
 
-class _Strict(yaml.SafeLoader):
+class _Strict(yaml.CSafeLoader):
     """Refuses duplicate keys, as Kubernetes does; the usual YAML readers keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
