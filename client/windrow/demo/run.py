@@ -116,7 +116,9 @@ def _compare(
             # Only the first of several runs, since the report shows their medians.
             if (side.name, what) not in told:
                 told.add((side.name, what))
-                console.print(f"  {what:<56}  {side.title:<27}  {seconds_text(seconds):>8}")
+                if side is in_turn[0]:
+                    console.print(what)
+                console.print(f"  {side.title:<27}  {seconds_text(seconds):>8}")
             progress.advance()
 
         def first_run(side: Side, query: Query, seconds: float) -> None:
