@@ -77,7 +77,7 @@ def _asked(given: Mapping[str, str], default_url: str | None = None) -> _Asked:
         raise InvalidArgumentError("table", "name a table: .load('sales.events')")
     if "limit" in options:
         raise InvalidArgumentError(
-            "limit", "'limit' is no option of the format: write LIMIT in the query"
+            "limit", "'limit' is not an option of the format: write LIMIT in the query"
         )
     return _Asked(url, table, {name: _value(name, text) for name, text in options.items()})
 

@@ -172,8 +172,8 @@ def test_options_of_a_format_are_kept_in_sparks_spelling_and_travel_with_plans(
     ("format_", "option", "value", "said"),
     [
         ("csv", "headers", "true", "did you mean 'header'"),
-        ("text", "quote", ";", "is no option of format text: known are encoding, lineSep"),
-        ("text", "header", "true", "is no option of format text"),
+        ("text", "quote", ";", "is not an option of format text: known are encoding, lineSep"),
+        ("text", "header", "true", "is not an option of format text"),
         ("parquet", "sep", ";", "tables of format parquet take no options"),
         ("csv", "inferSchema", "true", "`client.infer_columns` finds them: leave it out"),
         ("json", "samplingRatio", "0.1", "`client.infer_columns` finds them: leave it out"),

@@ -201,7 +201,7 @@ def attacks(issuer: IssuerServer) -> dict[str, str]:
         "of a caller with a long name": made(sub="x" * 124),
         "of a caller with spaces": made(sub="a b"),
         "of a caller with a line break": made(sub="a\nb"),
-        "of a caller that is no text": made(sub=7),
+        "of a caller that is not text": made(sub=7),
         "alg none": _encoded({"alg": "none", "kid": "one"}, claims) + ".",
         "alg none, with a signature": _encoded({"alg": "none", "kid": "one"}, claims) + ".AA",
         "alg None": _encoded({"alg": "None", "kid": "one"}, claims) + ".AA",

@@ -40,7 +40,7 @@ class Counts:
     most_in_flight: int
 
     def for_objects(self) -> Counter[tuple[str, str]]:
-        """Return the requests that are no listings."""
+        """Return the requests that are not listings."""
         return Counter(
             {what: count for what, count in self.requests.items() if "/?" not in what[1]}
         )

@@ -264,10 +264,10 @@ def _why_not(format: str, name: str, known: list[str]) -> str:
     refused = {one.lower(): reason for one, reason in _REFUSED.items()}
     reason = refused.get(name.lower())
     if reason is not None:
-        return f"{name!r} is no option of a table, because {reason}: leave it out"
+        return f"{name!r} is not an option of a table, because {reason}: leave it out"
     if not known:
         return f"tables of format {format} take no options, and {name!r} is given: leave it out"
     close = get_close_matches(name.lower(), [one.lower() for one in known], n=1)
     meant = next((one for one in known if close and one.lower() == close[0]), None)
     remedy = f"did you mean {meant!r}?" if meant else f"known are {', '.join(sorted(known))}"
-    return f"{name!r} is no option of format {format}: {remedy}"
+    return f"{name!r} is not an option of format {format}: {remedy}"

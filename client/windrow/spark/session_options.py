@@ -22,7 +22,7 @@ def session_options(spark: SparkSession) -> dict[str, Any]:
     `parallelism` is the number of tasks that the session runs at the same time, unless it is set.
 
     Raises:
-        InvalidArgumentError: A setting under `spark.windrow.` is no option, or its value is not
+        InvalidArgumentError: A setting under `spark.windrow.` is not an option, or its value is not
             valid.
         SparkConnectError: The session is one of Spark Connect.
     """
@@ -38,7 +38,7 @@ def options_of_texts(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the plan options among the settings of a session.
 
     Raises:
-        InvalidArgumentError: A setting under `spark.windrow.` is no option, or its value is not
+        InvalidArgumentError: A setting under `spark.windrow.` is not an option, or its value is not
             valid.
     """
     texts = {

@@ -97,7 +97,7 @@ _OF_PATH: dict[str | None, set[Callable[..., Any]]] = {
     "name": {_this_table, _this_name},
     "plan_id": {_own_plan, _known_plan},
     "worker_id": {_this_worker},
-    # A token is no part of a table.
+    # A token is not part of a table.
     "token_id": {_everything},
     None: {_anything, _everything},
 }

@@ -169,7 +169,7 @@ class _SchemaReader:
     def fields(self, struct: Any, depth: int) -> list[pa.Field]:
         """Return the fields of a struct."""
         if not isinstance(struct, dict) or struct.get("type") != "struct" or depth > _MAX_DEPTH:
-            raise _damaged(self._location, "a schema that is no struct, or nested too deeply")
+            raise _damaged(self._location, "a schema that is not a struct, or nested too deeply")
         found = []
         for field in _listed(struct.get("fields")):
             name = field.get("name")

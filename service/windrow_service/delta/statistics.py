@@ -29,7 +29,7 @@ _LAST_CHARACTER = "\U0010ffff"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
 _ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})$"
-# Bounds that are no numbers say nothing; within strings, quotes have a backslash before them.
+# Bounds that are not numbers say nothing; within strings, quotes have a backslash before them.
 _NO_NUMBER = r':\s*"(NaN|-?Infinity)"'
 # pyarrow parses what is longer block by block.
 _BATCH_BYTES = 2**24

@@ -86,7 +86,7 @@ def _zoned(location: str, column: str, texts: pa.Array, time_zone: str | None) -
     except pa.ArrowInvalid as error:
         raise DeltaLogError(
             location,
-            f"has values in partition column {column!r} that are no moments in time zone "
+            f"has values in partition column {column!r} that are not moments in time zone "
             f"{time_zone!r}: correct the format option timeZone",
         ) from error
     utc = pc.strftime(pc.cast(moments, TIMESTAMP), "%Y-%m-%dT%H:%M:%SZ")

@@ -46,7 +46,7 @@ def _told_by(name: str, identifier: str) -> str:
     if properties is None:
         raise IcebergMetadataError(
             name,
-            "is no catalog of the coordinator's: configure it there, in .pyiceberg.yaml or with "
+            "is not a catalog of the coordinator: configure it there, in .pyiceberg.yaml or with "
             f"PYICEBERG_CATALOG__{name.upper()}__URI",
         )
     try:

@@ -100,7 +100,7 @@ class _Fields:
             absent(found, 0)
         except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
             raise UnreadTypeError(
-                f"the initial default of column {name!r} is no value of type {one.field_type}: "
+                f"the initial default of column {name!r} is not a value of type {one.field_type}: "
                 "restore the metadata"
             ) from error
         return found

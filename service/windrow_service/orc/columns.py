@@ -14,7 +14,7 @@ from windrow.files.acid.names import are_named
 from windrow.files.schema import meaning_as
 from windrow.files.types import TIMESTAMP, TIMESTAMP_NTZ, spark_type
 
-# Structs in structs beyond this are no table's; each level is a call.
+# Structs in structs beyond this belong to no table; each level is a call.
 _MAX_DEPTH = 64
 _CATALYST = b"spark.sql.catalyst.type"
 # What Hive's first release wrote as `decimal`, without digits.
@@ -158,7 +158,9 @@ class _Tree:
         if number != self._next or number >= len(self._types):
             raise ValueError("its footer is damaged: its types do not form a tree")
         if self._types[number].kind != Kind.STRUCT:
-            raise ValueError("its column 'row' is no struct, so it is of no transactional table")
+            raise ValueError(
+                "its column 'row' is not a struct, so it does not belong to a transactional table"
+            )
         self._next += 1
         return [*self.fields(number, self._types[number])]
 

@@ -87,6 +87,6 @@ def test_defaults_that_are_no_value_of_their_column_are_refused_by_name(default:
     stated = {"fields": [{"id": 4, "initial-default": default}]}
 
     with pytest.raises(
-        UnreadTypeError, match="initial default of column 'd' is no value of type int"
+        UnreadTypeError, match="initial default of column 'd' is not a value of type int"
     ):
         arrow_schema(schema(0, (4, "d", INT)), stated, [])

@@ -156,7 +156,7 @@ class Outline:
             ]
             return cls(told["version"], told["created_by"], told["keys"], columns)
         except (LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError("is no outline of a Parquet file") from error
+            raise ValueError("is not an outline of a Parquet file") from error
 
     def footer(self, row_groups: Sequence[RowGroup]) -> bytes:
         """Return the footer of a file with these columns.

@@ -112,7 +112,7 @@ class DeletedPositions:
                     for plain, positions in _by_path(batch, found.keys()):
                         found[plain].add(positions)
         except FORMAT_ERRORS as error:
-            reason = f"it is no file of positions: {' '.join(str(error).split())[:300]}"
+            reason = f"it is not a file of positions: {' '.join(str(error).split())[:300]}"
             raise DeletesError(path, reason) from error
         return {plain: listed.ascending() for plain, listed in found.items()}
 

@@ -104,7 +104,7 @@ def _joined(op: str, args: Sequence[Tree]) -> Tree:
 
 
 def _name(attribute: str) -> str:
-    """Return a column's name; Spark quotes those that are no identifiers."""
+    """Return a column's name; Spark quotes those that are not identifiers."""
     if len(attribute) > 1 and attribute.startswith("`") and attribute.endswith("`"):
         return attribute[1:-1].replace("``", "`")
     return attribute
@@ -150,7 +150,7 @@ def _decimal(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    # This character may stand for bytes that are no text, which Spark compares as they are.
+    # This character may stand for bytes that are not text, which Spark compares as they are.
     if not isinstance(value, str) or "\ufffd" in value:
         raise UnsureError(value)
     return value

@@ -171,7 +171,7 @@ def _choose(
     transactional: Transactional,
 ) -> dict[str, Chosen]:
     noted = pa.array(sorted(set(folders)), pa.string())
-    # A folder inside another one is no folder of the partition.
+    # A folder inside another one is not a folder of the partition.
     places = places_of(pc.binary_join_element_wise(noted, "x", "/"))
     outermost = pc.equal(places.folder, noted)
     by_root: defaultdict[str, list[Folder]] = defaultdict(list)

@@ -150,8 +150,8 @@ class Bounds:
     A file's values lie in `lower..upper`, except NaN, which `nan` covers.
 
     Attributes:
-        lower: Least values; an unknown one is no bound.
-        upper: Greatest values; an unknown one is no bound.
+        lower: Least values; an unknown one is not a bound.
+        upper: Greatest values; an unknown one is not a bound.
         value: Whether the file may hold a value that is neither null nor NaN.
         nan: Whether it may hold NaN.
         null: Whether it may hold null.
