@@ -184,7 +184,7 @@ def test_deletes_that_cannot_be_right_are_refused_by_name(tmp_path: Path) -> Non
         (
             {"kind": "positions", "path": "other", "size_bytes": size},
             DeletesError,
-            "no file of pos",
+            "not a file of pos",
         ),
         ({"kind": "equality", "path": "other", "size_bytes": size}, DeletesError, "newer client"),
         (
