@@ -9,7 +9,7 @@ QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks chromium clean
+.PHONY: requirements help setup demo test test-fast test-nightly test-sparks check format openapi pictures bench java older-spark other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -47,6 +47,9 @@ older-spark: $(INSTALLED) # In an environment of its own, which is kept.
 other-sparks: older-spark # 1.3 GB, likewise kept.
 	@$(BIN)/python -m tests.support.older_spark --all
 
+image: $(INSTALLED) # What the Dockerfile installs, without Docker; kept until a copied file changes.
+	@$(BIN)/python -m tests.deploy.image_build
+
 java:
 	@command -v java >/dev/null || [ -n "$$JAVA_HOME" ] || { \
 	  echo "Spark needs Java 17 or newer, and there is none here: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2; exit 1; }
@@ -63,13 +66,13 @@ demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 # They share the tests as tests/support/distribution.py says, in its order.
 PYTEST := $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test: $(INSTALLED) $(QUICK_SPARK) chromium ## Run all tests
+test: $(INSTALLED) $(QUICK_SPARK) image chromium ## Run all tests
 	$(PYTEST)
 
 test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in about two and a half minutes
 	$(PYTEST) -m "not spark and not slow" tests/unit tests/property tests/contract
 
-test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks chromium ## Run all tests, their laws on many examples drawn anew
+test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks image chromium ## Run all tests, their laws on many examples drawn anew
 	$(PYTEST) --hypothesis-profile=nightly --all-sparks
 
 test-sparks: $(INSTALLED) $(QUICK_SPARK) other-sparks ## Run the tests that try every supported release of Spark

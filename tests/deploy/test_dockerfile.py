@@ -6,16 +6,11 @@ copied and packages that only the extras for tests install are missing, as they 
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import importlib.metadata
 import json
-import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import sysconfig
 import time
 from collections.abc import Iterator
@@ -25,22 +20,18 @@ from pathlib import Path
 
 import pytest
 import tomlkit
-from docker.utils.build import exclude_paths
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.deploy.charts import ROOT, VALUES, coordinator, manifests
+from tests.deploy.image_build import LOCKS, bare, built_environments, context
 from tests.deploy.images import entrypoint, environment, every, health_command, only, stages
 from tests.support.servers import free_port
 from windrow import __version__
 
 # What the image offers, as `make requirements` asks for it.
 EXTRAS = "service", "iceberg", "traces"
-# Where the build puts environments; the image has a copy of one.
-_ENVIRONMENTS = "/opt/"
 _TIMEOUT_S = 60.0
-# Modules are compiled when they are imported: most never are.
-_QUICK_PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_COMPILE": "0"}
 
 
 def _shipped() -> list[Requirement]:
@@ -60,7 +51,7 @@ def _tools() -> list[Requirement]:
 
 
 # What a build installs by hash, and what must be in it.
-LOCKED = {"requirements.txt": _shipped, "requirements-build.txt": _tools}
+LOCKED = dict(zip(LOCKS, (_shipped, _tools), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +71,7 @@ class Image:
         """Run a command as in the image, and return its outcome."""
         return subprocess.run(
             [self._found(command[0]), *command[1:]],
-            env=_bare() | environment,
+            env=bare() | environment,
             capture_output=True,
             text=True,
             check=False,
@@ -91,7 +82,7 @@ class Image:
     def started(self, *command: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command as in the image; kill it when the block ends."""
         process = subprocess.Popen(
-            [self._found(command[0]), *command[1:]], env=_bare() | environment
+            [self._found(command[0]), *command[1:]], env=bare() | environment
         )
         try:
             yield process
@@ -104,47 +95,9 @@ class Image:
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
-    """Run the build stage in temporary folders."""
-    source = tmp_path_factory.mktemp("image") / "source"
-    included = _context()
-    with _environments() as environments:
-        for instruction, words in stages()[0]:
-            if instruction == "COPY":
-                *origins, target = words.split()
-                for origin in origins:
-                    _copy(origin, source / target, included)
-            elif instruction == "RUN":
-                subprocess.run(
-                    ["sh", "-c", words.replace(_ENVIRONMENTS, f"{environments}/")],
-                    cwd=source,
-                    env=_bare() | _QUICK_PIP,
-                    check=True,
-                    stdout=subprocess.DEVNULL,
-                    timeout=600,
-                )
-        yield Image(environments)
-
-
-@contextmanager
-def _environments() -> Iterator[Path]:
-    """Yield the folder of environments, without Windrow but with packages installed before.
-
-    The packages are kept between test runs until a file that names them changes.
-    """
-    told = [(ROOT / name).read_text() for name in ("Dockerfile", "pyproject.toml", *LOCKED)]
-    key = hashlib.sha256("\0".join([*told, sys.version]).encode()).hexdigest()
-    kept = ROOT / ".venv-image"
-    kept.mkdir(exist_ok=True)
-    # Two test runs may get here at the same time.
-    with (kept / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for folder in kept.iterdir():
-            if folder.is_dir() and folder.name != key:
-                shutil.rmtree(folder)
-        for path in kept.glob("*/windrow/lib/python*/site-packages/windrow*"):
-            shutil.rmtree(path)
-        yield kept / key
+def image() -> Image:
+    """Return what `make test` has built, built anew if it is not of today's files."""
+    return Image(built_environments())
 
 
 def test_the_dockerfile_passes_its_linter() -> None:
@@ -160,7 +113,7 @@ def test_the_dockerfile_passes_its_linter() -> None:
 
 def test_the_build_context_holds_exactly_the_copied_files() -> None:
     copied = [word for words in every(stages()[0], "COPY") for word in words.split()[:-1]]
-    included = _context()
+    included = context()
 
     # Docker always sends its own two files.
     assert {path.split("/")[0] for path in included} - {"Dockerfile", ".dockerignore"} == set(
@@ -286,39 +239,8 @@ def test_the_image_serves_reports_healthy_and_stops_on_request(
         while image.run(*health, **settings).returncode != 0:
             assert process.poll() is None, "the coordinator ended: see its log"
             assert time.monotonic() < deadline, "the coordinator did not start in time"
+            # Each check is a process of its own, and takes from the one that starts.
+            time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
         assert process.wait(_TIMEOUT_S) in (0, -signal.SIGTERM)
     assert image.run(*health, **settings).returncode != 0
-
-
-def _context() -> set[str]:
-    """Return the files that a build sees, by Docker's own reading of .dockerignore."""
-    patterns = [
-        line
-        for line in (ROOT / ".dockerignore").read_text().splitlines()
-        if line and line[0] != "#"
-    ]
-    return {path for path in exclude_paths(str(ROOT), patterns) if (ROOT / path).is_file()}
-
-
-def _copy(origin: str, target: Path, included: set[str]) -> None:
-    # COPY puts a file into the target folder, but only the contents of a folder.
-    for path in included:
-        if path == origin:
-            to = target / Path(path).name
-        elif path.startswith(f"{origin}/"):
-            to = target / Path(path).relative_to(origin)
-        else:
-            continue
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / path, to)
-
-
-def _bare() -> dict[str, str]:
-    """Return the environment without the variables of this test run."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("WINDROW", "PYTHON", "VIRTUAL_ENV", "COVERAGE"))
-    }
-    return kept | {"PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
