@@ -27,6 +27,7 @@ from windrow.commits.preparing import Preparation
 from windrow.commits.staging_folders import StagingFolder
 from windrow.commits.table_write import TableWrite
 from windrow.errors import WindrowError
+from windrow.files.without_pandas import keep_pandas_out
 from windrow.models import WriteReport
 
 ROOT = Path(__file__).parents[2]
@@ -218,6 +219,8 @@ def _drive(asked: Mapping[str, Any]) -> str:
 def _main() -> None:
     for name in _IMPORTED_LATE:
         import_module(name)
+    # Each driver would import it, to write its first file.
+    keep_pandas_out()
     for line in sys.stdin:
         reading, writing = os.pipe()
         child = os.fork()
