@@ -166,39 +166,43 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize(("where", "query"), list(queries()))
-def test_a_query_is_valid_and_about_metrics_that_are_served(
-    served: dict[str, set[str]], where: str, query: str
+# In one test, as its queries would be rendered by each process that collects tests.
+def test_each_query_is_valid_and_about_metrics_that_are_served(
+    served: dict[str, set[str]],
 ) -> None:
-    found = list(selectors(query))
+    for where, query in queries():
+        found = list(selectors(query))
 
-    assert found
-    labels: set[str] = set(ADDED)
-    for selector in found:
-        assert selector.name in served
-        own = served[selector.name] | ADDED
-        labels |= own
-        matchers = selector.matchers.matchers
-        assert {matcher.name for matcher in matchers} <= own
-        # Another installation in the cluster is not this one's concern.
-        assert "namespace" in {matcher.name for matcher in matchers}
-    by = [part.modifier.labels for part in parts(promql.parse(query)) if grouped(part)]
-    assert {label for group in by for label in group} <= labels
+        assert found, where
+        labels: set[str] = set(ADDED)
+        for selector in found:
+            assert selector.name in served, where
+            own = served[selector.name] | ADDED
+            labels |= own
+            matchers = selector.matchers.matchers
+            assert {matcher.name for matcher in matchers} <= own, where
+            # Another installation in the cluster is not this one's concern.
+            assert "namespace" in {matcher.name for matcher in matchers}, where
+        by = [part.modifier.labels for part in parts(promql.parse(query)) if grouped(part)]
+        assert {label for group in by for label in group} <= labels, where
 
 
 def grouped(part: Any) -> bool:
     return isinstance(part, promql.AggregateExpr) and part.modifier is not None
 
 
-@pytest.mark.parametrize("name", [rule["alert"] for rule in rules()])
-def test_an_alert_tells_only_what_its_query_keeps_and_the_guide_says_what_to_do(name: str) -> None:
-    (rule,) = [rule for rule in rules() if rule["alert"] == name]
-    said = " ".join(rule["annotations"].values())
-    told = set(re.findall(r"\$labels\.(\w+)", said))
-    kept = set(re.findall(r"by \(([^)]*)\)", rule["expr"]))
+def test_each_alert_tells_only_what_its_query_keeps_and_the_guide_says_what_to_do() -> None:
+    names = [rule["alert"] for rule in rules()]
+    assert len(names) == len(set(names)) > 0
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    for rule in rules():
+        said = " ".join(rule["annotations"].values())
+        told = set(re.findall(r"\$labels\.(\w+)", said))
+        kept = set(re.findall(r"by \(([^)]*)\)", rule["expr"]))
+        labels = {label.strip() for group in kept for label in group.split(",")}
 
-    assert told <= {label.strip() for group in kept for label in group.split(",")} | {"pod"}
-    assert f"| `{name}` |" in (ROOT / "docs" / "operations.md").read_text()
+        assert told <= labels | {"pod"}, rule["alert"]
+        assert f"| `{rule['alert']}` |" in guide
 
 
 def test_a_panel_is_whole_and_no_two_overlap() -> None:
