@@ -146,7 +146,7 @@ def test_a_path_is_relative_or_absolute_and_comes_back(
 
 @pytest.mark.parametrize("buffered", [2**20, 10])
 @pytest.mark.parametrize("cached_on", [None, "here"])
-def test_a_file_outside_is_read_only_in_the_very_folder_that_the_coordinator_allowed(
+def test_a_file_outside_is_read_from_the_folder_that_the_coordinator_allowed_alone(
     table: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

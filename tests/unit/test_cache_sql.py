@@ -59,9 +59,7 @@ def test_cache_table_takes_a_table_and_its_filter_verbatim(
         ("SHOW CACHE `sales`.events -- all of it", CacheStatement("show", "sales.events")),
     ],
 )
-def test_drop_cache_and_show_cache_do_without_a_filter(
-    text: str, statement: CacheStatement
-) -> None:
+def test_drop_cache_and_show_cache_need_no_filter(text: str, statement: CacheStatement) -> None:
     assert parse_cache_sql(text) == statement
 
 

@@ -44,7 +44,7 @@ def _spans(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_imports_and_names_can_be_imported(page: str) -> None:
+def test_names_that_a_page_imports_or_mentions_can_be_imported(page: str) -> None:
     names = {
         name
         for span in _spans(PAGES[page])
@@ -65,7 +65,7 @@ def test_what_a_page_imports_and_names_can_be_imported(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_calls_the_client_for_it_does(page: str) -> None:
+def test_methods_of_the_client_that_a_page_calls_exist(page: str) -> None:
     texts = [*_spans(PAGES[page]), *_blocks(PAGES[page])]
 
     called = {name for text in texts for name in re.findall(r"\bclient\.([a-z]\w+)\b", text)}

@@ -46,7 +46,7 @@ def test_a_ctrl_c_is_raised_where_it_arrives() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_what_fails_while_a_ctrl_c_is_raised_does_not_hide_it() -> None:
+def test_an_error_while_a_ctrl_c_is_raised_does_not_hide_it() -> None:
     def call() -> None:
         try:
             signal.raise_signal(signal.SIGINT)
@@ -59,12 +59,12 @@ def test_what_fails_while_a_ctrl_c_is_raised_does_not_hide_it() -> None:
     assert isinstance(raised.value.__cause__, OSError)
 
 
-def test_what_fails_without_a_ctrl_c_is_raised_as_it_is() -> None:
+def test_an_error_without_a_ctrl_c_is_raised_unchanged() -> None:
     with pytest.raises(OSError, match="answer is empty"), kept_interrupts():
         raise OSError("answer is empty")
 
 
-def test_whoever_ignores_ctrl_c_goes_on_ignoring_it() -> None:
+def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with kept_interrupts() as check:

@@ -131,7 +131,7 @@ def test_the_etag_of_an_answer_changes(proxy: ObjectProxy) -> None:
     assert headers["ETag"] != before
 
 
-def test_a_first_byte_is_slow(proxy: ObjectProxy) -> None:
+def test_a_stall_delays_the_first_byte(proxy: ObjectProxy) -> None:
     proxy.spoil("tables/c", "none", stall_s=0.2, times=1)
     began = time.monotonic()
 

@@ -19,7 +19,7 @@ from windrow_service.usecases.errors import PageTokenError
         ("corp/a", "tables", "corp/a", "tokens"),
     ],
 )
-def test_no_other_caller_or_list_is_meant(
+def test_a_token_is_refused_for_another_caller_or_list(
     caller: str, listing: str, other: str, other_listing: str
 ) -> None:
     tokens = PageTokens("key")
@@ -30,7 +30,7 @@ def test_no_other_caller_or_list_is_meant(
         tokens.of(other).read_text(other_listing, token)
 
 
-def test_tokens_of_callers_without_odd_letters_are_read_by_earlier_versions() -> None:
+def test_tokens_of_callers_with_plain_names_are_read_by_earlier_versions() -> None:
     # Replicas of two versions serve the pages of one list during an upgrade.
     token = PageTokens("key").of("etl@team.x").make("tables", "sales.events")
 

@@ -29,7 +29,7 @@ class _Slow:
         return None
 
 
-def test_a_renewal_that_waits_for_its_turn_tells_the_state_of_then() -> None:
+def test_a_renewal_that_waited_for_its_turn_reports_the_current_state() -> None:
     coordinator = _Slow()
     lease = Lease(cast("CommitCalls", coordinator), "events", "w", "write", "append", 1)
 

@@ -112,7 +112,7 @@ def test_add_shows_why_the_coordinator_refused(windrow: Command, table: str) -> 
     assert "which are ds" in said
 
 
-def test_list_shows_the_rules_of_a_table_and_of_all(windrow: Command, table: str) -> None:
+def test_list_shows_the_rules_of_a_table_and_of_all_tables(windrow: Command, table: str) -> None:
     empty = windrow("cache", "list", table)
     windrow("cache", "add", table, "--where", RECENT, "--name", "a", "--max-bytes", "5MB")
     windrow("cache", "add", table, "--where", "ds IS NULL", "--until", "2099-12-01", "--name", "b")
@@ -232,7 +232,7 @@ def test_show_says_what_is_cacheable_and_which_host_holds_it(
     assert (found["cacheable_files"], found["workers"][0]["host"]) == (4, "host-1")
 
 
-def test_show_of_a_table_that_nothing_caches_says_what_to_do(windrow: Command, table: str) -> None:
+def test_show_of_a_table_without_rules_says_what_to_do(windrow: Command, table: str) -> None:
     said = windrow("cache", "show", table)
 
     assert f"{table} has no cache rules" in said.out

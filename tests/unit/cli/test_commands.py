@@ -158,7 +158,7 @@ def test_refresh_names_an_unreadable_file(windrow: Command, tables_root: Path) -
     assert "Traceback" not in said.err
 
 
-def test_alter_changes_plan_options_and_show_and_explain_tell_them(
+def test_alter_changes_the_plan_options_that_show_and_explain_report(
     windrow: Command, sales: Path
 ) -> None:
     table = "optional.events"
@@ -184,7 +184,7 @@ def test_alter_changes_plan_options_and_show_and_explain_tell_them(
         ([], "nothing to change"),
     ],
 )
-def test_alter_names_what_is_wrong(
+def test_alter_names_the_fault(
     windrow: Command, refreshed: str, given: list[str], said: str
 ) -> None:
     altered = windrow("table", "alter", refreshed, *given)

@@ -25,6 +25,6 @@ def test_plans_of_a_table_are_listed_newest_first(windrow: Command, sales: Path)
     assert windrow("history", "--plan", told[1]["plan_id"]).out.count(told[1]["plan_id"][:8]) == 1
 
 
-def test_where_no_plan_is_found_that_is_said(windrow: Command) -> None:
+def test_a_search_without_results_says_so(windrow: Command) -> None:
     assert "no such plan is recorded" in windrow("history", "--until", "2001-01-01").out
     assert windrow("history", "--since", "soon").code == 2

@@ -172,7 +172,7 @@ def test_a_refresh_says_how_many_files_it_skipped() -> None:
     assert "5 uncommitted files skipped" in said.get()
 
 
-def test_a_table_with_a_log_is_shown_with_what_the_log_says() -> None:
+def test_a_table_with_a_log_is_shown_with_the_figures_of_its_log() -> None:
     now = datetime(2026, 11, 1, tzinfo=timezone.utc)
     figures = LogFigures(
         committed_at=now,

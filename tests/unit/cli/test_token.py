@@ -50,7 +50,7 @@ def test_a_program_gets_the_token_as_json(token: Token) -> None:
     assert (made["name"], made["scopes"], made["expires_at"]) == ("etl", ["admin"], None)
 
 
-def test_a_token_may_be_for_some_tables_alone(token: Token) -> None:
+def test_a_token_may_be_limited_to_some_tables(token: Token) -> None:
     asked = ("--grant", "write:sales.*", "--grant", "read:hr.x", "--scope", "read")
     said = token("create", "etl", *asked)
 

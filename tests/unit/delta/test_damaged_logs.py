@@ -79,7 +79,7 @@ def test_paths_that_lead_out_of_the_table_are_refused(path: str, tmp_path: Path)
         _read(_log(tmp_path, add(path)))
 
 
-def test_files_outside_are_read_where_that_is_allowed(tmp_path: Path) -> None:
+def test_files_outside_the_table_are_read_if_their_folder_is_allowed(tmp_path: Path) -> None:
     home, beside = tmp_path / "table", tmp_path / "beside"
     beside.mkdir()
     log = _log(home, add(f"file://{beside}/b%20c.parquet"), add(f"{home}/p=1/d.parquet"))
@@ -99,7 +99,7 @@ def test_files_outside_are_read_where_that_is_allowed(tmp_path: Path) -> None:
         (metadata([column("v", {"type": "array", "elementType": "interval"})]), "'interval'"),
     ],
 )
-def test_what_readers_do_not_know_is_refused_by_name(
+def test_unknown_features_are_refused_by_name(
     said: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DeltaFeatureError, match=named):
@@ -172,7 +172,7 @@ def test_damaged_lines_end_the_read_with_an_error_that_names_the_table(
     assert len(str(refused.value)) < 1_000
 
 
-def test_deep_nesting_in_fields_that_nobody_reads_does_no_harm(tmp_path: Path) -> None:
+def test_deep_nesting_in_unread_fields_does_no_harm(tmp_path: Path) -> None:
     log = _log(tmp_path)
     log.commit()
     log.commit_path(1).write_text('{"txn": ' + "[" * 500_000 + "]" * 500_000 + "}")
@@ -230,7 +230,7 @@ def test_damaged_checkpoints_are_refused(
         '"x"',
     ],
 )
-def test_a_pointer_to_no_checkpoint_is_only_a_hint(pointer: str, tmp_path: Path) -> None:
+def test_a_pointer_to_no_checkpoint_is_ignored(pointer: str, tmp_path: Path) -> None:
     log = _log(tmp_path)
     (log.log / "_last_checkpoint").write_text(pointer)
 
@@ -247,7 +247,7 @@ def test_gaps_and_missing_beginnings_are_refused(tmp_path: Path) -> None:
         _read(log)
 
 
-def test_versions_that_are_not_there_are_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_missing_versions_are_refused_with_the_existing_ones(tmp_path: Path) -> None:
     log = _log(tmp_path)
     log.commit(add("b.parquet"))
 
@@ -273,7 +273,7 @@ def _write_checkpoint(log: DeltaLog) -> None:
     (log.log / "_last_checkpoint").unlink()
 
 
-def test_a_state_of_something_else_is_no_state() -> None:
+def test_a_state_of_another_kind_is_ignored() -> None:
     for encoded in (None, b"", b"{}", b'{"delta": {"version": 1}}', b"\x00"):
         assert State.of(encoded) is None
 
@@ -290,7 +290,7 @@ def test_a_log_that_was_cleaned_up_meanwhile_is_read_anew(tmp_path: Path) -> Non
     assert read_since(_source(log), known) is None
 
 
-def test_new_columns_have_the_table_read_anew(tmp_path: Path) -> None:
+def test_a_table_with_new_columns_is_read_anew(tmp_path: Path) -> None:
     log = _log(tmp_path)
     known = read_version(_source(log), None).state
     log.commit(metadata([*_COLUMNS, column("more", "string")]))

@@ -39,7 +39,7 @@ def _stats(least: Any, greatest: Any, nulls: Any = 0) -> str:
     )
 
 
-def test_moments_are_cut_to_milliseconds_by_writers_and_widened_by_one() -> None:
+def test_bounds_of_times_are_widened_by_a_millisecond() -> None:
     (found,) = _typed(
         TIMESTAMP, _stats("2020-01-01T00:00:00.123Z", "2020-01-01T02:00:00.123+02:00")
     )
@@ -68,7 +68,7 @@ def test_moments_are_cut_to_milliseconds_by_writers_and_widened_by_one() -> None
         (pa.string(), "\ud800", "a"),
     ],
 )
-def test_bounds_that_are_no_values_are_unknown_and_leave_other_files_alone(
+def test_bounds_that_are_not_values_are_unknown_and_do_not_affect_other_files(
     type_: pa.DataType, least: Any, greatest: Any
 ) -> None:
     good = json.dumps({"numRecords": 3, "nullCount": {"C": 2}})
@@ -82,21 +82,21 @@ def test_bounds_that_are_no_values_are_unknown_and_leave_other_files_alone(
 @pytest.mark.parametrize(
     "text", [None, "", "{", "[]", "{}{}", '{"numRecords": "x"}', "[" * 10**5, '{"a":1,\n"b":2}']
 )
-def test_texts_that_are_no_statistics_tell_nothing(text: str | None) -> None:
+def test_texts_that_are_not_statistics_leave_them_unknown(text: str | None) -> None:
     found, other = _typed(pa.int64(), text, _stats(1, 2))
 
     assert found == {"min": None, "max": None, "null_count": None}
     assert other == {"min": 1, "max": 2, "null_count": 0}
 
 
-def test_names_of_numbers_within_texts_are_texts() -> None:
+def test_names_of_numbers_within_texts_stay_texts() -> None:
     text = 'a:"NaN"'
     (found,) = _typed(pa.string(), _stats(text, text))
 
     assert found["min"] == found["max"] == text
 
 
-def test_the_end_of_a_cut_text_is_above_all_that_was_cut() -> None:
+def test_the_upper_bound_of_truncated_texts_is_above_all_of_them() -> None:
     (found,) = _typed(pa.string(), _stats("a", "a" * 32 + "\ufffd"))
 
     assert found["max"] > "a" * 32 + "\U0001f600"
@@ -179,7 +179,7 @@ def test_partition_values_have_the_type_of_their_column(
         ("boolean", "maybe", "not a boolean"),
     ],
 )
-def test_partition_values_that_are_none_or_not_sure_are_refused(
+def test_invalid_or_ambiguous_partition_values_are_refused(
     type_: str, text: str, why: str, tmp_path: Path
 ) -> None:
     _partitioned(tmp_path, type_, text)

@@ -87,7 +87,7 @@ def _deleted(folder: Path, read: Read) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("name", _TABLES)
-def test_following_the_log_gives_what_reading_it_anew_gives(name: str) -> None:
+def test_following_the_log_gives_the_same_as_reading_it_anew(name: str) -> None:
     versions = _versions(name)
     newest = versions[max(versions)]
     assert newest is not None

@@ -167,7 +167,7 @@ def test_the_report_shows_medians_ratios_and_preparations(line: str) -> None:
     assert line in " ".join(_text(_outcome(AGREED)).split())
 
 
-def test_rows_that_differ_are_shown_and_not_agreed() -> None:
+def test_differing_rows_are_reported_as_a_disagreement() -> None:
     outcome = _outcome(AGREED | {"windrow": 8})
 
     assert not outcome.agreed
@@ -176,7 +176,7 @@ def test_rows_that_differ_are_shown_and_not_agreed() -> None:
     assert "windrow: 336,776 rows, sum of row hashes 8" in said
 
 
-def test_answers_that_differ_are_not_agreed() -> None:
+def test_differing_answers_are_a_disagreement() -> None:
     outcome = _outcome(AGREED)
     *others, last = outcome.timings
 

@@ -85,7 +85,7 @@ def test_lost_rows_are_reported() -> None:
     assert "client.write: 999 rows" in _text(outcome)
 
 
-def test_as_json_small_files_are_those_under_half_of_the_target() -> None:
+def test_small_files_in_json_are_those_under_half_of_the_target() -> None:
     said = json.loads(json.dumps(writes_as_json(OUTCOME)))
 
     assert [table["files"] for table in said["tables"]] == [500, 10]

@@ -76,7 +76,7 @@ def test_a_copy_that_ends_in_an_error_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", ["table", "location", "size_bytes", "mtime_ns", "path"])
-def test_files_that_differ_in_anything_have_different_keys(changed: str) -> None:
+def test_files_that_differ_in_any_property_have_different_keys(changed: str) -> None:
     key = FileKey("t", "/t", 1, 2, 'ds=1/"a"\n,\udcff.parquet')
 
     other = key._replace(**{changed: 3 if isinstance(getattr(key, changed), int) else "other"})

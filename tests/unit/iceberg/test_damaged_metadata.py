@@ -103,7 +103,7 @@ def test_damaged_metadata_is_refused(
 
 
 @pytest.mark.usefixtures("restored")
-def test_a_schema_that_is_nested_without_end_is_refused(
+def test_a_schema_that_is_nested_too_deeply_is_refused(
     table: Path, executor: IsolatedExecutor
 ) -> None:
     def deepen(stated: dict[str, Any]) -> None:
@@ -180,7 +180,7 @@ def _number(value: int) -> bytes:
         (1, b"\0" * 40, b"\xff"),
     ],
 )
-def test_blocks_that_are_not_what_they_promise_are_refused(
+def test_blocks_that_contradict_their_headers_are_refused(
     count: int, data: bytes, codec: bytes, table: Path, executor: IsolatedExecutor
 ) -> None:
     _with_block(_manifest(table), count, data, codec)
@@ -189,7 +189,7 @@ def test_blocks_that_are_not_what_they_promise_are_refused(
 
 
 @pytest.mark.usefixtures("restored")
-def test_a_block_that_is_small_only_while_it_is_packed_is_refused(
+def test_a_block_that_expands_beyond_the_limit_is_refused(
     table: Path, executor: IsolatedExecutor
 ) -> None:
     packing = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -218,7 +218,7 @@ def test_a_block_that_is_small_only_while_it_is_packed_is_refused(
         ("key_metadata", b"key", "encrypted"),
     ],
 )
-def test_entries_that_say_what_cannot_be_are_refused(
+def test_impossible_entries_are_refused(
     name: str, value: Any, reason: str, table: Path, executor: IsolatedExecutor
 ) -> None:
     if isinstance(value, str):
@@ -234,7 +234,7 @@ def test_entries_that_say_what_cannot_be_are_refused(
 
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("offsets", [[4, 4], [-1], [2**40], [900, 4], []])
-def test_impossible_places_of_row_groups_are_passed_over(
+def test_impossible_offsets_of_row_groups_are_ignored(
     offsets: list[int], table: Path, executor: IsolatedExecutor
 ) -> None:
     def change(record: dict[str, Any]) -> None:
@@ -246,9 +246,7 @@ def test_impossible_places_of_row_groups_are_passed_over(
 
 
 @pytest.mark.usefixtures("restored")
-def test_bounds_and_counts_that_cannot_be_are_unknown(
-    table: Path, executor: IsolatedExecutor
-) -> None:
+def test_impossible_bounds_and_counts_are_unknown(table: Path, executor: IsolatedExecutor) -> None:
     def change(record: dict[str, Any]) -> None:
         file = record["data_file"]
         for name in ("lower_bounds", "upper_bounds"):
@@ -267,7 +265,7 @@ def test_bounds_and_counts_that_cannot_be_are_unknown(
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(at=st.floats(0, 1), bit=st.integers(0, 7), in_list=st.booleans())
 @pytest.mark.usefixtures("restored")
-def test_a_changed_bit_ends_in_an_error_or_leaves_an_inventory(
+def test_a_flipped_bit_causes_an_error_or_still_gives_an_inventory(
     at: float, bit: int, in_list: bool, table: Path, executor: IsolatedExecutor
 ) -> None:
     path = (_list if in_list else _manifest)(table)

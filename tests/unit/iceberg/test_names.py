@@ -63,7 +63,7 @@ def test_columns_that_came_went_or_moved_are_found_by_their_names() -> None:
     assert unchanged_columns([first, last], last) == {"s", "a", "new"}
 
 
-def test_nothing_is_known_where_schemas_are_gone() -> None:
+def test_no_column_counts_as_unchanged_if_schemas_are_missing() -> None:
     last = schema(2, KEPT)
 
     assert unchanged_columns([schema(0, KEPT), last], last) == frozenset()
@@ -83,7 +83,7 @@ def test_only_columns_that_changed_and_those_with_defaults_keep_their_ids() -> N
 
 
 @pytest.mark.parametrize("default", ["x", "2026-01-01", [1], {"a": 1}])
-def test_defaults_that_are_no_value_of_their_column_are_refused_by_name(default: object) -> None:
+def test_defaults_that_are_not_values_of_their_column_are_refused_by_name(default: object) -> None:
     stated = {"fields": [{"id": 4, "initial-default": default}]}
 
     with pytest.raises(

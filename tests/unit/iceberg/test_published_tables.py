@@ -57,14 +57,14 @@ def test_files_and_their_delete_files_are_those_that_pyiceberg_plans(
         ("trino_variant", "'variant'"),
     ],
 )
-def test_what_is_not_read_is_refused_by_name(name: str, reason: str, tmp_path: Path) -> None:
+def test_unsupported_tables_are_refused_by_name(name: str, reason: str, tmp_path: Path) -> None:
     table = published_table(name, tmp_path)
 
     with pytest.raises(IcebergMetadataError, match=reason):
         _read(table)
 
 
-def test_a_deletion_vector_is_the_bitmap_within_its_blob_and_of_its_data_file_alone(
+def test_a_deletion_vector_is_the_bitmap_in_its_blob_and_applies_to_its_data_file_alone(
     tmp_path: Path,
 ) -> None:
     table = published_table("iceberg_v3_deletion_vectors", tmp_path)
@@ -88,7 +88,7 @@ def test_columns_of_a_migrated_table_go_by_the_names_of_its_mapping(tmp_path: Pa
     assert all(b"windrow:names" in one and b"PARQUET:field_id" in one for one in metadata.values())
 
 
-def test_initial_defaults_are_told_with_the_columns_that_have_them(tmp_path: Path) -> None:
+def test_columns_carry_their_initial_defaults(tmp_path: Path) -> None:
     table = published_table("iceberg_v3_default_value", tmp_path)
 
     defaults = [

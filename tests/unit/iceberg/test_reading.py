@@ -143,7 +143,7 @@ def test_statistics_are_those_of_columns_by_their_ids(tmp_path: Path) -> None:
     assert _bounds(found, "region") == [(None, None, None)]
 
 
-def test_long_texts_are_bounded_by_what_is_left_of_them(tmp_path: Path) -> None:
+def test_truncated_bounds_still_bound_long_texts(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, pa.schema([("s", pa.string())]))
     values = ["a" * 40, "\U0010ffff" * 40]
     table.append(pa.table({"s": values}))
@@ -186,7 +186,7 @@ def test_a_column_that_partitions_only_some_files_stays_a_column_of_the_files(
     assert sorted(_bounds(found, "region")) == [("north", "north", 0), ("south", "south", 0)]
 
 
-def test_partitions_bound_columns_whose_files_do_not(tmp_path: Path) -> None:
+def test_partitions_bound_columns_without_statistics(tmp_path: Path) -> None:
     schema = pa.schema(
         [("day", pa.timestamp("us")), ("year", pa.date32()), ("n", pa.int64()), ("s", pa.string())]
     )
@@ -219,7 +219,7 @@ def test_partitions_bound_columns_whose_files_do_not(tmp_path: Path) -> None:
     assert _bounds(found, "s") == [("xy", None, None)]
 
 
-def test_buckets_and_evolved_partitions_leave_rows_where_they_are(tmp_path: Path) -> None:
+def test_tables_with_buckets_or_evolved_partitions_have_all_their_files(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, SCHEMA)
     with table.update_spec() as spec:
         spec.add_field("id", BucketTransform(4), "buckets")
@@ -252,7 +252,7 @@ def test_branches_and_tags_are_read_by_their_names(tmp_path: Path) -> None:
     assert "more" in _read(location, "audit").data_schema.names
 
 
-def test_an_unknown_version_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, SCHEMA)
     table.append(_rows([1]))
 
@@ -309,7 +309,7 @@ def test_a_file_outside_the_location_needs_an_allowed_folder(tmp_path: Path) -> 
     assert path.removeprefix("file://") in paths
 
 
-def test_positions_that_name_files_by_a_link_are_refused(tmp_path: Path) -> None:
+def test_delete_files_that_name_data_files_by_a_link_are_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     table, location = new_table(tmp_path / "link", SCHEMA)
     table.append(_rows([1, 2, 3]))
@@ -323,7 +323,7 @@ def test_positions_that_name_files_by_a_link_are_refused(tmp_path: Path) -> None
         _read(real)
 
 
-def test_delete_files_apply_to_files_that_were_there_before_them(tmp_path: Path) -> None:
+def test_delete_files_apply_only_to_earlier_files(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, SCHEMA)
     table.append(_rows([1, 2, 3]))
     table.append(_rows([4, 5, 6]))

@@ -31,7 +31,7 @@ def _as_previous(taken: Inventory) -> PreviousInventory:
     )
 
 
-def test_files_that_came_and_went_are_counted_and_figures_told(tmp_path: Path) -> None:
+def test_added_and_removed_files_are_counted_and_the_log_has_figures(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, ROWS.schema)
     table.append(ROWS)
     first = take_iceberg(location, options={}, executor=Here())
@@ -51,7 +51,7 @@ def test_files_that_came_and_went_are_counted_and_figures_told(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("change", [{"table_version": "7"}, {"folders": b"?"}, {"full": True}])
-def test_what_is_not_of_the_previous_inventory_is_not_carried_over(
+def test_nothing_is_carried_over_from_an_unusable_previous_inventory(
     change: dict[str, object], tmp_path: Path
 ) -> None:
     table, location = new_table(tmp_path, ROWS.schema)
@@ -83,7 +83,7 @@ def test_a_coordinator_without_pyiceberg_says_how_to_install_it(
         take_iceberg("/data/t", options={})
 
 
-def test_a_table_of_hadoop_is_as_its_hint_says_or_newer(tmp_path: Path) -> None:
+def test_metadata_of_a_hadoop_table_is_the_newest_that_follows_its_hint(tmp_path: Path) -> None:
     table = published_table("iceberg_v2_positional_not_all_data_files_have_delete_files", tmp_path)
     places, hint = Places(str(table), ()), table / "metadata" / "version-hint.text"
 

@@ -46,7 +46,7 @@ def test_names_of_folders_are_read(name: str, said: tuple[str, int, int, int, in
     "name",
     ["base_", "base_x", "delta_1", "delta_1_2_3_4", "xdelta_1_2", "delta_1_2_v", "ds=base_1"],
 )
-def test_other_folders_are_none_of_hives(name: str) -> None:
+def test_other_names_are_not_folders_of_hive(name: str) -> None:
     assert folder_of(name) is None
 
 
@@ -205,16 +205,14 @@ def test_folders_are_chosen_as_hive_chooses(
         assert names(chosen(order, ids, compacted)) == read
 
 
-def test_a_compacted_base_that_holds_unseen_rows_is_refused_unless_an_earlier_one_is_there() -> (
-    None
-):
+def test_a_compacted_base_with_unseen_rows_is_refused_unless_an_earlier_one_exists() -> None:
     with pytest.raises(AcidFolderError, match=r"'ds=1/base_4_v9' was compacted up to write id 4"):
         chosen("base_4_v9 delta_5_5", "t:5:3:3:")
     with pytest.raises(AcidFolderError, match=r"'ds=1/base_4' was compacted"):
         chosen("base_4", "t:3:9::", "base_4")
 
 
-def test_deletes_from_nothing_are_refused() -> None:
+def test_deletes_without_rows_to_delete_are_refused() -> None:
     with pytest.raises(AcidFolderError, match=r"'delete_delta_2_2_0000' deletes rows, and"):
         choose(
             "",

@@ -68,7 +68,7 @@ def test_a_long_header_is_read_up_to_the_limit(tmp_path: Path) -> None:
     ],
     ids=["types", "brackets", "itself"],
 )
-def test_schemas_without_end_are_refused(deep: bytes) -> None:
+def test_schemas_that_are_nested_too_deeply_are_refused(deep: bytes) -> None:
     with pytest.raises(AvroSchemaError, match=r"nested more than|is not JSON|without end"):
         avro_columns(deep)
 
@@ -84,7 +84,7 @@ def test_schemas_without_end_are_refused(deep: bytes) -> None:
         [None, "int"],
     ],
 )
-def test_unions_that_avro_does_not_have_are_refused(union: object) -> None:
+def test_unions_that_avro_does_not_allow_are_refused(union: object) -> None:
     schema = {**RECORD, "fields": [{"name": "a", "type": union}]}
 
     with pytest.raises(AvroSchemaError, match="its schema is damaged"):

@@ -216,7 +216,7 @@ def test_nothing_is_read_again_if_nothing_changed(tmp_path: Path) -> None:
     assert (after.footers_read, after.added_count, after.removed_count) == (0, 0, 0)
 
 
-def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
+def test_only_changed_files_are_read_again(tmp_path: Path) -> None:
     for number in range(4):
         touch(write(tmp_path, f"{number}", {"x": [number]}), 1_000)
     before = take_inline(str(tmp_path))

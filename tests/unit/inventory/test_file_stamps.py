@@ -74,7 +74,7 @@ def test_a_file_of_equal_size_and_time_is_read_again(
     assert again(table, after, full=True).footers_read == 0
 
 
-def test_a_new_link_to_a_file_is_not_a_change_but_has_it_read_again(
+def test_a_new_link_to_a_file_is_not_a_change_but_its_footer_is_read_again(
     table: Path, tmp_path: Path
 ) -> None:
     before = take(str(table))

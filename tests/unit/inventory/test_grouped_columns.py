@@ -37,7 +37,7 @@ def grouped_columns(inventory: Inventory) -> dict[str, list[str] | None]:
     ],
     ids=str,
 )
-def test_columns_in_another_form_than_the_tables_are_named(
+def test_columns_in_a_different_form_than_the_tables_are_named(
     tmp_path: Path, column: pa.Array, type_: pa.DataType, alike: bool
 ) -> None:
     write(tmp_path, "f", {"A": column, "other": pa.array([1])})
@@ -106,7 +106,7 @@ def test_a_column_that_gets_another_type_is_named_for_the_files_that_stay(tmp_pa
     assert grouped_columns(after) == {"1": ["x", "y"], "2": ["x"], "3": []}
 
 
-def test_files_of_which_too_little_is_known_are_read_once_more(tmp_path: Path) -> None:
+def test_files_without_known_grouped_columns_are_read_once_more(tmp_path: Path) -> None:
     for name in "12":
         write(tmp_path, name)
     before = take_inline(str(tmp_path))
@@ -120,7 +120,7 @@ def test_files_of_which_too_little_is_known_are_read_once_more(tmp_path: Path) -
     assert after.files.equals(before.files)
 
 
-def test_manifests_that_do_not_tell_are_still_read(tmp_path: Path) -> None:
+def test_manifests_without_grouped_columns_are_still_read(tmp_path: Path) -> None:
     write(tmp_path, "f", {"x": pa.array(["a"]).dictionary_encode()})
     files = take_inline(str(tmp_path)).files
     older = encode_manifest(

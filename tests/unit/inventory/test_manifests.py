@@ -166,7 +166,7 @@ def test_outlines_and_chunks_are_kept_once_each_and_left_out_if_not_wanted() -> 
     assert differing(files, changed).nonzero()[0].tolist() == [0, 2, *range(3, 100)]
 
 
-def test_manifests_without_outlines_are_as_if_there_were_no_such_columns() -> None:
+def test_manifests_without_outlines_equal_those_without_such_columns() -> None:
     files = inventory(["f"])
 
     assert encode_manifest(files) == encode_manifest(files.drop_columns(list(EXCERPT_FIELDS)))

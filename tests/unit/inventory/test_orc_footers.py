@@ -55,7 +55,7 @@ def put(location: Path, path: str, content: bytes) -> None:
     (location / path).write_bytes(content)
 
 
-def test_a_footer_tells_rows_stripes_and_bounds(tmp_path: Path) -> None:
+def test_a_footer_states_rows_stripes_and_bounds(tmp_path: Path) -> None:
     rows = 60_000
     ids = pa.array(np.random.default_rng(1).permutation(rows))
     table = pa.table(
@@ -157,7 +157,7 @@ def stated(kind: Kind, **fields: Any) -> tuple[Any, bytes]:
         (Kind.TIMESTAMP, {}, None),
     ],
 )
-def test_bounds_are_never_narrower_than_what_a_footer_states(
+def test_bounds_are_never_narrower_than_the_footer_states(
     tmp_path: Path, kind: Kind, fields: dict[str, Any], expected: tuple[str, str] | None
 ) -> None:
     put(tmp_path, "f", stated(kind, **fields)[1])
@@ -236,7 +236,7 @@ def test_a_type_that_is_not_read_is_refused_by_name(
         take(str(tmp_path))
 
 
-def test_columns_go_the_way_that_gives_them_as_spark_does(tmp_path: Path) -> None:
+def test_columns_are_read_the_way_that_agrees_with_spark(tmp_path: Path) -> None:
     old_day, day = dt.date(1500, 1, 1), dt.date(2000, 1, 1)
     time = pa.array([dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc)], pa.timestamp("ns", "UTC"))
     write(tmp_path, "plain", {"day": [day], "x": [1], "l": [[day]]})
@@ -278,7 +278,7 @@ def test_a_date_does_not_become_a_time(tmp_path: Path) -> None:
         take(str(tmp_path), columns=declared)
 
 
-def test_files_without_names_of_columns_go_by_position(tmp_path: Path) -> None:
+def test_files_without_column_names_are_read_by_position(tmp_path: Path) -> None:
     write(tmp_path, "1", {"_col0": [1, 2], "_col1": ["a", "b"]})
     declared = pa.schema([("id", pa.int64()), ("name", pa.string()), ("late", pa.int32())])
 
@@ -310,7 +310,7 @@ def test_positions_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
         take(str(tmp_path))
 
 
-def test_position_is_followed_where_the_table_says_so(tmp_path: Path) -> None:
+def test_columns_are_read_by_position_if_the_table_says_so(tmp_path: Path) -> None:
     write(tmp_path, "1", {"b": [1], "a": [2]})
     forced = {"orc.force.positional.evolution": "TRUE"}
     declared = pa.schema([("a", pa.int64()), ("b", pa.int64())])
@@ -321,7 +321,7 @@ def test_position_is_followed_where_the_table_says_so(tmp_path: Path) -> None:
     assert native_columns(found) == {"1": ["a", "b"]}
 
 
-def test_bloom_filters_are_built_of_what_both_readers_give(tmp_path: Path) -> None:
+def test_bloom_filters_are_built_of_columns_that_both_readers_read_alike(tmp_path: Path) -> None:
     days = [dt.date(1500, 1, 1), dt.date(2000, 1, 1)]
     rows = 40_000
     many = pa.table({"k": np.arange(rows) % 7, "t": [f"v{at % 5}" for at in range(rows)]})

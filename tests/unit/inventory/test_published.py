@@ -96,7 +96,7 @@ def test_unchanged_files_keep_statistics_that_are_not_published_again() -> None:
     assert (after.added_count, after.removed_count) == (1, 1)
 
 
-def test_what_sparks_reader_gives_otherwise_is_kept_as_long_as_the_columns_are_the_same() -> None:
+def test_grouped_columns_are_kept_as_long_as_the_columns_are_the_same() -> None:
     before = accept(published(grouped_columns=[["X", "s"], [], None]))
 
     again = accept(published(size_bytes=[10, 20, 31]), before)

@@ -82,7 +82,7 @@ def test_a_group_carries_each_of_its_delete_files_once(tmp_path: Path) -> None:
     assert [file["path"] for file in group] == [f"{folder}/bucket_0000{n}" for n in (0, 1)]
 
 
-def test_deleted_rows_beyond_the_bound_of_memory_are_found_as_well(
+def test_deleted_rows_beyond_the_memory_limit_are_found_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = AcidTable(tmp_path / "t")
@@ -115,13 +115,13 @@ def test_a_streaming_delta_is_read_only_if_it_is_closed(tmp_path: Path) -> None:
             inventory_of(table.location)
 
 
-def test_an_empty_base_replaces_what_was_there(table: AcidTable) -> None:
+def test_an_empty_base_replaces_all_earlier_rows(table: AcidTable) -> None:
     table.overwrite(table.begin(), "", [])
 
     assert ids_of(table) == []
 
 
-def test_a_table_of_files_from_before_alone_is_read(tmp_path: Path) -> None:
+def test_a_table_of_original_files_alone_is_read(tmp_path: Path) -> None:
     table = AcidTable(tmp_path / "t")
     table.originals([("", "000000_0", 2), ("", "HIVE_UNION_SUBDIR_1/000001_0", 1)])
 
@@ -168,9 +168,7 @@ def test_folders_with_numbers_that_hive_cannot_give_fail_the_refresh(
 
 
 @pytest.mark.parametrize("content", [b"[" * 60_000, b"\xff\xfe", b"{}", b"7"])
-def test_metadata_of_a_folder_that_say_nothing_fail_the_refresh(
-    table: AcidTable, content: bytes
-) -> None:
+def test_unusable_metadata_of_a_folder_fails_the_refresh(table: AcidTable, content: bytes) -> None:
     table.put("base_0000009/_metadata_acid", content)
 
     with pytest.raises(AcidFolderError, match="does not say how its folder was made"):
@@ -250,7 +248,7 @@ def test_files_that_changed_since_the_plan_fail_the_read_by_name(table: AcidTabl
         found = inventory_of(table.location)
 
 
-def test_only_what_is_asked_for_is_decoded_and_delete_files_are_counted(table: AcidTable) -> None:
+def test_only_requested_columns_are_decoded_and_delete_files_are_counted(table: AcidTable) -> None:
     counts: Counter[str] = Counter()
     found = inventory_of(table.location)
 
@@ -290,7 +288,7 @@ def test_files_of_hives_compactions_by_query_are_read(tmp_path: Path) -> None:
     assert [row["i"] for row in rows_of(tmp_path, inventory_of(tmp_path, ids), ids)] == [1, 2, 3]
 
 
-def test_rows_of_hives_original_files_are_named_by_their_place(tmp_path: Path) -> None:
+def test_rows_of_hives_original_files_are_named_by_their_position(tmp_path: Path) -> None:
     published(tmp_path, "000000_0", "alltypes_non_acid.orc")
     table = AcidTable(tmp_path)
     # Impala's tests tell which rows these are.

@@ -127,7 +127,7 @@ def test_a_bound_is_never_exceeded(most_per_s: float, pauses: list[float]) -> No
         assert len(after) <= most_per_s + 1.001
 
 
-def test_what_was_sent_before_the_rate_was_lowered_does_not_lower_it_again() -> None:
+def test_requests_sent_before_the_rate_was_lowered_do_not_lower_it_again() -> None:
     pace = Pace()
     for at in range(100):
         pace.delay(at / 100)

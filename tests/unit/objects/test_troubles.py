@@ -88,7 +88,7 @@ def error_of(store: S3Store, key: str) -> Exception:
         (418, "Teapot", "lasting", "answers 418"),
     ],
 )
-def test_an_answer_is_told_for_what_it_is(
+def test_an_answer_is_classified_by_its_status_and_code(
     refusing: S3Store, status: int, code: str, kind: str, words: str
 ) -> None:
     trouble = trouble_of(error_of(refusing, f"{status}/{code}"))
@@ -106,14 +106,14 @@ def test_an_answer_is_told_for_what_it_is(
         ("127.0.0.1:1", "lasting"),
     ],
 )
-def test_a_store_that_cannot_be_reached_is_told_from_one_that_cannot_be_named(
+def test_an_unreachable_store_is_distinguished_from_an_invalid_endpoint(
     endpoint: str, kind: str
 ) -> None:
     assert trouble_of(error_of(store_at(endpoint), "key")).kind == kind
 
 
 @pytest.mark.parametrize("name", ["credentials", "redirect", "body", "169.254.169.254", "status"])
-def test_the_name_of_an_object_is_not_taken_for_what_is_wrong(refusing: S3Store, name: str) -> None:
+def test_the_name_of_an_object_is_not_taken_for_the_fault(refusing: S3Store, name: str) -> None:
     away = trouble_of(error_of(store_at("http://127.0.0.1:1"), f"t/{name}/status code: 404"))
 
     assert away.kind == "unreached"
@@ -121,7 +121,7 @@ def test_the_name_of_an_object_is_not_taken_for_what_is_wrong(refusing: S3Store,
 
 
 @pytest.mark.parametrize(("key", "words"), [("a//b", "a//b"), ("a/../b", "a/../b")])
-def test_a_key_that_is_no_path_is_named(refusing: S3Store, key: str, words: str) -> None:
+def test_a_key_that_is_not_a_path_is_named(refusing: S3Store, key: str, words: str) -> None:
     trouble = trouble_of(error_of(refusing, key))
 
     assert trouble.kind == "lasting"

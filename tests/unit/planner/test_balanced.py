@@ -102,14 +102,14 @@ def test_buckets_never_share_a_group() -> None:
     assert sorted(grouped.bucket.tolist()) == [-1, 0, 1]
 
 
-def test_files_are_grouped_by_host_if_hosts_have_enough() -> None:
+def test_files_are_grouped_by_host_if_hosts_hold_enough_bytes() -> None:
     hosts = [["a"], ["b"]] * 50
     grouped = plan_groups(inventory([MIB] * 100, hosts=hosts), None, Policy(parallelism=2))
 
     assert sorted(hosts_of(grouped)) == [["a"], ["b"]]
 
 
-def test_hosts_with_too_little_share_groups_instead_of_making_tiny_ones() -> None:
+def test_hosts_with_too_few_bytes_share_groups_instead_of_making_tiny_ones() -> None:
     hosts = [[f"h{n:03d}"] for n in range(200)]
 
     grouped = plan_groups(inventory([1000] * 200, hosts=hosts), None, Policy(parallelism=4))

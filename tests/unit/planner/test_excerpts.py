@@ -75,7 +75,7 @@ def test_whole_files_have_all_their_row_groups() -> None:
     assert [column.name for column in Outline.of_text(excerpts.outlines[0]).columns] == ["b"]
 
 
-def test_splits_beyond_the_most_numbers_or_of_no_column_asked_for_are_read_whole() -> None:
+def test_splits_beyond_the_number_limit_or_without_requested_columns_are_read_whole() -> None:
     made = files()
     splits = cut(made, np.arange(COUNT), 400_000)
 

@@ -21,7 +21,7 @@ from windrow_service.planner.policy import Policy
         (64 * MIB, 128 * MIB, 8, 16 * MIB, 16 * MIB),
     ],
 )
-def test_the_target_shrinks_to_a_share_for_each_slot_but_not_below_the_least(
+def test_the_target_shrinks_to_a_share_for_each_slot_but_not_below_the_minimum(
     total: int, target: int, parallelism: int, least: int, expected: int
 ) -> None:
     policy = Policy(max_split_size=target, min_split_size=least, parallelism=parallelism)

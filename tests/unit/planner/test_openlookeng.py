@@ -48,7 +48,7 @@ def test_a_cacheable_split_stays_alone_and_the_others_still_group() -> None:
     assert group_sizes(grouped) == [3, 1]
 
 
-def test_the_pieces_of_a_cut_file_stay_alone_the_small_last_one_as_well() -> None:
+def test_the_pieces_of_a_cut_file_stay_alone_even_the_small_last_one() -> None:
     offsets = [[0, 90, 180, 250], [0], [0]]
 
     grouped = plan([260, 10, 20], limit=100, row_group_offsets=offsets)

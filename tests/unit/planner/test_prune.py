@@ -334,7 +334,7 @@ def pruned(pruning: Pruning) -> dict[str, int]:
     return {step: by.files for step, by in pruning.pruned.items() if by.files}
 
 
-def test_files_are_counted_by_what_prunes_them() -> None:
+def test_pruned_files_are_counted_by_the_step_that_prunes_them() -> None:
     table = partitioned(
         {"p": "a"},
         {"p": "b"},
@@ -357,7 +357,7 @@ def test_a_condition_on_both_kinds_of_column_prunes_by_partition_if_that_is_enou
     assert pruned(pruning) == {"partition": 1, "statistics": 1}
 
 
-def test_no_filter_prunes_nothing_and_leaves_nothing() -> None:
+def test_no_filter_prunes_nothing_and_leaves_no_residual_filter() -> None:
     table = files({"i": (1, 2)}, {})
 
     pruning = prune(table, None)

@@ -49,7 +49,7 @@ def test_bytes_are_read_on_hosts_with_a_replica(name: str) -> None:
 
 @pytest.mark.slow
 @workloads
-def test_no_strategy_has_a_slowest_slot_faster_by_more_than_a_hundredth(name: str) -> None:
+def test_no_strategys_slowest_slot_is_faster_by_more_than_a_hundredth(name: str) -> None:
     _, ours = planned(name, "balanced")
 
     for strategy in set(STRATEGIES) - {"balanced"}:

@@ -52,7 +52,7 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> pa.RecordBatch:
         pytest.param(ReadLimits(prefetch_bytes=4 * MIB), 4, id="few bytes"),
     ],
 )
-def test_large_files_that_are_held_whole_are_asked_for_before_their_turn(
+def test_large_files_that_are_held_whole_are_requested_before_their_turn(
     splits: pa.RecordBatch,
     monkeypatch: pytest.MonkeyPatch,
     columns: tuple[str, ...],

@@ -108,7 +108,7 @@ def test_formats_and_options_come_from_providers_and_serdes(
     assert (fields["format"], fields.get("format_options")) == (format_, options)
 
 
-def test_sparks_buckets_come_with_a_table_and_hives_are_left_out() -> None:
+def test_sparks_buckets_are_kept_and_hives_are_left_out() -> None:
     buckets: dict[str, Any] = {
         "bucket_count": 8,
         "bucket_columns": ["id"],
@@ -188,7 +188,9 @@ def test_tables_that_keep_a_log_are_registered_by_location_alone(
         ),
     ],
 )
-def test_what_cannot_be_read_is_told(changes: dict[str, Any], reason: str) -> None:
+def test_an_unreadable_table_is_refused_with_the_reason(
+    changes: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(UnreadableTableError) as caught:
         definition_of(replace(HIVE, **changes))
     assert reason in str(caught.value)
@@ -227,5 +229,5 @@ def test_partitions_of_another_format_than_their_table_are_refused_by_name() -> 
         ("sales.e", "sales.events", False),
     ],
 )
-def test_patterns_are_of_databases_and_tables(pattern: str, name: str, matches: bool) -> None:
+def test_patterns_match_databases_and_tables(pattern: str, name: str, matches: bool) -> None:
     assert matching([pattern_of(pattern)], *name.split(".")) is matches

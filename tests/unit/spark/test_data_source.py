@@ -85,7 +85,7 @@ def test_a_plan_without_groups_has_no_rows(client: windrow.Client) -> None:
     assert list(reader.read(nothing)) == []
 
 
-def test_a_table_is_planned_at_the_snapshot_that_its_columns_are_of(
+def test_a_table_is_planned_at_the_snapshot_of_its_columns(
     client: windrow.Client, tmp_path: Path
 ) -> None:
     source = source_of(client)
@@ -139,7 +139,9 @@ def test_a_filter_on_a_nested_column_that_is_not_read_is_refused_with_the_remedy
         source.reader(IDS)
 
 
-def test_columns_are_what_a_dataframe_calls_them(client: windrow.Client, tmp_path: Path) -> None:
+def test_columns_have_the_names_and_types_of_a_dataframe(
+    client: windrow.Client, tmp_path: Path
+) -> None:
     location = tmp_path / "odd"
     location.mkdir()
     pq.write_table(pa.table({"a`b, c": [1], "code": ["x"]}), location / "a.parquet")

@@ -36,7 +36,7 @@ def test_small_files_go_in_groups_and_large_ones_to_sparks_reader() -> None:
     assert marked(sizes, asked=Asked(0.0001, 0)) == [False] * 1001
 
 
-def test_few_files_go_the_way_of_the_others() -> None:
+def test_a_few_files_are_read_the_way_the_others_are() -> None:
     assert marked([10_000] * 3 + [100 * MB]) == [True] * 4
     assert marked([10_000] * 3) == [True] * 3
     assert marked([10_000] * 1000) == [False] * 1000
@@ -48,7 +48,7 @@ def test_files_that_must_stay_in_groups_do() -> None:
     assert marks.tolist() == [False, True]
 
 
-def test_what_is_asked_for_is_a_part_of_what_files_hold() -> None:
+def test_requested_columns_are_a_share_of_the_held_ones() -> None:
     held = [pa.int64(), pa.string(), pa.list_(pa.int64())]
     asked = asked_of([pa.int64()], held)
     assert 0 < asked.numbers < 0.5
@@ -118,13 +118,13 @@ def test_files_that_need_a_filter_or_a_cache_of_their_own_stay_in_groups(locatio
     assert divided(plan, "grouped").grouped is plan.groups
 
 
-def test_files_are_divided_without_being_looked_at(location: Path) -> None:
+def test_files_are_divided_without_being_opened(location: Path) -> None:
     info, groups = plan_of(location, {"id": "bigint"}, native=is_native)
     elsewhere = info.model_copy(update={"location": "/nowhere"})
     assert len(divided(SplitPlan(elsewhere, groups)).native) == 6
 
 
-def test_files_of_which_the_inventory_tells_nothing_stay_in_groups(location: Path) -> None:
+def test_files_without_a_native_mark_stay_in_groups(location: Path) -> None:
     info, groups = plan_of(location, {"id": "bigint"})
     division = divided(SplitPlan(info, groups))
     assert division.grouped is groups

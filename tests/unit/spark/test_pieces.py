@@ -87,7 +87,7 @@ def test_near_chunks_are_one_range(file: bytes) -> None:
     assert ranges("missing") == [0]
 
 
-def test_caches_and_counts_ask_for_files(file: bytes) -> None:
+def test_caches_and_counts_request_whole_files(file: bytes) -> None:
     found = recorded(file)
     assert found is not None
     some, groups = planned(*found, ["c1"])
@@ -101,7 +101,7 @@ def test_caches_and_counts_ask_for_files(file: bytes) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["outline", "place", "length", "json"])
-def test_a_plan_that_says_something_impossible_names_the_file(file: bytes, wrong: str) -> None:
+def test_an_impossible_plan_is_refused_with_the_name_of_the_file(file: bytes, wrong: str) -> None:
     found = recorded(file)
     assert found is not None
     some, groups = planned(*found, ["c1"])

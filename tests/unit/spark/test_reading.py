@@ -263,7 +263,7 @@ def test_a_worker_unpacks_the_reader_once_for_all_reads_and_never_collects_it(
     ]
 
 
-def test_a_spec_is_the_same_after_it_travelled(tmp_path: Path) -> None:
+def test_a_spec_is_the_same_after_packing_and_unpacking(tmp_path: Path) -> None:
     made = ReadSpec(
         table="t",
         location=str(tmp_path),

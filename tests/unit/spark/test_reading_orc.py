@@ -145,7 +145,7 @@ def test_stripes_of_a_cut_file_are_each_read_once(
         assert sum(map(len, read_group(read, whole, None))) == count + 1
 
 
-def test_a_split_that_does_not_say_which_stripes_is_not_guessed(tmp_path: Path) -> None:
+def test_a_split_that_does_not_name_its_stripes_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": np.random.default_rng(1).permutation(20_000)}, stripe_size=2**14)
     group = group_of(tmp_path, 1).drop_columns(["first_block", "block_count"])
 
@@ -213,7 +213,7 @@ def test_a_damaged_or_changed_file_is_an_error_that_names_it(tmp_path: Path, lar
         rows(read, group)
 
 
-def test_a_plan_of_other_rows_than_the_files_is_refused(tmp_path: Path) -> None:
+def test_a_plan_with_another_row_count_than_the_file_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "1", {"x": [1, 2]})
     group = group_of(tmp_path)
     at = group.schema.get_field_index("row_count")

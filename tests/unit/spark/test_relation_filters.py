@@ -62,7 +62,9 @@ def test_a_value_is_written_as_the_coordinator_reads_it(
         ("int", {"kind": "Not", "child": {"kind": "AlwaysFalse"}}),
     ],
 )
-def test_what_is_not_certain_is_left_to_spark(type_: str, filter: dict[str, Any]) -> None:
+def test_filters_without_an_exact_translation_are_left_to_spark(
+    type_: str, filter: dict[str, Any]
+) -> None:
     assert weakened([filter, {"kind": "IsNull", "column": "c"}], {"c": type_}) == [
         {"op": "is_null", "column": "c"}
     ]
