@@ -28,7 +28,7 @@ settings.register_profile(
 settings.register_profile(
     "nightly", deadline=None, max_examples=2_000, suppress_health_check=_ANY_SPEED
 )
-# To learn only that an example fails, without finding the smallest one.
+# Shows only that an example fails, without finding the smallest one.
 settings.register_profile(
     "any-failure", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
 )
@@ -40,8 +40,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # Processes that tests start use compiled modules, even if the shell's environment forbids it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# All that is made until the first test runs lives until the end: half a million objects. To look
-# through them for garbage again and again took a tenth of the time of a run.
+# The half million objects made before the first test live until the end. Collecting garbage among
+# them took a tenth of the time of a run.
 gc.disable()
 
 _TESTS = Path(__file__).parent
@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-sparks",
         action="store_true",
-        help="try what every supported Spark must do on releases between the oldest and the newest too",
+        help="run the tests of every supported Spark also on releases between oldest and newest",
     )
 
 
@@ -73,9 +73,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage from now on, but only of what tests make."""
+    """Collect garbage from now on, but only among objects that tests make."""
     gc.freeze()
-    # There is memory enough to look less often than programs should.
+    # Memory suffices to collect less often than programs should.
     gc.set_threshold(20_000, 20, 50)
     gc.enable()
 

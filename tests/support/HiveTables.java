@@ -20,7 +20,7 @@ import org.apache.hadoop.hive.serde2.objectinspector.StructObjectInspector;
 import org.apache.hadoop.hive.serde2.typeinfo.TypeInfoUtils;
 import org.apache.hadoop.mapred.Reporter;
 
-/** Transactional tables that Hive's own classes, which PySpark brings, write, compact and read. */
+/** Transactional tables, written, compacted and read by Hive's own classes from PySpark's jars. */
 public final class HiveTables {
     private static final String ID = "struct<transactionid:bigint,bucketid:int,rowid:bigint>";
 
@@ -30,7 +30,7 @@ public final class HiveTables {
     private ObjectInspector rows;
     private String[] types;
 
-    /** Opens the table in a folder; the names of its columns are split by commas, types by colons. */
+    /** Opens the table in a folder; column names are separated by commas, types by colons. */
     public HiveTables open(String folder, String names, String types) throws Exception {
         HiveTables table = new HiveTables();
         new java.io.File(folder.substring("file://".length())).mkdirs();
@@ -53,10 +53,10 @@ public final class HiveTables {
     }
 
     /**
-     * Writes what one statement does in one bucket.
+     * Writes the events of one statement in one bucket.
      *
-     * An event is a line of fields split by tabs: `insert`, `update` or `delete`; the row's id, as
-     * three numbers split by commas, which of an insert is empty; then the values.
+     * An event is a line of fields separated by tabs: `insert`, `update` or `delete`; the row's id,
+     * as three numbers separated by commas, or empty for an insert; then the values.
      */
     public void write(long transaction, int statement, int bucket, String events) throws Exception {
         RecordUpdater updater = new OrcOutputFormat().getRecordUpdater(folder, options(bucket)
@@ -94,7 +94,7 @@ public final class HiveTables {
         return text;
     }
 
-    /** Merges what transactions wrote; major compactions drop the rows that were deleted. */
+    /** Merges the files of transactions; major compactions drop deleted rows. */
     public void compact(String valid, int buckets, boolean major) throws Exception {
         ValidReadTxnList transactions = new ValidReadTxnList(valid);
         AcidUtils.Directory found =
@@ -137,14 +137,14 @@ public final class HiveTables {
         for (int at = 0; at < made.length; at++) {
             Path path = made[at].getPath();
             Path target = new Path(folder, path.getName());
-            // The mark of the format's version is there already, and so may be what another
-            // compaction of the same range made.
+            // The marker of the format's version exists already, and so may the result of another
+            // compaction of the same range.
             if (!files.exists(target)) files.rename(path, target);
         }
         files.delete(out, true);
     }
 
-    /** Removes what compactions made obsolete. */
+    /** Removes files and folders that compactions made obsolete. */
     public void clean(String valid) throws Exception {
         List obsolete = AcidUtils.getAcidState(
             folder, configuration, new ValidReadTxnList(valid), false, true).getObsolete();

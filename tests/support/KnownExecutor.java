@@ -2,12 +2,12 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.Arrays;
 
-/** Makes the driver know the only executor of a local session again, which it has taken for lost. */
+/** Registers the only executor of a local session again after the driver presumed it lost. */
 public final class KnownExecutor {
     public void register(String application) throws Throwable {
         Class env = Class.forName("org.apache.spark.SparkEnv");
         Class blocks = Class.forName("org.apache.spark.storage.BlockManager");
-        // By handles: to list the methods of these classes, the JVM would load a library that Spark lacks.
+        // Handles: listing the methods of these classes would load a library that Spark lacks.
         MethodHandles.Lookup lookup = MethodHandles.publicLookup();
         Object found = lookup.findStatic(env, "get", MethodType.methodType(env))
             .invokeWithArguments(Arrays.asList(new Object[0]));

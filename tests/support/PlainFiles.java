@@ -9,10 +9,10 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * The local file system, without a process of its own for each file.
+ * The local file system, without starting a process for each file.
  *
- * Where its native library is missing, Hadoop runs `chmod` for each file that it makes, to give it the
- * permissions that it has, and `ls` for each that it lists.
+ * Without its native library, Hadoop runs `chmod` for each file that it creates, to set permissions
+ * that the file already has, and `ls` for each file that it lists.
  */
 public final class PlainFiles extends LocalFileSystem {
     public PlainFiles() {
@@ -26,7 +26,7 @@ public final class PlainFiles extends LocalFileSystem {
         FileSystem.get(local, configuration).close();
         configuration.setClassLoader(PlainFiles.class.getClassLoader());
         configuration.setClass("fs.file.impl", PlainFiles.class, FileSystem.class);
-        // All that ask for it later get this one, however they are configured.
+        // Every later caller gets this file system, whatever its configuration.
         FileSystem.get(local, configuration);
     }
 

@@ -19,7 +19,7 @@ _INCLUDED = {
     "worker": {"worker"},
     "admin": {"read", "write", "worker", "admin"},
 }
-# What the tokens of these callers allow; `mine` is a folder of tables, and a worker.
+# The grants of these callers' tokens; `mine` is a folder of tables, and a worker.
 IDENTITIES: dict[str, tuple[str, ...] | None] = {
     "nobody": None,
     "`read`": ("read",),
@@ -40,9 +40,9 @@ class Call:
     """A call of the contract.
 
     Attributes:
-        name: Its method and path.
-        scope: What it needs.
-        subject: What the answer depends on beside the scope.
+        name: Method and path.
+        scope: The scope that it needs.
+        subject: What the answer depends on besides the scope.
     """
 
     name: str
@@ -89,9 +89,9 @@ def expected(call: Call, grants: tuple[str, ...] | None, *, own: bool) -> Outcom
 
     Args:
         call: The call.
-        grants: What the caller's token allows; None without a token.
-        own: Whether it is about table `mine.…`, worker `mine` or a plan that the caller made; else
-            it is about another table, another worker, or another's plan of a table `mine.…`.
+        grants: Grants of the caller's token; None without a token.
+        own: Whether the call is about table `mine.…`, worker `mine` or a plan that the caller made;
+            else it is about another table, another worker, or another's plan of a table `mine.…`.
     """
 
     def holds(scope: str, *, own: bool = True, everywhere: bool = False) -> bool:
@@ -145,7 +145,7 @@ def page() -> str:
 
 
 def path_of(call: Call, values: dict[str, str]) -> tuple[str, str]:
-    """Return the method and the path of a call, with values for what the path names."""
+    """Return the method and the path of a call, with values in place of its parameters."""
     method, path = call.name.split(" ")
     return method, re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], "some"), path)
 

@@ -1,4 +1,4 @@
-"""What keeps people from using a page: judged by axe-core, and by going through it with the keyboard."""
+"""Checks that people can use a page: by axe-core, and by going through it with the keyboard."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from playwright.sync_api import Page
 
 _LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 _RULES = {"runOnly": {"type": "tag", "values": _LEVELS}, "resultTypes": ["violations"]}
-# All that the keyboard must reach; numbered in the order of the page.
+# Numbers the controls that the keyboard must reach, in page order.
 _NUMBER_CONTROLS = """() => {
   const all = document.querySelectorAll("a[href], button, select, input:not([type=hidden]), [tabindex]")
   all.forEach((control, number) => { control.dataset.control = number })
   return all.length
 }"""
-# Which of them has the focus, and whether its outline can be seen.
+# Tells which control has the focus, and whether its outline is visible.
 _FOCUSED = """() => {
   const control = document.activeElement
   if (!control.dataset.control) return null
@@ -28,10 +28,10 @@ _FOCUSED = """() => {
 
 def violations(page: Page) -> list[str]:
     """Return where a page violates the rules of WCAG 2.2, levels A and AA, that a program can check."""
-    # Late: one test needs it, and it reads half a megabyte of script.
+    # Imported late: only one test needs it, and it reads half a megabyte of script.
     from axe_playwright_python.sync_playwright import Axe
 
-    # A page that is judged twice, in another size, has the script already.
+    # A page that is checked again at another size has the script already.
     if not page.evaluate("'axe' in window"):
         page.evaluate(Axe().axe_script)
     found: list[dict[str, Any]] = page.evaluate(
@@ -44,10 +44,10 @@ def violations(page: Page) -> list[str]:
 
 
 def lost_to_the_keyboard(page: Page) -> list[str]:
-    """Return the controls of a page that the Tab key does not reach, or does not show."""
+    """Return the controls that the Tab key does not reach, or whose focus is not visible."""
     count: int = page.evaluate(_NUMBER_CONTROLS)
     missing, unseen = set(range(count)), []
-    # Until all are reached; a date is several stops, and the browser itself has some too.
+    # Several presses per control: a date has several stops, and the browser itself has some.
     for _ in range(10 * count):
         if not missing:
             break

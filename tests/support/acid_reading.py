@@ -55,7 +55,7 @@ def rows_of(
     counts: Counter[str] | None = None,
     **changes: Any,
 ) -> list[dict[str, Any]]:
-    """Return the rows that the tasks of a plan give."""
+    """Return the rows that the tasks of a plan read."""
     partition = inventory.partition_schema
     data = inventory.data_schema
     asked = [*data.names, *partition.names] if columns is None else list(columns)

@@ -1,7 +1,7 @@
-"""A model of Hive's transactional tables: what a history writes, and which rows each reader sees.
+"""A model of Hive's transactional tables: the files of a history, and the rows each reader sees.
 
-The model keeps rows with the write that added and the write that deleted each. It shares no code
-with the reader: names, codes and compactions are spelled out here, as Hive makes them.
+The model keeps each row with the writes that added and deleted it. It shares no code with the
+reader: names, codes and compactions are spelled out here, as Hive makes them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Row:
 
     Attributes:
         partition: Folder of its partition, with `/` at its end; may be empty.
-        added: The write that added it; 0 for one from before the table became transactional.
-        deleted: The write that deleted it, whether that was committed or not.
+        added: The write that added it; 0 if the row is older than the transactional table.
+        deleted: For each write that deleted it, committed or not, the statement.
     """
 
     partition: str
@@ -62,7 +62,7 @@ class Row:
 
 
 def written(rows: Iterable[tuple[int, Row, int]], types: pa.StructType = ROW) -> bytes:
-    """Return an ORC file of (operation, row, write) in the order of Hive."""
+    """Return an ORC file of (operation, row, write) in Hive's order."""
     ordered = sorted(rows, key=lambda one: one[1].name)
     columns = {
         "operation": [operation for operation, _, _ in ordered],
@@ -82,10 +82,10 @@ def orc_bytes(table: pa.Table) -> bytes:
 
 
 class AcidTable:
-    """A table that Hive would have made by a history.
+    """A table as Hive would have written it in a history.
 
     Args:
-        location: An empty folder, or one that is not there yet.
+        location: An empty folder, or one that does not exist yet.
         partitions: Folders of partitions, such as `ds=1/`; `("",)` for none.
         buckets: Number of buckets.
     """
@@ -119,7 +119,7 @@ class AcidTable:
         return row
 
     def originals(self, files: Sequence[tuple[str, str, int]]) -> None:
-        """Write files from before the table was transactional: partition, name, rows."""
+        """Write files from before the table was transactional: partition, name, row count."""
         numbers: defaultdict[tuple[str, int], int] = defaultdict(int)
         for partition, name, count in sorted(files, key=lambda one: one[0] + one[1]):
             bucket = int(name.rpartition("/")[2].split("_")[0])
@@ -140,7 +140,7 @@ class AcidTable:
         return name if statement is None else f"{name}_{statement:04d}"
 
     def insert(self, write: int, statement: int, places: Sequence[tuple[str, int, int]]) -> None:
-        """Add rows: partition, bucket, how many."""
+        """Add rows: partition, bucket, row count."""
         folder = self.folder("delta", write, write, statement)
         for partition, bucket, count in places:
             rows = [self.new_row(partition, bucket, write, statement, at) for at in range(count)]
@@ -172,7 +172,7 @@ class AcidTable:
             self.put(path, written([(2, row, write) for row in gone]))
 
     def overwrite(self, write: int, partition: str, places: Sequence[tuple[int, int]]) -> None:
-        """Replace the rows of a partition: bucket, how many."""
+        """Replace the rows of a partition: bucket, row count."""
         self.overwrites[partition].append(write)
         (self.location / f"{partition}base_{write:07d}").mkdir(parents=True)
         for bucket, count in places:
@@ -211,7 +211,7 @@ class AcidTable:
         return Reader(self.last_write, frozenset(self.open), frozenset(self.aborted))
 
     def compact(self, partition: str, *, major: bool, hive3: bool = False) -> str | None:
-        """Merge what is committed, up to the first open write; leave what was merged there."""
+        """Merge the committed writes before the first open one; leave their files in place."""
         most = min(self.open, default=self.last_write + 1) - 1
         after = max(
             [
@@ -226,7 +226,7 @@ class AcidTable:
         if most <= after:
             return None
         self.visible += 1
-        # Hive 3 would have put both into one folder.
+        # With its name of Hive 3, this base would share the folder of another.
         hive3 = hive3 and not (self.location / partition / f"base_{most:07d}").exists()
         suffix = "" if hive3 else f"_v{self.visible:07d}"
         reader = Reader(most, frozenset(), frozenset(self.aborted))
@@ -274,7 +274,7 @@ class AcidTable:
         return "_v" not in base.name and not (base / "_metadata_acid").exists()
 
     def clean(self, partition: str) -> None:
-        """Remove what a base has replaced, and what was aborted."""
+        """Remove files that a base has replaced, and those of aborted writes."""
         based = self.based.get(partition)
         for path in (self.location / partition).iterdir():
             parts = path.name.removeprefix("delete_").split("_")
@@ -306,7 +306,7 @@ class Reader:
 
     @property
     def text(self) -> str:
-        """As Hive's metastore writes it."""
+        """The valid write ids, as Hive's metastore writes them."""
         opened = ",".join(map(str, sorted(one for one in self.open if one <= self.highest)))
         undone = ",".join(map(str, sorted(one for one in self.aborted if one <= self.highest)))
         least = min(self.open, default=NEVER)
@@ -381,9 +381,9 @@ def _statement(
     before: Reader,
     gone: set[int],
 ) -> None:
-    """One statement of a transaction; it sees what the statements before it did."""
+    """Run one statement of a transaction; it sees the changes of the earlier ones."""
     partition = random_.choice(table.partitions)
-    # Others that are still open may hold locks on rows that they deleted.
+    # Other open writes may hold locks on rows that they deleted.
     free = [
         row
         for row in table.alive(partition, before)

@@ -1,4 +1,4 @@
-"""Avro files byte by byte, as the format says, so that tests can have any schema and any value."""
+"""Avro files built byte by byte, so that tests can have any schema and any value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def avro_file(
 
 
 def long(number: int) -> bytes:
-    """Return a number as a zigzag of seven bits per byte."""
+    """Return a number in zigzag encoding, with seven bits per byte."""
     left = (number << 1) ^ (number >> 63)
     found = bytearray()
     while left > 127:
@@ -36,12 +36,12 @@ def long(number: int) -> bytes:
 
 
 def block(content: bytes) -> bytes:
-    """Return bytes behind their length."""
+    """Return bytes preceded by their length."""
     return long(len(content)) + content
 
 
 def encode(schema: Any, value: Any) -> bytes:
-    """Return a value; of a union, one of `null` and another type."""
+    """Return an encoded value; a union must be of `null` and one other type."""
     if isinstance(schema, list):
         at = (
             schema.index("null")

@@ -1,4 +1,4 @@
-"""Joins of bucketed tables on any Spark, beside Spark's own."""
+"""Joins of bucketed tables on any Spark, compared with Spark's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import windrow
 
 
 def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
-    """Return the rows of a join by bucket, those of Spark's join, and whether Spark shuffles."""
+    """Return the rows of a join by bucket and of Spark's join, and whether the first shuffles."""
     sides = {
         name: spark.range(60).selectExpr(f"int(id % {every}) AS k", f"id AS {name}")
         for name, every in (("bucketed_left", 5), ("bucketed_right", 4))

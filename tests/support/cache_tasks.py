@@ -1,4 +1,4 @@
-"""What tasks do with the cache of their host, to be run in processes of their own."""
+"""Uses of a host's cache by tasks, to be run in separate processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_table(location: str, group_file: str, buffered: int, file_limit: int | 
 
 
 def write_half(folder: str, key: str) -> None:
-    """Hang in the middle of writing a file into a cache, having said `written`."""
+    """Write half a file into a cache, print `written`, and hang."""
 
     def copy(write: Callable[[bytes], object]) -> None:
         write(b"half")

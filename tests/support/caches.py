@@ -1,4 +1,4 @@
-"""A host's caches, made as its agent does."""
+"""Caches of hosts, made as agents make them."""
 
 from __future__ import annotations
 

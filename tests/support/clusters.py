@@ -89,7 +89,7 @@ class Host:
         """Kill the worker, its executors and its agent, as a power cut would."""
         for process in self._processes:
             for pid in _session(process.pid):
-                # One may end by itself meanwhile.
+                # A process may end by itself meanwhile.
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
@@ -131,7 +131,7 @@ class Cluster:
     """A standalone cluster on loopback addresses.
 
     Attributes:
-        master: Its `spark://` address.
+        master: The master's `spark://` address.
         hosts: Hosts with a worker, by address.
         environment: Environment for drivers.
     """

@@ -147,7 +147,8 @@ SPARK = [
     _spark("bzip2 is split", [3, 1, 1], 2, 0, suffix=".txt.bz2", lengths=[[2], [1, 1], [1]]),
     _spark("seven files in three buckets", [1] * 7, 128 * MIB, 4 * MIB,
            buckets=[0, 0, 0, 0, 0, 2, 2], counts=[5, 2]),
-    _spark("a partition of them", [1] * 4, 128 * MIB, 4 * MIB, buckets=[0, 0, 0, 2], counts=[3, 1]),
+    _spark("one partition with buckets 0 and 2", [1] * 4, 128 * MIB, 4 * MIB,
+           buckets=[0, 0, 0, 2], counts=[3, 1]),
     _spark(
         "the hosts of a group are those with most bytes",
         [10, 20, 5, 5],
@@ -259,7 +260,7 @@ TEZ = [
         # Without a desired number, Tez makes one group per split.
         for desired, counts in ((100, [4] * 25), (1, [33, 33, 33, 1]), (1000, [4] * 25))
     ),
-    _tez("as many wanted as there are", [10] * 5, 5, counts=[1] * 5),
+    _tez("as many groups wanted as splits", [10] * 5, 5, counts=[1] * 5),
     _tez(
         "locations that appear twice",
         [10] * 3,
@@ -278,7 +279,7 @@ TEZ = [
         preferred=[["node0"], ["node1"], ["node2"], ["node0", "node1"], ["node2"]],
     ),
     _tez(
-        "splits left over by nodes are grouped by racks, in groups as large",
+        "splits left over by nodes are grouped by racks, in equally large groups",
         [100] * 12,
         4,
         hosts=[[f"node{n % 3}"] for n in range(12)],

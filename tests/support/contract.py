@@ -1,4 +1,4 @@
-"""The published contract, as a file: making it from the service takes longer than most tests."""
+"""The published contract, read from its file: generating it takes longer than most tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coordinators whose dashboard tests look at, and what is in them."""
+"""Coordinators for tests of the dashboard, and the tables in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PICTURES = os.environ.get("WINDROW_PICTURES")
 KIB, MIB = 2**10, 2**20
-# Where the tables are said to be; pictures show it.
+# The stated location of the tables, which need not exist; pictures show it.
 LAKE = "/lake"
 _BEGAN = datetime(2026, 11, 2, 3, tzinfo=timezone.utc)
 _COLUMNS = [{"name": "id", "type": "bigint"}, {"name": "amount", "type": "double"}]
@@ -42,7 +42,7 @@ def token(settings: Settings, name: str, *grants: str) -> str:
 
 
 def written(folders: Sequence[str], tasks: int, size: int, *, day: int) -> list[dict[str, Any]]:
-    """Return the files of a Spark job, each task of which wrote into each folder."""
+    """Return the files of a Spark job whose tasks each wrote into every folder."""
     job = uuid.UUID(int=day * 1_000 + tasks)
     at_ns = int((_BEGAN + timedelta(days=day)).timestamp()) * 10**9
     return [
@@ -62,8 +62,8 @@ class Operated:
     """A coordinator as its operators use it.
 
     Args:
-        url: Where it is.
-        admin: A token that allows all; None if none is needed.
+        url: URL of the coordinator.
+        admin: A token that allows everything; None if no token is needed.
     """
 
     def __init__(self, url: str, admin: str | None = None) -> None:
@@ -71,7 +71,7 @@ class Operated:
         self.http = httpx.Client(verify=PLAIN, base_url=url, timeout=60, headers=headers)
 
     def register(self, name: str, **definition: Any) -> None:
-        """Register a table of days, whose files need not exist: they are published."""
+        """Register a table partitioned by day; its files need not exist, as they are published."""
         body = {
             "location": f"{LAKE}/{name}",
             "columns": _COLUMNS,
@@ -95,7 +95,7 @@ class Operated:
 
 
 def fill(operated: Operated) -> None:
-    """Make four tables: of exploded writes, of small appends, of good files, and a new one."""
+    """Make tables of exploded writes, of small appends and of good files, and an empty one."""
     days = [f"ds=2026-11-{day:02d}" for day in range(2, 14)]
     operated.register("sales.events")
     operated.register("sales.clicks")
@@ -109,7 +109,7 @@ def fill(operated: Operated) -> None:
     operated.publish("sales.orders", written(days, 2, 128 * MIB, day=3))
     operated.publish("hr.salaries", written(days[:2], 3, 70 * KIB, day=4))
     http = operated.http
-    # There is nothing at its location, nor a second driver: both fail.
+    # These fail: neither the table's location nor the driver of the writes exists.
     http.post("/tables/sales.clicks/refresh")
     for kind, table, states in (
         ("write", "sales.orders", ("staging",)),
@@ -131,7 +131,7 @@ def fill(operated: Operated) -> None:
 
 
 def begin_refresh(state_dir: Path, name: str) -> None:
-    """Make a refresh of a table that some other replica is running, as it seems."""
+    """Record a refresh of a table as if another replica were running it."""
     now = datetime.now(timezone.utc)
     status = {
         "refresh_id": "a" * 32,
@@ -161,7 +161,7 @@ def begin_refresh(state_dir: Path, name: str) -> None:
 
 
 def multiply(state_dir: Path, count: int) -> None:
-    """Copy the tables of a database in turns until there are `count`, all that makes them up."""
+    """Copy the tables of a database in turn, with their snapshots, until there are `count`."""
     with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
         database.row_factory = sqlite3.Row
         tables = [dict(row) for row in database.execute("SELECT * FROM tables ORDER BY table_id")]
@@ -196,13 +196,13 @@ def forget_sizes(state_dir: Path, name: str) -> None:
 
 
 def picture(page: Page, name: str) -> None:
-    """Draw a page for the documentation, if that is asked for."""
+    """Take a picture of a page for the documentation, if requested."""
     if _PICTURES:
         page.screenshot(path=Path(_PICTURES) / f"dashboard-{name}.png", full_page=True)
 
 
 def let_time_pass(state_dir: Path, plan_id: str, hours: int) -> datetime:
-    """Make a plan as old as if it had been made that many hours ago; return when that was."""
+    """Make a plan some hours older, and return its new time of creation."""
     with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
         (body,) = database.execute(
             "SELECT body FROM plan_history WHERE plan_id = ?", (plan_id,)

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests, from a wheel without set-up, and use of its databases."""
+"""A real PostgreSQL server for tests, from a wheel without set-up, and its databases."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def new_database(server: str, *, copied_from: str = "template1") -> Iterator[str
 
     Args:
         server: URL of any of its databases.
-        copied_from: The database that it is a copy of; by default an empty one.
+        copied_from: Name of the database to copy; by default an empty one.
     """
     name = f"windrow_test_{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:

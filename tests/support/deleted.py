@@ -29,13 +29,13 @@ def bitmap(positions: Iterable[int], *, runs: bool = True) -> bytes:
 
 
 def inline_vector(positions: Iterable[int], *, runs: bool = True) -> dict[str, Any]:
-    """Return a deletion vector that the log itself holds, as inventories have it."""
+    """Return a deletion vector that the log itself holds, as inventories record it."""
     text = base64.b64encode(bitmap(positions, runs=runs)).decode()
     return {"kind": "vector", "inline": text}
 
 
 def file_vector(path: Path, relative: str, positions: Iterable[int]) -> dict[str, Any]:
-    """Append a deletion vector to a file, and return it as inventories have it."""
+    """Append a deletion vector to a file, and return it as inventories record it."""
     content = bitmap(positions)
     offset = path.stat().st_size if path.exists() else 0
     with path.open("ab") as file:
@@ -44,7 +44,7 @@ def file_vector(path: Path, relative: str, positions: Iterable[int]) -> dict[str
 
 
 def position_file(path: Path, relative: str, named: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """Write a file of positions, and return it as inventories have it."""
+    """Write a file of positions, and return it as inventories record it."""
     paths, positions = zip(*named, strict=True)
     columns = {"file_path": pa.array(paths, pa.string()), "pos": pa.array(positions, pa.int64())}
     pq.write_table(pa.table(columns), path)

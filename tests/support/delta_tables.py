@@ -1,4 +1,4 @@
-"""Delta tables written by hand: logs, deletion vectors and checkpoints, as Delta's protocol has them."""
+"""Delta tables written by hand: logs, deletion vectors and checkpoints of Delta's protocol."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = {
 
 
 def protocol(version: int = 1, *features: str) -> Action:
-    """Return an action that says what readers need to know."""
+    """Return an action with the version and features that readers must know."""
     more = {"readerFeatures": list(features), "writerFeatures": list(features)} if features else {}
     return {
         "protocol": {"minReaderVersion": version, "minWriterVersion": 7 if features else 2, **more}
@@ -46,7 +46,7 @@ def metadata(
     partition: Iterable[str] = (),
     configuration: Mapping[str, str] | None = None,
 ) -> Action:
-    """Return an action that says what the columns are."""
+    """Return an action that defines the columns."""
     schema = {"type": "struct", "fields": list(columns)}
     return {
         "metaData": {
@@ -122,7 +122,7 @@ def base85(content: bytes) -> str:
 
 
 def bitmap(positions: Iterable[int]) -> bytes:
-    """Return a deletion vector as Delta keeps it: the magic, and a portable bitmap of 64 bits."""
+    """Return a deletion vector as Delta stores it: the magic, and a portable bitmap of 64 bits."""
     from pyroaring import BitMap64
 
     content: bytes = BitMap64(positions).serialize()
@@ -144,7 +144,7 @@ def inline_vector(positions: Iterable[int]) -> dict[str, Any]:
 def write_vectors(
     folder: Path, vectors: Iterable[Iterable[int]], prefix: str = ""
 ) -> list[dict[str, Any]]:
-    """Write deletion vectors to one file of a table, and return what the log says of each."""
+    """Write deletion vectors to one file of a table, and return the log's entry for each."""
     name = uuid.uuid4()
     path = folder / prefix / f"deletion_vector_{name}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)

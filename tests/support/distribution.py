@@ -1,4 +1,4 @@
-"""Which process of a run gets which file of tests, and in which order."""
+"""The assignment of test files to the processes of a run, and their order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 _TESTS = Path(__file__).parents[1]
-# What files in `tests/spark` share since it is costly to start: the text that tells the files that use
-# it, and in how many processes of a run it is started. What takes longest goes first. Two sessions
-# keep two cores busy.
+# Things that files in `tests/spark` share, since they are costly to start: the text that marks the
+# files that use one, and the number of processes of a run that start it. The slowest come first. Two
+# sessions keep two cores busy.
 _SHARED = {
     "benchmarks": ("one_process(", 1),
     "older Spark": ("on_older_sparks", 1),
@@ -36,7 +36,7 @@ def place_in_line(item: pytest.Item) -> int:
 
 @cache
 def shared_by(file: str) -> frozenset[str]:
-    """Return the names of what a file shares with others."""
+    """Return the names of the things that a file shares with others."""
     path = _TESTS.parent / file
     if _TESTS / "spark" not in path.parents:
         return frozenset()
@@ -45,12 +45,12 @@ def shared_by(file: str) -> frozenset[str]:
 
 
 class WholeFiles(LoadFileScheduling):
-    """Gives a process whole files, at first those that use what it has started for others."""
+    """Gives processes whole files, first those that use what they have already started."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         file = self._next_file(node)
         if file is None:
-            # All files that are left are for processes that have started what these share.
+            # All remaining files are for processes that have started the things they share.
             node.shutdown()
         else:
             self.workqueue.move_to_end(file, last=False)

@@ -40,7 +40,7 @@ for name, value in {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Twins are started where a call asks for them: only after all tasks have ended otherwise.
+    # Second attempts of tasks start only in calls that lower this quantile.
     "spark.speculation": "true",
     "spark.speculation.quantile": "1.0",
     **json.loads(conf),
@@ -62,8 +62,8 @@ def write(table, rows, days, **options):
 
 @contextmanager
 def waiting_for_their_hosts():
-    # A host that no task prefers is idle, and then all tasks together wait only for as long as
-    # they are told to. They all run where they should in that time unless the machine is busy.
+    # While a host that no task prefers is idle, all tasks together wait no longer than this
+    # setting. The usual wait is enough for all of them only if the machine is not busy.
     conf = spark.sparkContext._jsc.sc().conf()
     usual = conf.get("spark.locality.wait")
     conf.set("spark.locality.wait", "300s")
@@ -89,7 +89,7 @@ def read_disturbed(table, folder, **options):
 
     def disturbed(index, rows):
         attempt = TaskContext.get().attemptNumber()
-        # In the middle: a part of the rows has left already.
+        # After the first row, so that a part of the rows has been sent already.
         yield (index, attempt, os.environ["SPARK_LOCAL_IP"], *next(rows))
         if attempt == 0 and index == 0:
             raise RuntimeError("this task is disturbed")
@@ -181,11 +181,11 @@ class Driver:
 
 @dataclass(frozen=True)
 class CachingCluster:
-    """A cluster with file caches, what its hosts talk to, and a driver on it.
+    """A cluster with file caches, the services that its hosts use, and a driver on it.
 
     Attributes:
-        store: Where tables are read from.
-        redis: The coordinator's.
+        store: The store that tables are read from.
+        redis: The coordinator's Redis.
         client: A client of the coordinator.
         url: URL of the coordinator.
         cluster: The hosts.

@@ -1,4 +1,4 @@
-"""Embedded databases at the newest revision, copied from one instead of migrated."""
+"""Embedded databases at the newest revision, copied instead of migrated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Excerpts of Parquet files at hand."""
+"""Excerpts of Parquet files that are in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow.files.excerpts.places import in_plan, kept_columns_of, places_in
 
 
 def recorded(file: bytes) -> tuple[str, list[int]] | None:
-    """Return the outline of a file and its numbers as in inventories; None if there are none."""
+    """Return the outline and numbers of a file, as in inventories; None if it has none."""
     metadata = pq.read_metadata(io.BytesIO(file))
     found = places_in(metadata, len(file))
     if found is None:
@@ -29,7 +29,7 @@ def recorded(file: bytes) -> tuple[str, list[int]] | None:
 def planned(
     outline: str, numbers: Sequence[int], names: Sequence[str]
 ) -> tuple[Outline, np.ndarray]:
-    """Return what plans say of some columns: a row of numbers for each row group."""
+    """Return the outline of some columns, and a row of numbers for each row group, as in plans."""
     whole = Outline.of_text(outline)
     some, leaves = whole.only(names)
     at = np.arange(0, len(numbers), kept_columns_of(whole.leaf_count))

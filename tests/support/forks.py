@@ -1,6 +1,6 @@
-"""Separate processes of tests, forked from one that has imported what coordinators need.
+"""Separate processes of tests, forked from one that has imported the modules of coordinators.
 
-Importing it anew would take each process seconds.
+Importing them anew would take each process seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _imported_late = (
     "tests.support.loaded_pages",
     "tests.support.servers",
     "uvloop",
-    # Last, as it is about what was imported before it.
+    # Last, as it freezes the objects of the imports before it.
     "tests.support.frozen",
 )
 _forking.set_forkserver_preload(["__main__", __name__, *_imported_late])
@@ -83,7 +83,7 @@ def fork(
     """Start a process that calls a function of a module.
 
     Args:
-        call: What to call; it is sent by its name.
+        call: Function to call; it is sent by its name.
         *arguments: Its arguments.
         output: File to append its output to.
         errors: File for its errors; by default the same.
@@ -135,7 +135,7 @@ def _call(
 ) -> None:
     for number, file in enumerate(files, start=1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    # As in a process that a shell starts, though the one that it is forked from may ignore Ctrl-C.
+    # As in a process started by a shell, even if the parent ignores Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if cwd is not None:
         os.chdir(cwd)

@@ -1,7 +1,7 @@
-"""Takes what is there out of the search for garbage, when imported.
+"""Excludes all existing objects from garbage collection, when imported.
 
-Coordinators search when they start, which would copy all that they share with the process that they
-are forked from.
+Coordinators collect garbage when they start, which would copy all memory that they share with the
+process that they are forked from.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests drawn from the published contract.
 
-To be imported by the tests that draw some, not when tests are collected: Schemathesis takes longer
-to import than most tests take.
+Import this module inside the tests that draw requests, not when tests are collected: importing
+Schemathesis takes longer than most tests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _any_bytes(_: Any, value: Any) -> bytes:
 
 
 def _contract(there: Mapping[str, str], with_leaves_alone: Sequence[str]) -> dict[str, Any]:
-    """Return the published contract, changed to make names that exist likely values.
+    """Return the published contract, changed so that existing names are likely values.
 
     Tokens are added by the test, as a generated token would never be valid.
 
@@ -44,7 +44,7 @@ def _contract(there: Mapping[str, str], with_leaves_alone: Sequence[str]) -> dic
     for operations in contract["paths"].values():
         for operation in operations.values():
             operation.pop("security", None)
-            # tests/contract/test_examples.py tells the examples, one after another.
+            # tests/contract/test_examples.py sends the examples, one after another.
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 content.pop("examples", None)
             for parameter in operation.get("parameters", ()):
@@ -56,8 +56,8 @@ def _contract(there: Mapping[str, str], with_leaves_alone: Sequence[str]) -> dic
         for model in with_leaves_alone:
             fields = contract["components"]["schemas"][model]["properties"]
             fields["filter"] = _with_leaves_alone(fields["filter"])
-        # Any expression can be in a junction. To have it in a negation as well, and in negations in
-        # junctions, would make more than half of all edge cases.
+        # Any expression can be in a junction. Allowing it in negations too, and in negations in
+        # junctions, would produce more than half of all edge cases.
         contract["components"]["schemas"]["Not"]["properties"]["arg"] = _COMPARISON
     for model in ("PlanRequest", "CachedFilesReport"):
         fields = contract["components"]["schemas"][model]["properties"]
@@ -83,8 +83,8 @@ def schema(
     Args:
         there: Values of parameters by their names, which are made likely.
         *with_leaves_alone: Models whose filter is a single comparison, except in a nightly run.
-        invalid_edge_cases: Whether there are edge cases that do not fit the contract; a nightly
-            run has them always. Random requests that do not fit it are drawn in any case.
+        invalid_edge_cases: Whether to draw edge cases that violate the contract; nightly runs
+            always do. Random requests that violate it are drawn in any case.
     """
     load_all_checks()
     schema = schemathesis.openapi.from_dict(_contract(there, with_leaves_alone))
@@ -103,8 +103,8 @@ def test_of(
 ) -> Callable[[], None]:
     """Return a test of one operation, such as `GET /tables`, that draws cases for `check`."""
     method, path = operation.split(" ", 1)
-    # Not by `schema.parametrize()`: it lists the edge cases, which takes seconds, when tests are
-    # collected, and each process of a run collects all tests.
+    # Not by `schema.parametrize()`, which lists the edge cases when tests are collected: that takes
+    # seconds in each process of a run.
     modes = [HypothesisTestMode(mode) for mode in ("examples", "fuzzing", "coverage")]
     config = HypothesisTestConfig(modes=modes, project=schema.config)
     test: Callable[[], None] = create_test(

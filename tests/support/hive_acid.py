@@ -1,6 +1,6 @@
 """Transactional tables that Hive's own classes write, compact and read.
 
-PySpark brings those of Hive 2.3 among its jars; `HiveTables.java` calls them.
+PySpark's jars include the classes of Hive 2.3; `HiveTables.java` calls them.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ def valid(highest: int, left_out: Sequence[int] = ()) -> str:
 
 
 def rows_of(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return what `HiveTables.read` gives: of each row its id and its values by name."""
+    """Return the rows in the output of `HiveTables.read`: the id and the values by name of each."""
     lines = (line.partition("\t") for line in text.splitlines())
     return [(row_id, json.loads(row, parse_float=Decimal)) for row_id, _, row in lines]
 
 
 @dataclass
 class History:
-    """A random history of one partition, told to Hive as it goes.
+    """A random history of one partition, which Hive carries out step by step.
 
     Attributes:
-        table: What `table_of_hive` returns.
-        random: Where it comes from.
+        table: The result of `table_of_hive`.
+        random: The source of its randomness.
         buckets: The number of buckets.
         highest: The last transaction.
-        aborted: Transactions that were undone; what they wrote stays.
+        aborted: Transactions that were undone; their files stay.
     """
 
     table: Any
@@ -81,11 +81,11 @@ class History:
         self.highest += 1
         for statement in range(self.random.choice((1, 1, 2))):
             events: dict[int, list[str]] = {}
-            # Hive 2 gives rows of a later statement the numbers of an earlier one's.
+            # Only the first statement inserts: Hive 2 would number rows of a later one the same.
             for _ in range(self.random.randint(0, 5) if statement == 0 else 0):
                 bucket = self.random.randrange(self.buckets)
                 events.setdefault(bucket, []).append(f"insert\t\t{self._values()}")
-            # An earlier statement's rows are left alone: Hive's own merger wants them in order.
+            # Rows of an earlier statement are left alone: Hive's own merger needs them in order.
             changed = sorted(
                 (live.pop() for _ in range(self.random.randint(0, min(3, len(live))))),
                 key=lambda row: tuple(map(int, row[0].split(","))),

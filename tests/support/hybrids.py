@@ -1,4 +1,4 @@
-"""A scan of which Spark's own reader reads a part, and what becomes of it when a file changes."""
+"""A scan that Spark's own reader reads in part, and its outcome when a file changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from windrow.spark.relation.recent import recent_scans
 
 
 def outcome(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
-    """Read a table whose last file only groups can read, then again after another has changed.
+    """Read a table with one file that only groups can read; read it again after another changed.
 
     Returns:
-        `ids`: the ids of the days that were asked for; `plan`: Spark's plan; `read`: what their
-        tasks counted, and `bytes` what they should; `failure`: what the second read said.
+        `ids`: the ids of the requested days; `plan`: Spark's plan; `read`: the counts of its
+        tasks, and `bytes` the bytes that they should count; `failure`: the second read's error.
     """
     location = hive.write_events(folder / "hybrid", files_per_day=1)
     narrow = pa.table({"id": pa.array([100], pa.int32())})

@@ -19,7 +19,7 @@ _PUBLISHED = Path(__file__).parents[1] / "fixtures" / "apache-impala" / "iceberg
 
 
 class Here(Executor):
-    """Runs what it is given at once, in this process."""
+    """Runs submitted calls immediately, in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()

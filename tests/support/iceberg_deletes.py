@@ -1,4 +1,4 @@
-"""Commits of delete files, as Iceberg's specification has them: PyIceberg writes none."""
+"""Commits of delete files by Iceberg's specification, since PyIceberg writes none."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SIZES = (*_OPTIONAL, ("content_size_in_bytes", 145, "long"))
 
 
 def delete_positions(table: Table, positions: dict[str, Sequence[int]], name: str = "") -> None:
-    """Commit a file of positions: of data files by their full paths.
+    """Commit a file of positions of deleted rows.
 
     Args:
         table: The table.
-        positions: Rows of each data file.
-        name: Of the file; a new one by default.
+        positions: Deleted rows of each data file, by its full path.
+        name: Name of the file; a new one by default.
     """
     pairs = [(path, one) for path in sorted(positions) for one in sorted(positions[path])]
     schema = pa.schema(
@@ -55,7 +55,7 @@ def delete_positions(table: Table, positions: dict[str, Sequence[int]], name: st
 def delete_by_vector(table: Table, positions: dict[str, Sequence[int]]) -> None:
     """Commit deletion vectors: one blob for each data file, all in one Puffin file.
 
-    The table is of version 3 from then on, which PyIceberg does not write.
+    The table then has format version 3, which PyIceberg does not write.
     """
     path = _new_file(table, "", ".puffin")
     content, blobs, files = b"PFA1", [], []
@@ -97,7 +97,7 @@ def delete_by_vector(table: Table, positions: dict[str, Sequence[int]]) -> None:
 
 
 def delete_equal(table: Table, column: str, values: pa.Array) -> None:
-    """Commit a file of values of a column: rows that have one of them are deleted."""
+    """Commit a file of values of a column; rows with one of these values are deleted."""
     field_id = table.schema().find_field(column).field_id
     schema = pa.schema([pa.field(column, values.type, metadata=_id(field_id))])
     path = _new_file(table, "", "-equality.parquet")
@@ -196,7 +196,7 @@ def _commit(table: Table, files: Sequence[tuple[Path, Record]], format_version: 
 
 
 def _with_fields(schema: Any) -> Any:
-    """Return the schema of entries with what version 3 has added."""
+    """Return the schema of entries with the fields that version 3 has added."""
     (file,) = (one for one in schema["fields"] if one["name"] == "data_file")
     names = {one["name"] for one in file["type"]["fields"]}
     for name, id_, type_ in _SIZES:

@@ -38,7 +38,7 @@ def write_avro(
 
 
 def moved_table(source: Path, target: Path) -> Path:
-    """Copy a table to another folder, with all paths in its metadata as they are there."""
+    """Copy a table to another folder, and change all paths in its metadata accordingly."""
     shutil.copytree(source, target)
     metadata = sorted(target.glob("metadata/*.metadata.json"))
     location = json.loads(metadata[-1].read_text())["location"]

@@ -1,4 +1,4 @@
-"""Inventories for tests, with defaults for all that a test does not care about."""
+"""Inventories for tests, with defaults for everything that does not matter to a test."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CLIENT = "windrow-pages"
 
 @cache
 def rsa_key(which: int, bits: int = 2048) -> rsa.RSAPrivateKey:
-    """Return one of the keys; to make one takes a while."""
+    """Return one of the keys, which are kept because making one takes a while."""
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 
@@ -35,20 +35,20 @@ class IssuerServer:
     """Serves its description and public keys, signs tokens, and signs people in.
 
     Attributes:
-        people: The claims of those who may sign in, by their names.
+        people: Claims of the people who may sign in, by name.
         client_id: The only client, which must prove itself with `client_secret` if that is set.
         backs: The only addresses to which it sends people back.
         id_claims: Claims of ID tokens to change; None leaves one out.
-        id_options: How ID tokens are signed, as `token` takes it.
-        granted: Answers of its token endpoint, in place of the right ones.
-        described: What its description says beside, or differently.
+        id_options: Options for signing ID tokens, as `token` takes them.
+        granted: Answers of its token endpoint, instead of the correct ones.
+        described: Fields of its description to add or to change.
         drips: Whether the answer of its token endpoint never ends.
         back_with: Fields to change on the way back; None leaves one out.
     """
 
     def __init__(self) -> None:
         self.keys: dict[str, Any] = {"one": rsa_key(1)}
-        # Keys that are served as they are.
+        # Keys that are served unchanged.
         self.odd_keys: list[dict[str, Any]] = []
         self.is_away = False
         self.asked: list[tuple[str, str | None]] = []
@@ -111,7 +111,7 @@ class IssuerServer:
                 return dict(parse_qsl(sent, strict_parsing=True))
 
             def _answer(self, status: int, body: bytes, kind: str) -> None:
-                # As servers do if they are allowed to.
+                # Real servers compress if the client accepts it.
                 packed = "gzip" in self.headers.get("Accept-Encoding", "")
                 body = gzip.compress(body) if packed else body
                 self.send_response(status)
@@ -129,11 +129,11 @@ class IssuerServer:
 
     @property
     def url(self) -> str:
-        """What its tokens call it."""
+        """The issuer's name in its tokens."""
         return f"http://127.0.0.1:{self.http.server_address[1]}/realm"
 
     def answer(self, path: str) -> dict[str, Any]:
-        """Return what is at a path."""
+        """Return the document at a path."""
         if path == "/realm/.well-known/openid-configuration":
             return {
                 "issuer": self.described_as or self.url,
@@ -162,7 +162,7 @@ class IssuerServer:
         ).encode()
 
     def sent_back(self, asked: dict[str, str]) -> str:
-        """Return where somebody goes who has said who they are, or denied it."""
+        """Return the address to which somebody is sent back after signing in or refusing."""
         assert asked["redirect_uri"] in self.backs, asked
         assert asked["client_id"] == self.client_id
         assert asked["response_type"] == "code"
@@ -187,7 +187,7 @@ class IssuerServer:
             basic = f"Basic {base64.b64encode(both.encode()).decode()}"
             if authorization != basic and form.get("client_secret") != self.client_secret:
                 return 401, b'{"error": "invalid_client"}'
-        # Whoever brings it, it cannot be used again.
+        # A code works only once, whoever brings it.
         asked = self._codes.pop(form["code"], None)
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

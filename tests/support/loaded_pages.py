@@ -1,4 +1,4 @@
-"""Loads what pages need, when imported: forked coordinators get it from the process they come from."""
+"""Loads the parts of pages, when imported, so that forked coordinators inherit them."""
 
 from __future__ import annotations
 

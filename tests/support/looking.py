@@ -21,9 +21,9 @@ _PAUSE_S = 0.01
 
 def ids_in(file: Path) -> list[int]:
     """Return the ids in a Parquet file."""
-    # Not `read_table`, which makes a dataset of the file first: most of the time of a look.
+    # Not `read_table`: making a dataset of the file would take most of the time of a look.
     with pq.ParquetFile(file) as opened:
-        # Threads of its own would take longer to wake up than a column of so few rows to read.
+        # Waking up threads would take longer than reading a column of so few rows.
         ids: list[int] = opened.read(["id"], use_threads=False)["id"].to_pylist()
     return ids
 
@@ -31,7 +31,7 @@ def ids_in(file: Path) -> list[int]:
 def listed_ids(location: Path) -> dict[str, list[int] | None]:
     """Return the ids of each partition, as seen by a reader that lists folders.
 
-    None stands for a partition with a file that vanished after it was listed.
+    None means that a file of the partition vanished after it was listed.
     """
     found: dict[str, list[int] | None] = {}
     for folder in sorted(location.iterdir()):

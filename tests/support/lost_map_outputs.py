@@ -37,11 +37,11 @@ HAZARDS = ("rand", "range_rand")
 
 
 def outcomes(spark: SparkSession, scratch: Path, local: Path) -> dict[str, dict[str, Any]]:
-    """Write in all ways, and return what became of the rows in each.
+    """Write in every way, and return the outcome of each.
 
     Args:
         spark: A local session.
-        scratch: Folder for what is written.
+        scratch: Folder for the written files.
         local: The session's folder of shuffle output.
     """
     found = {}

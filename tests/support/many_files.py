@@ -1,4 +1,4 @@
-"""Tables of more files than a test could write: real inventories of files that nobody has written."""
+"""Tables of more files than a test could write: real inventories of files that do not exist."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FIRST_DAY = date(2000, 1, 1)
 
 
 async def publish_days(database: Database, name: str, days: int, files_per_day: int) -> None:
-    """Publish an inventory of a registered table by days, without the calls that carry it.
+    """Publish an inventory of a registered table with daily partitions, without HTTP calls.
 
     Args:
         database: Where the table is registered.
-        name: The table.
-        days: How many partitions.
-        files_per_day: How many files each has; at most 100,000, of 1 to 2 MiB.
+        name: Name of the table.
+        days: Number of partitions.
+        files_per_day: Number of files in each; at most 100,000, of 1 to 2 MiB.
     """
 
     def now() -> datetime:
@@ -54,7 +54,7 @@ async def publish_days(database: Database, name: str, days: int, files_per_day: 
 
 
 def _day(files: int) -> pa.Table:
-    """Return the files of a day, all columns of which but two are the same each day."""
+    """Return the files of a day; only their paths and partitions differ from day to day."""
     number = np.arange(files)
     none = pa.array(np.zeros(files + 1, np.int32))
     columns = {

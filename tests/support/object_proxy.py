@@ -1,4 +1,4 @@
-"""A proxy before an object store, in a process of its own: counts, delays, limits and fails."""
+"""A proxy in front of an object store, as a process: counts, delays, limits and fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Fault: TypeAlias = Literal["cut", "longer", "shorter", "etag", "status", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What went through a proxy since its counts were cleared.
+    """The requests and answers of a proxy since its counts were cleared.
 
     Attributes:
         requests: Number of requests by method and `bucket/key`, listings as `bucket/?prefix`.
@@ -47,7 +47,7 @@ class Counts:
 
 
 class ObjectProxy:
-    """A running proxy; `Host` and all that clients sign go through unchanged.
+    """A running proxy; `Host` and everything that clients sign pass through unchanged.
 
     Attributes:
         url: Its endpoint.
@@ -60,7 +60,7 @@ class ObjectProxy:
         self._rules: list[dict[str, Any]] = []
 
     def delay(self, seconds: float) -> None:
-        """Let each answer wait, counted from its request."""
+        """Delay each answer, counted from its request."""
         self._command(do="set", delay_s=seconds)
 
     def limit(self, per_second: float | None, *, burst: float = 1.0) -> None:
@@ -80,16 +80,16 @@ class ObjectProxy:
         headers: dict[str, str] | None = None,
         stall_s: float = 0.0,
     ) -> None:
-        """Let requests for keys go wrong.
+        """Make requests for some keys go wrong.
 
         Args:
             key: A part of `bucket/key`.
             fault: What goes wrong.
-            times: How many requests go wrong; None for all.
-            after: How many go well before.
+            times: Number of requests that go wrong; None for all.
+            after: Number of requests that go well before.
             methods: Methods of the requests.
-            status: Of an error.
-            code: Of an error, as in `SlowDown`.
+            status: Status of an error.
+            code: Code of an error, such as `SlowDown`.
             headers: Further headers of an error.
             stall_s: Seconds before the first byte.
         """
@@ -109,7 +109,7 @@ class ObjectProxy:
         self._command(do="set", rules=self._rules)
 
     def behave(self) -> None:
-        """Take back all delays, limits and faults."""
+        """Remove all delays, limits and faults."""
         self._rules.clear()
         self._command(do="set", rules=[], delay_s=0.0, limit=None)
 
@@ -126,7 +126,7 @@ class ObjectProxy:
         self._command(do="clear")
 
     def counts(self) -> Counts:
-        """Return what went through."""
+        """Return the counts."""
         told = self._command(do="counts")
         return Counts(
             Counter({(method, key): count for method, key, count in told["requests"]}),
@@ -151,7 +151,7 @@ class ObjectProxy:
 
 @contextmanager
 def object_proxy(endpoint: str) -> Iterator[ObjectProxy]:
-    """Run a proxy before the server at an endpoint until the end of the block."""
+    """Run a proxy in front of the server at an endpoint until the end of the block."""
     server = urlsplit(endpoint)
     command = [sys.executable, str(_PROGRAM), str(server.hostname), str(server.port)]
     with subprocess.Popen(

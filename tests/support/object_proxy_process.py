@@ -1,7 +1,7 @@
 """The process of `tests.support.object_proxy`: an HTTP proxy that counts, delays, limits and fails.
 
-Commands come as lines of JSON on its input, and each has one line as its answer. The process ends
-with its input.
+Commands are lines of JSON on its input; each gets one line as its answer. The process ends with its
+input.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Answered = Callable[[bytes, bytes], None]
 
 @dataclass(slots=True)
 class State:
-    """What tests set, and what they ask for; see `ObjectProxy`."""
+    """The settings and counts of the proxy; see `ObjectProxy`."""
 
     upstream: tuple[str, int]
     delay_s: float = 0.0
@@ -59,7 +59,7 @@ class State:
         return True
 
     def rule_for(self, method: str, key: str) -> dict[str, Any] | None:
-        """Return what is to go wrong with a request, if anything."""
+        """Return the rule that spoils a request, if any."""
         for rule in self.rules:
             if rule["key"] in key and method in rule["methods"]:
                 if rule["after"] > 0:
@@ -74,9 +74,9 @@ class State:
 
 
 class Upstream(asyncio.Protocol):
-    """A connection to the server; asks one request at a time."""
+    """A connection to the server, which sends one request at a time."""
 
-    # uvloop's are not instances of asyncio's class.
+    # uvloop's transports are not instances of asyncio's class.
     transport: Any
 
     def __init__(self, idle: deque[Upstream]) -> None:
@@ -90,7 +90,7 @@ class Upstream(asyncio.Protocol):
     def ask(
         self, request: bytes, has_body: bool, answered: Answered, lost: Callable[[], None]
     ) -> None:
-        """Send a request; call back with head and body of the answer, or that it is lost."""
+        """Send a request; call `answered` with the head and body of its answer, or `lost`."""
         self._got = bytearray()
         self._head = b""
         self._has_body = has_body
@@ -108,7 +108,7 @@ class Upstream(asyncio.Protocol):
                 del self._got[: end + 4]
                 if not self._head.startswith(b"HTTP/1.1 100"):
                     break
-                # The client has sent its body without waiting for the server's leave.
+                # The client has sent its body without waiting for the server's permission.
                 self._head = b""
             length = header(self._head, b"content-length")
             chunked = b"chunked" in (header(self._head, b"transfer-encoding") or b"")
@@ -220,11 +220,11 @@ class Proxying:
 
         def answered(head: bytes, body: bytes) -> None:
             if head[9:12] == b"416" and b"=-" in (header(request, b"range") or b""):
-                # S3 answers with all of an object that is shorter than the end asked for; rclone
-                # does not.
+                # S3 answers with the whole object if it is shorter than the requested suffix;
+                # rclone does not.
                 self._ask(without_header(request, b"range"), True, partial(in_full, answered))
                 return
-            # Where a rule stalls, the first byte waits for that as well.
+            # A rule that stalls delays the first byte further.
             due_s = began_s + state.delay_s + (rule.get("stall_s", 0.0) if rule else 0.0)
             wait_s = due_s - self._loop.time()
             if wait_s > 0:
@@ -243,7 +243,7 @@ class Proxying:
         while self._idle:
             upstream = self._idle.pop()
             if not upstream.transport.is_closing():
-                # The server may close it just now.
+                # The server may be closing the connection right now.
                 again = partial(self._connect, request, has_body, answered)
                 upstream.ask(request, has_body, answered, again)
                 return
@@ -312,11 +312,11 @@ def error_answer(status: int, code: str, headers: dict[str, str]) -> tuple[bytes
 
 
 def framed(head: bytes, body: bytes) -> bytes:
-    """Return an answer that keeps the connection open, whatever the server said of its own."""
+    """Return an answer that keeps the connection open, even if the server closes its own."""
     if not head.startswith(b"HTTP/1.1"):
         head = b"HTTP/1.1" + head[8:]
     if head[9:12] == b"200" and header(head, b"content-range") is not None:
-        # rclone says 200 to a part, which clients refuse.
+        # rclone answers a range with 200, which clients refuse.
         head = b"HTTP/1.1 206 Partial Content" + head[head.index(b"\r\n") :]
     if header(head, b"connection") is not None:
         head = without_header(head, b"connection")
@@ -328,8 +328,8 @@ def framed(head: bytes, body: bytes) -> bytes:
 
 
 def header(head: bytes, name: bytes) -> bytes | None:
-    """Return the value of a header; its name is given in small letters."""
-    # Two spellings are looked for before all of the head is made small.
+    """Return the value of a header; its name is given in lower case."""
+    # Two spellings are tried before the whole head is put into lower case.
     for spelling in (name.title(), name):
         at = head.find(b"\r\n" + spelling + b":")
         if at >= 0:
@@ -349,7 +349,7 @@ def without_header(head: bytes, name: bytes) -> bytes:
 
 
 def with_header(head: bytes, name: bytes, value: object) -> bytes:
-    """Return a head with another value of a header."""
+    """Return a head with a new value of a header."""
     rest = without_header(head, name.lower())
     return rest[:-2] + name + b": " + str(value).encode() + b"\r\n\r\n"
 

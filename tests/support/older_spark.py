@@ -2,8 +2,8 @@
 
     python -m tests.support.older_spark [--all]
 
-creates that of the oldest, or all, unless they exist. They share everything except Spark with the
-environment that runs this.
+creates the environment of the oldest release, or of all, unless they exist. They share everything
+except Spark with the environment that runs this.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def python_with_spark(version: str) -> str:
     """Return the interpreter of an environment, which is created on first use and then kept.
 
     Args:
-        version: Of Spark.
+        version: Version of Spark.
     """
     folder = _ROOT / f".venv-spark{''.join(version.split('.')[:2])}"
     python = folder / "bin" / "python"
@@ -37,8 +37,8 @@ def python_with_spark(version: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not installed.exists() or installed.read_text() != others:
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            # What it needs is among what is shared; only Spark 3.5 needs distutils, which
-            # setuptools provides on Python 3.12 and later.
+            # Spark's dependencies are shared; only Spark 3.5 also needs distutils, which setuptools
+            # provides on Python 3.12 and later.
             packages = [f"pyspark=={version}", *(["setuptools<81"] if version == OLDEST else [])]
             pip = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-compile"]
             subprocess.run([*pip, *packages], check=True)

@@ -1,9 +1,9 @@
-"""What Spark's own Hive tables hold: run as a program, as they need a session with a metastore.
+"""Rows of Spark's own Hive tables: a program, since they need a session with a metastore.
 
     python -m tests.support.on_hive FOLDER URL
 
-`FOLDER/tables.json` says what to create; the last line printed is a list with the rows of each table,
-and what `on_metastore` found with a coordinator.
+`FOLDER/tables.json` defines the tables to create; the last line printed is a list with the rows of
+each table and the findings of `on_metastore` with a coordinator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.on_metastore import DATABASE, found_on_metastore
 
 
 def outcome(table: DataFrame, number: int) -> list[str] | str:
-    """Return rows in no order, of every other table without its first columns; or that there are none."""
+    """Return the sorted rows, of every other table only its last columns, or `refused`."""
     asked = table.columns if number % 2 else table.columns[: -len(table.columns) // 2 - 1 : -1]
     try:
         return sorted(map(repr, table.select(*asked).collect()))
@@ -28,7 +28,7 @@ def outcome(table: DataFrame, number: int) -> list[str] | str:
 
 
 def main(folder: Path, url: str) -> None:
-    """Create all tables, and print what they hold."""
+    """Create all tables, and print their rows."""
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -52,7 +52,7 @@ def main(folder: Path, url: str) -> None:
 
 def _created(spark: SparkSession, folder: Path, table: dict[str, Any]) -> DataFrame:
     columns = ", ".join(f"`{name}` {type_}" for name, type_ in table["columns"].items())
-    # What Hive has called `collection.delim` since version 3 is another name to Spark's Hive.
+    # Spark's Hive knows `collection.delim` only by the misspelt name that Hive used before 3.
     named = {
         name.replace("collection", "colelction"): value
         for name, value in table["properties"].items()

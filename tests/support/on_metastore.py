@@ -1,4 +1,4 @@
-"""Tables of a metastore of Hive, imported and read; `on_hive` runs this in its session."""
+"""Tables of a Hive metastore, imported and read; `on_hive` runs this in its session."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TABLES = {
 
 
 def differences(spark: SparkSession, client: windrow.Client, name: str) -> list[str]:
-    """Return the rows that only one of Spark and us has, and how the columns differ."""
+    """Return how the columns, rows or counts of Spark and Windrow differ; empty if they agree."""
     wanted, found = spark.table(name), client.read(spark, name)
     if {field.name: field.dataType for field in wanted.schema} != {
         field.name: field.dataType for field in found.schema
@@ -50,7 +50,7 @@ def differences(spark: SparkSession, client: windrow.Client, name: str) -> list[
     theirs = sorted(map(repr, wanted.collect()))
     ours = sorted(map(repr, found.select(*wanted.columns).collect()))
     if theirs == ours:
-        # Partition columns alone, and none at all.
+        # Counting reads no columns.
         counts = wanted.count(), found.count()
         return [] if counts[0] == counts[1] == len(ours) else [f"counts: {counts}"]
     return [f"spark: {theirs}", f"windrow: {ours}"]
@@ -61,13 +61,13 @@ def found_on_metastore(spark: SparkSession, url: str, folder: Path) -> dict[str,
 
     Args:
         spark: A session with a metastore in this JVM's memory, `DATABASE`.
-        url: Of a coordinator.
-        folder: That tables may be in.
+        url: URL of a coordinator.
+        folder: Folder that tables may be in.
     """
     with windrow.connect(url) as client:
         found = _found(spark, client, folder)
         metastore = _served(spark, folder)
-        # The job begins a session that knows only the metastore's address.
+        # The job starts a session that knows only the metastore's address.
         spark.stop()
         SparkSession.builder._options.clear()
         with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -100,7 +100,7 @@ def _found(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[st
     spark.sql("INSERT INTO sales.text_ PARTITION (p='20') VALUES (8, 'outside', array(3))")
     spark.sql(f"ALTER TABLE sales.mixed_ PARTITION (p=30) SET SERDE '{_TEXT}'")
     (folder / "out/widened_").mkdir(parents=True, exist_ok=True)
-    # The partition stays one of a single column.
+    # The partition keeps a single column.
     (folder / "out/widened_/part-0").write_text("1\x012\n")
     spark.sql("ALTER TABLE sales.widened_ ADD COLUMNS (b INT)")
     spark.sql("CREATE TABLE sales.bad_ (a INT) STORED AS PARQUET")

@@ -1,4 +1,4 @@
-"""A program that does on the oldest supported Spark what tests do on this one, in one session.
+"""A program that runs the work of several tests on the oldest supported Spark, in one session.
 
     python -m tests.support.on_older_spark URL FOLDER
 
@@ -18,7 +18,7 @@ from tests.support import bucket_joins, hybrids, lost_map_outputs, rewrites, tex
 
 
 def main(url: str, folder: Path) -> None:
-    """Do all of it, and report the results."""
+    """Run all of it, and print the results."""
     local = folder / "local"
     spark = (
         SparkSession.builder.master("local[2]")

@@ -28,8 +28,8 @@ _NOON = datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
 
 
 def main(url: str, folder: Path) -> None:
-    """Do all of it, and report the results."""
-    # The server takes any free port then, and tells the client.
+    """Read in all ways, and print the results."""
+    # With this, the server takes any free port and tells the client.
     os.environ["SPARK_TESTING"] = "1"
     spark = (
         SparkSession.builder.remote("local[2]")
@@ -75,7 +75,7 @@ class _Reading:
         return {"ours": _texts(ours), "expected": _texts(expected), "tasks": tasks}
 
     def options(self) -> dict[str, Any]:
-        """Return what reads with options give."""
+        """Return the results of reads with options."""
         self._spark.sql(
             f"CREATE TEMPORARY VIEW days USING windrow OPTIONS (coordinator '{self._url}', "
             "table 'sales.connected', columns 'ds, id', filter \"ds > '2026-11-01'\")"
@@ -136,7 +136,7 @@ class _Reading:
         }
 
     def refusals(self) -> dict[str, str]:
-        """Return what is said to each read that cannot be made."""
+        """Return the error of each read that is refused."""
         changed = self._events / "ds=2026-11-01" / "part-00000.parquet"
         whole = self._table()
         os.utime(changed, ns=(0, changed.stat().st_mtime_ns + 10**9))

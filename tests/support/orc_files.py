@@ -1,4 +1,4 @@
-"""ORC files, made by Arrow, or put together from ORC's own messages for what Arrow cannot write."""
+"""ORC files written by Arrow, or put together from ORC's own messages where Arrow cannot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE, ZLIB = 0, 1
 
 
 def write(location: Path, path: str, columns: Any = None, **options: Any) -> Path:
-    """Write an ORC file of these columns (a dict or a table) and return where."""
+    """Write an ORC file of these columns (a dict or a table) and return its path."""
     target = location / path
     target.parent.mkdir(parents=True, exist_ok=True)
     table = columns if isinstance(columns, pa.Table) else pa.table(columns or {"x": [1, 2, 3]})
@@ -28,10 +28,10 @@ def footer_of(*columns: dict[str, Any], writer: int = 0, **fields: Any) -> Any:
     """Return the footer of a file without rows.
 
     Args:
-        columns: For each its `name`, `kind`, and other fields of the message `Type`; in `inside`,
-            the columns inside it.
-        writer: 0 for Java's.
-        fields: Of the message `Footer`.
+        columns: For each column its `name`, `kind`, and other fields of the message `Type`;
+            `inside` has the columns inside it.
+        writer: Number of the writer; 0 is Java's.
+        fields: Fields of the message `Footer`.
     """
     footer = FileTail().footer
     footer.writer = writer
@@ -61,7 +61,7 @@ def file_of(footer: Any, **stated: Any) -> bytes:
 
     Args:
         footer: The message, or its bytes as they are in the file.
-        stated: Of the message `PostScript`.
+        stated: Fields of the message `PostScript`.
     """
     content = footer if isinstance(footer, bytes) else footer.SerializeToString()
     postscript = PostScript(

@@ -1,4 +1,4 @@
-"""Records of plans as stores of plans get them."""
+"""Records of plans, as their stores receive them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def plan_of(
         by_row_group: Whether each row group is a separate split.
         residual: Residual filter for the reader, the same for all groups.
         hosts: Hosts by relative path; each file with hosts becomes a separate group.
-        native: Whether Spark's own reader gives the same of the file at a relative path.
+        native: Whether Spark's own reader returns the same rows, by relative path; None if unknown.
     """
     partition = dict(partition or {})
     splits = splits_of(location, partition, by_row_group=by_row_group)

@@ -1,8 +1,8 @@
 """Scripts that run one after another in one process and share its imports, JVM and Spark context.
 
 `python -m tests.support.programs` runs the scripts named on its standard input, each with the same
-`__main__`, `sys.argv` and environment as in a separate process. Scripts that want the same kind of
-Spark session get one after another, each with settings and views of its own.
+`__main__`, `sys.argv` and environment as in a separate process. Scripts in a row that want the same
+kind of Spark session get sessions of one context, each with its own settings and views.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from windrow.client import Client
 
 _ROOT = Path(__file__).parents[2]
-# Tell coordinators from other processes by their command, which those of tests do not have.
+# Scripts that recognize coordinators by their command line, which those of tests lack.
 _KNOWS_COORDINATORS = {"read_cost"}
 _start, _embed = coordinators.running_coordinator, connecting.embedded
 
@@ -94,11 +94,11 @@ def _outcome(arguments: list[str]) -> tuple[int, str]:
 
 
 class Sessions:
-    """What `windrow.terminal.local_session` gives to scripts: sessions of one Spark context.
+    """Stands in for `windrow.terminal.local_session`: gives scripts sessions of one Spark context.
 
     Starting a context, and its Python workers, takes longer than most scripts' queries. A script
-    that wants another master or other settings than the one before gets a new context; that of a
-    cluster ends before the cluster does.
+    that wants another master or other settings than the one before gets a new context. A context on
+    a cluster ends before the cluster does.
     """
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ def _embedded(
 
 
 def _share() -> None:
-    """Let scripts, which import these when they run, share what takes long to start."""
+    """Let scripts, which import these names when they run, share what is slow to start."""
     quick_spark.remember_classes()
     sessions.local_session = Sessions().local_session
     coordinators.running_coordinator = _coordinator

@@ -76,7 +76,7 @@ def _read(folder: Path) -> tuple[str, pa.Table]:
 def read_in_full(
     location: str, inventory: Inventory, columns: pa.Schema, format: str = "parquet"
 ) -> pa.Table:
-    """Return the rows of a table without partitions, read in the way of a task."""
+    """Return the rows of a table without partitions, as a task reads them."""
     spec = ReadSpec(
         table="t",
         location=location,

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 _THIS_SPARK = Path(sys.prefix)
 # Few JVMs run long enough for the optimising compiler to pay, and none should use both cores. Without
-# it there is room for little compiled code: a session that generates classes for thousands of queries
-# would spend an eighth of its time on sweeping out code and compiling it again.
-# Without room for Spark's classes, the whole heap is searched for garbage each time they outgrow it.
+# that compiler the default code cache is small: a session that generates classes for thousands of
+# queries would spend an eighth of its time on evicting code and compiling it again.
+# Without room for Spark's classes, the whole heap is collected each time they outgrow it.
 _BRIEF = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m"
 )
-# Spark's classes are as its build made them, and those that it generates as its compiler did.
+# Classes need no verification: they come from Spark's build or its own compiler.
 _UNVERIFIED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
-# To compile a query takes Spark longer than to interpret it on as few rows as tests have.
+# Compiling a query takes Spark longer than interpreting it on the few rows of a test.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -66,7 +66,7 @@ def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> 
     environment["SPARK_SUBMIT_OPTS"] = " ".join([jvm_options(spark), *settings])
     environment["SPARK_DAEMON_JAVA_OPTS"] = jvm_options(spark)
     environment["SPARK_LAUNCHER_OPTS"] = _BRIEF
-    # Servers of Spark Connect give their workers the paths of their own environment alone.
+    # Servers of Spark Connect pass only the paths of their own environment to workers.
     known = environment.get("PYTHONPATH", "").split(os.pathsep)
     if _ROOT not in known:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*known, _ROOT]))
@@ -75,8 +75,8 @@ def set_up(environment: MutableMapping[str, str], spark: Path = _THIS_SPARK) -> 
 def remember_classes() -> None:
     """Ask the JVM for each class and package once.
 
-    Py4J asks again at each use, and the JVM looks through all archives of Spark for what is a
-    package: that took an eighth of its CPU time.
+    Py4J asks again at each use, and for a package the JVM searches all archives of Spark: that took
+    an eighth of its CPU time.
     """
     from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 
@@ -86,7 +86,7 @@ def remember_classes() -> None:
 
 def _remembering(look_up: Callable[[Any, str], Any], kept: tuple[type, ...]) -> Any:
     def get(self: Any, name: str) -> Any:
-        # Only what is found in the usual way does not ask `get` again.
+        # By `vars`, since an attribute that is not found in the usual way calls `get` again.
         its = vars(self)
         known = vars(its["_gateway_client"]).setdefault("known", {})
         key = its.get("_fqn"), name

@@ -23,7 +23,7 @@ _FIRST_DAY = date(2026, 11, 1)
 
 
 def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, Any]:
-    """Return what each mode left in its table, what queries say, and unstable columns of plans."""
+    """Return the rows that each mode left, results of queries, and unstable columns of plans."""
     return {
         "rewritten": {mode: rewritten(spark, client, folder, mode) for mode in MODES},
         "queries": queried(spark, client),
@@ -62,9 +62,9 @@ def expected(mode: WriteMode) -> list[tuple[int, str, str]]:
 
 
 def queried(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
-    """Return what queries of the table that `rewritten` appended to say, and what they read."""
+    """Return the results of queries on the appended table of `rewritten`, and the columns read."""
     with warnings.catch_warnings():
-        # Where a table cannot plan each query, it says so in a warning.
+        # A table that cannot plan each query says so in a warning.
         warnings.simplefilter("error")
         client.create_view(spark, "events_append", "events")
         windrow.register(spark, client)

@@ -20,7 +20,7 @@ class S3:
         environment: Environment variables that direct clients to the server.
         client: boto3's client for the server.
         requests: Method and path of each request so far.
-        asked: For each of them the range that it asked for, and the ETag that it had to be of.
+        asked: The requested range and the required ETag of each request.
     """
 
     environment: dict[str, str]
@@ -41,7 +41,7 @@ class S3:
 @contextmanager
 def s3_server() -> Iterator[S3]:
     """Run the server, and direct this process and its children to it by their environment."""
-    # Not imported when tests are collected, by each process of a run.
+    # Imported here, since each process of a run collects all tests.
     import boto3
     from moto.moto_server.werkzeug_app import (
         DomainDispatcherApplication,

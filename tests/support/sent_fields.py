@@ -1,4 +1,4 @@
-"""The fields of all models that a reader refuses unless it knows them.
+"""The fields of all models that refuse unknown fields.
 
 `python -m tests.support.sent_fields > tests/fixtures/sent_fields.json` records them; do so when a
 version is released, and not before.
@@ -20,7 +20,7 @@ _FILE = Path(__file__).parents[1] / "fixtures" / "sent_fields.json"
 
 
 def strict_models() -> dict[str, type[Request]]:
-    """Return the models that requests, and answers that repeat them, are made of, by name."""
+    """Return the models of requests, and of answers that repeat them, by name."""
     for module in pkgutil.iter_modules(windrow.models.__path__):
         import_module(f"windrow.models.{module.name}")
     return {model.__name__: model for model in _below(Request)}

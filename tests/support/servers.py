@@ -43,7 +43,7 @@ def running(settings: Settings, port: int = 0) -> Iterator[str]:
 def serving(app: FastAPI, settings: Settings | None = None, port: int = 0) -> Iterator[str]:
     """Serve an application in a thread on a loopback port, by default a free one; yield its URL."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
-        # A free port that was found before is still held.
+        # `free_port` still holds the ports that it has found.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
         listening.listen()
@@ -146,10 +146,10 @@ def free_port() -> int:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds; fail if it takes too long."""
+    """Wait until a condition holds; fail if it takes too long."""
     deadline = time.monotonic() + TIMEOUT_S
     while not holds():
-        assert time.monotonic() < deadline, "it took too long"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.05)
 
 

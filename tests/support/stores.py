@@ -80,7 +80,7 @@ def slow_store(root: Path, *, latency_s: float = 0.0) -> Iterator[SlowStore]:
         server.close()
         for connection in list(open_connections):
             connection.abort()
-        # Their `connection_lost` runs in the next turn of the loop.
+        # `connection_lost` of each runs in the next turn of the loop.
         await asyncio.sleep(0)
 
     try:
@@ -119,7 +119,7 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
 
-    # --- what the parser calls ------------------------------------------------
+    # --- callbacks of the parser ----------------------------------------------
 
     def on_message_begin(self) -> None:
         self._url = b""
@@ -190,7 +190,7 @@ class _Connection(asyncio.Protocol):
                 self._send(method, HTTPStatus.OK, file.read(), *headers)
                 return
             first, _, last = range_.removeprefix("bytes=").partition("-")
-            # Without a first byte, so many of the end.
+            # Without a first byte, the range is that many bytes at the end.
             start = int(first) if first else max(0, status.st_size - int(last))
             file.seek(start)
             content = file.read(int(last) - start + 1 if first and last else -1)

@@ -1,6 +1,6 @@
-"""The worked examples of `/docs`, told to a real coordinator from the first call to the last.
+"""The worked examples of `/docs`, sent to a real coordinator from the first call to the last.
 
-`python -m tests.support.story` tells the story and writes down what was answered.
+`python -m tests.support.story` sends them and records the answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from windrow_service import administration
 from windrow_service.api import examples
 from windrow_service.settings import Settings
 
-# Where the story says that its tables are.
+# The location of the tables in the story.
 _DATA = "/data"
 _WRITTEN = datetime(2026, 11, 3, tzinfo=timezone.utc)
 _SECRET = "wdr_told-this-one-time"
@@ -41,7 +41,7 @@ class Told(NamedTuple):
 
 @contextmanager
 def stage(folder: Path) -> Iterator[httpx.Client]:
-    """Yield an administrator of a coordinator whose files are those of the story, in `folder`."""
+    """Yield an administrator's client of a coordinator with the story's files in `folder`."""
     _write_files(folder)
     settings = Settings(
         state_dir=folder / "state", allowed_locations=(str(folder),), require_tokens=True
@@ -53,7 +53,7 @@ def stage(folder: Path) -> Iterator[httpx.Client]:
 
 
 def tell(http: httpx.Client, folder: Path) -> Iterator[Told]:
-    """Send each request of the story in turn, with the ids that were really answered before."""
+    """Send each request of the story in turn, with the real ids of earlier answers."""
     path_of = {operation["operationId"]: name for name, operation in operations().items()}
     really = {_DATA: str(folder)}
     for step in examples.story():
@@ -93,7 +93,7 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
 
 
 def _learn(told: Any, really: Any, names: dict[str, str]) -> None:
-    """Note what strings of an example, such as ids, really are."""
+    """Note the real values of strings in an example, such as ids."""
     if isinstance(told, dict) and isinstance(really, dict):
         for key in told.keys() & really.keys():
             _learn(told[key], really[key], names)

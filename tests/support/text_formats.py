@@ -34,7 +34,7 @@ EXPECTED = {
 
 
 def results(spark: SparkSession, client: windrow.Client, folder: Path) -> dict[str, str]:
-    """Return the rows of each table, or that this Spark has no reader of it."""
+    """Return the rows of each table, or the error if this Spark has no reader for it."""
     found = {}
     for name, (format_, options, columns, content) in _TABLES.items():
         location = folder / "formats" / name

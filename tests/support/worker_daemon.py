@@ -1,7 +1,7 @@
-"""Spark's daemon of Python workers, which has imported what nearly every worker imports.
+"""Spark's daemon of Python workers, with the imports of nearly every worker done.
 
-Workers are forks of the daemon. Spark's own imports as little as it can, so each worker imports
-pandas and PyArrow anew: most of its CPU time, where a worker runs only a few short tasks.
+Workers are forks of the daemon. Spark's own daemon imports as little as it can, so each worker
+imports pandas and PyArrow anew: most of the CPU time of a worker that runs only a few short tasks.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from windrow.models import WriteReport
 
 ROOT = Path(__file__).parents[2]
 
-# What each driver would otherwise import for itself: half of its CPU time.
+# Each driver would otherwise import these itself, which takes half of its CPU time.
 _IMPORTED_LATE = ("anyio", "h11", "idna", "stringprep", "windrow.client", "windrow.connecting")
 
 # Steps at which a driver can die: a function, and whether before or after it, in commit order.
@@ -43,7 +43,7 @@ STEPS: Mapping[str, tuple[Any, str, str]] = {
     "linked": (Preparation, "changes", "after"),
     "recorded": (intents, "record", "after"),
     "exchanging": (posix, "swap", "before"),
-    # Between the two renames if folders cannot be exchanged; otherwise only of new partitions.
+    # Between the two renames if folders cannot be exchanged; otherwise only for new partitions.
     "placing": (posix, "move_if_free", "before"),
     # Right after a partition is exchanged or removed.
     "exchanged": (Moving, "_bring_back", "before"),
@@ -110,7 +110,7 @@ class Writers:
             files: Ids of each file, by path relative to the table's location.
             mode: Mode of the write.
             replaces: Paths that the files replace.
-            dies: A step, and after how many times of reaching it the driver dies.
+            dies: A step, and how often the driver reaches it before it dies there.
             file_limit: A step, and the maximum size of a file in bytes from then on.
             open_limit: A step, and the maximum number of open files from then on.
             kills: A step, and a process to kill at that point.
@@ -219,7 +219,7 @@ def _drive(asked: Mapping[str, Any]) -> str:
 def _main() -> None:
     for name in _IMPORTED_LATE:
         import_module(name)
-    # Each driver would import it, to write its first file.
+    # Each driver would import pandas to write its first file.
     keep_pandas_out()
     for line in sys.stdin:
         reading, writing = os.pipe()
