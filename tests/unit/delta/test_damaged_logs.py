@@ -1,4 +1,4 @@
-"""Logs of Delta tables that are damaged, hostile, or ask for more than is known."""
+"""Logs of Delta tables that are damaged, hostile, or require unknown features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published Delta tables, at each of their versions, beside what deltalake says of them."""
+"""Published Delta tables, compared with deltalake at each version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata that is damaged, hostile or missing ends a refresh with its name, and no more."""
+"""Damaged, hostile or missing metadata fails a refresh by name, and does no other harm."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_block_that_expands_beyond_the_limit_is_refused(
     table: Path, executor: IsolatedExecutor
 ) -> None:
     packing = zlib.compressobj(9, zlib.DEFLATED, -15)
-    # A flushed piece says the same wherever it stands: packing one is enough.
+    # A flushed piece can be repeated anywhere, so packing one is enough.
     piece = packing.compress(bytes(2**24)) + packing.flush(zlib.Z_FULL_FLUSH)
     bomb = piece * 32 + packing.flush()
     _with_block(_manifest(table), 1, bomb, b"deflate")
@@ -258,7 +258,7 @@ def test_impossible_bounds_and_counts_are_unknown(table: Path, executor: Isolate
     (stats,) = _read(table, executor).files["stats"].to_pylist()
     unknown = {"min": None, "max": None, "null_count": None}
     assert stats["id"] == unknown
-    # Not UTF-8: cut off within a character, all that is left of it is nothing.
+    # Not UTF-8: a bound that is cut off within its first character is empty.
     assert stats["name"] in ({**unknown, "min": ""}, unknown)
 
 

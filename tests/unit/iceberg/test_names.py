@@ -1,4 +1,4 @@
-"""Columns are found by their names only where no file can hold them under another."""
+"""Columns are found by name only where no file can hold them under another name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HISTORIES: dict[str, list[tuple[int, str, IcebergType]]] = {
     "renamed": [(1, "a", INT), (1, "b", INT)],
     "widened": [(1, "a", INT), (1, "a", LONG)],
     "replaced": [(1, "a", INT), (2, "a", INT)],
-    "of another's name but for case": [(1, "A", INT), (2, "a", INT)],
+    "with another's name except for case": [(1, "A", INT), (2, "a", INT)],
     "renamed within": [(1, "s", struct((2, "x", INT))), (1, "s", struct((2, "y", INT)))],
     "replaced within": [(1, "s", struct((2, "x", INT))), (1, "s", struct((3, "x", INT)))],
     "grown within": [

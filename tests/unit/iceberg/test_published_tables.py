@@ -1,4 +1,4 @@
-"""Tables that Impala's and Iceberg's own tests are read from."""
+"""Tables that the tests of Impala and Iceberg read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_deletion_vector_is_the_bitmap_in_its_blob_and_applies_to_its_data_fil
 
     deletes = [one for one in _read(table).files["deletes"].to_pylist() if one is not None]
 
-    # PyIceberg passes over which data file a vector is of.
+    # PyIceberg ignores which data file a vector belongs to.
     assert len(deletes) == 2
     for (vector,) in deletes:
         bitmap = (table / vector["path"]).read_bytes()[vector["offset"] :][: vector["length"]]

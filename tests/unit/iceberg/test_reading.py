@@ -117,7 +117,7 @@ def test_a_snapshot_whose_predecessor_was_expired_is_reached(tmp_path: Path) -> 
     found = _read(location, known=_known(before))
 
     assert set(found.files["path"].to_pylist()) == _planned(table)
-    # When the first file was added is known from before alone.
+    # Only the earlier read knows when the first file was added.
     assert 0 not in found.files["mtime_ns"].to_pylist()
 
 
@@ -139,7 +139,7 @@ def test_statistics_are_those_of_columns_by_their_ids(tmp_path: Path) -> None:
     assert _bounds(found, "id") == [(1, 2, 0)]
     assert _bounds(found, "x") == [(0.5, 1.0, 0)]
     assert _bounds(found, "title") == [("name 1", "name 2", 0)]
-    # Another column than the one that had the name.
+    # Not the column that had this name before.
     assert _bounds(found, "region") == [(None, None, None)]
 
 
@@ -336,7 +336,7 @@ def test_delete_files_apply_only_to_earlier_files(tmp_path: Path) -> None:
     found = _read(location, known=known)
 
     assert found.files.equals(_read(location).files)
-    # Nor to a snapshot before them, once they are known.
+    # Known delete files do not apply to an earlier snapshot either.
     before = _read(location, str(table.snapshots()[0].snapshot_id), known=_known(found))
     assert before.files["delete_count"].to_pylist() == [0]
     assert before.files["deletes"].to_pylist() == [None]

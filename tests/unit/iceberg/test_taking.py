@@ -1,4 +1,4 @@
-"""What a refresh makes of an Iceberg table, and how it finds the metadata."""
+"""The inventory that a refresh takes of an Iceberg table, and how it finds the metadata."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from windrow_service.inventory import Inventory, PreviousInventory, take_invento
 
 
 def write(location: Path, path: str, columns: Any = None, **options: Any) -> Path:
-    """Write a Parquet file of these columns (a dict or a table) and return where."""
+    """Write a Parquet file of these columns (a dict or a table) and return its path."""
     target = location / path
     target.parent.mkdir(parents=True, exist_ok=True)
     table = columns if isinstance(columns, pa.Table) else pa.table(columns or {"x": [1, 2, 3]})
@@ -25,7 +25,7 @@ def write(location: Path, path: str, columns: Any = None, **options: Any) -> Pat
 
 
 class InlineExecutor(Executor):
-    """Runs tasks at once, in this process: for files that are sound, and for speed."""
+    """Runs tasks immediately, in this process, which is faster and safe for undamaged files."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()

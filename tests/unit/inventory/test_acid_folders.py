@@ -1,4 +1,4 @@
-"""Names of folders of Hive's transactional tables, valid write ids, and the folders that are read."""
+"""Folder names of Hive's transactional tables, valid write ids, and the folders that are read."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def names(one: Chosen) -> str:
         # Statements of one transaction count each, until a compaction merges them.
         ("delta_3_3_0000 delta_3_3_0001", None, "", "delta_3_3_0000 delta_3_3_0001"),
         ("delta_3_3_0000 delta_3_3_0001 delta_3_3_v9", None, "", "delta_3_3_v9"),
-        # Deletes beside inserts of the same range; those in between are merged with it.
+        # Deletes beside inserts of the same range; narrower ones are merged into it.
         (
             "delta_1_3 delete_delta_1_3 delete_delta_2_2_0000 delete_delta_4_4_0000",
             None,
@@ -183,14 +183,14 @@ def names(one: Chosen) -> str:
         ("delta_1_1 delta_2_2 delta_3_3", "t:2:9::", "", "delta_1_1 delta_2_2"),
         ("delta_1_1 delta_2_2 delta_3_3", "t:3:2:2:", "", "delta_1_1 delta_3_3"),
         ("delta_1_1 delta_2_2 delta_3_3", "t:3:9::2", "", "delta_1_1 delta_3_3"),
-        # Partly seen: its rows tell.
+        # Partly seen: the write of each row decides.
         ("delta_1_1 delta_2_4_v9 delta_2_2", "t:3:9::", "", "delta_1_1 delta_2_4_v9"),
         # A base of an overwrite is seen like any write.
         ("base_3 delta_1_1 delta_4_4", None, "", "base_3 delta_4_4"),
         ("base_3 delta_1_1 delta_2_2", "t:2:9::", "", "delta_1_1 delta_2_2"),
         ("base_3 delta_1_1 delta_4_4", "t:4:9::3", "", "delta_1_1 delta_4_4"),
         ("base_3 delta_1_1 delta_4_4", "t:4:2:2:", "", "base_3 delta_4_4"),
-        # A compacted one must be seen whole; the one before it serves.
+        # A compacted base must be seen whole; otherwise an earlier one is read.
         ("base_1_v2 base_4_v9 delta_2_2 delta_3_3", "t:4:3:3:", "", "base_1_v2 delta_2_2"),
         ("base_1 base_4 delta_2_2", "t:3:9::", "base_1 base_4", "base_1 delta_2_2"),
         # The compaction's base wins over the overwrite's of the same id.

@@ -1,4 +1,4 @@
-"""Headers of Avro files: what they say of columns, and what they may not do."""
+"""Headers of Avro files: the columns that they state, and refusals of damaged ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an inventory tells of the columns that Spark's own reader may give otherwise."""
+"""Inventories name the columns that Spark's own reader may read differently."""
 
 from __future__ import annotations
 

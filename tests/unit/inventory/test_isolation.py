@@ -62,7 +62,7 @@ def test_processes_end_with_the_executor() -> None:
         os.kill(process, 0)
 
 
-def test_the_next_executor_has_a_new_process_with_the_environment_of_its_time(
+def test_the_next_executor_has_a_new_process_with_the_current_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = []
@@ -109,7 +109,7 @@ def test_reading_footers_imports_neither_pandas_nor_the_rest_of_the_service() ->
     assert not found & {"pandas", "pydantic", "sqlglot"}
     ours = {name for name in found if name.startswith("windrow_service.")}
     rooms = ("windrow_service.avro", "windrow_service.delta", "windrow_service.orc")
-    # What the columns of an inventory are called.
+    # The names of an inventory's columns.
     columns = {"windrow_service.planner", "windrow_service.planner.columns"}
     assert {name for name in ours if not name.startswith(rooms)} == columns
 

@@ -147,7 +147,7 @@ def outlined(outlines: Sequence[str | None], chunks: Sequence[list[int] | None])
 
 def test_outlines_and_chunks_are_kept_once_each_and_left_out_if_not_wanted() -> None:
     files = outlined(["b" * 9999, None, "a", *["b" * 9999] * 97], [[1, 2], None, [], *[[3]] * 97])
-    # As after files have gone: in another order, and with what no file has any more.
+    # As after removals: in another order, and with values that no file has any more.
     other = outlined(["x", "a", "b" * 9999, None], [[0], [], [1, 2], None])
     again = pa.concat_tables([other.slice(2, 2), other.slice(1, 1), files.slice(3)])
     again = again.set_column(0, again.schema.field(0), files["path"])

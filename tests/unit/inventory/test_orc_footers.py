@@ -122,7 +122,7 @@ def test_bounds_of_floats_never_hide_a_nan(
 
 
 def stated(kind: Kind, **fields: Any) -> tuple[Any, bytes]:
-    """Return bounds of a file of 5 rows whose footer states these statistics of its one column."""
+    """Return a footer for 5 rows that states these statistics of its one column, and its file."""
     footer = footer_of({"name": "x", "kind": kind, "precision": 10, "scale": 2}, row_count=5)
     footer.stripes.add(offset=3, row_count=5)
     footer.statistics.add(value_count=5, has_null=False)
@@ -250,7 +250,7 @@ def test_columns_are_read_the_way_that_agrees_with_spark(tmp_path: Path) -> None
     assert native_columns(found) == {
         "plain": [],
         "old": ["day", "l"],
-        # Arrow takes a dot for the way to a field.
+        # Arrow takes a dot for the path to a field.
         "nulls": ["a.b", "at"],
         "wide": [],
     }
@@ -270,7 +270,7 @@ def test_columns_of_other_types_than_the_tables_are_read_by_spark(tmp_path: Path
 
 
 def test_a_date_does_not_become_a_time(tmp_path: Path) -> None:
-    # Spark's ORC reader has no such change, unlike its Parquet reader.
+    # Spark's ORC reader has no such conversion, unlike its Parquet reader.
     write(tmp_path, "1", {"s": [{"x": dt.date(2000, 1, 1)}]})
     declared = pa.schema([("s", pa.struct([("X", pa.timestamp("us"))]))])
 

@@ -220,7 +220,7 @@ def test_fields_of_a_struct_that_differ_by_case_only_are_refused_as_by_spark() -
 
 
 def spark_says(type_: object, metadata: dict[str, object] | None = None) -> dict[str, str]:
-    """Return what is learnt from a footer in which Spark gave column `c` this type."""
+    """Return the types that a footer reveals in which Spark gave column `c` this type."""
     field = {"name": "c", "type": type_, "nullable": True, "metadata": metadata or {}}
     told = json.dumps({"type": "struct", "fields": [field]})
     return dict(told_by_spark(_Footer({b"org.apache.spark.sql.parquet.row.metadata": told})))

@@ -130,7 +130,7 @@ def first_line(change: Callable[[dict[str, object]], object]) -> Callable[[Path]
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], Sequence[str]]] = {
-    "a version of later": (
+    "a later version": (
         lambda sink: (sink / "_spark_metadata/1").write_text("v2\n"),
         ["'v2'", "_spark_metadata/1"],
     ),

@@ -291,7 +291,7 @@ def test_files_of_hives_compactions_by_query_are_read(tmp_path: Path) -> None:
 def test_rows_of_hives_original_files_are_named_by_their_position(tmp_path: Path) -> None:
     published(tmp_path, "000000_0", "alltypes_non_acid.orc")
     table = AcidTable(tmp_path)
-    # Impala's tests tell which rows these are.
+    # Impala's tests say which rows these are.
     places = {4030: 0, 4039: 9, 6531: 991, 2389: 7209}
     gone = [(2, Row("", 0, 0, 0, place, {}), 1) for place in places]
     table.put("delete_delta_0000001_0000001_0000/bucket_00000", written(gone))
