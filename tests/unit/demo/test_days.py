@@ -1,4 +1,4 @@
-"""The events of the write demo and of the benchmark: how many each day has."""
+"""The number of events on each day, in the write demo and in the benchmark."""
 
 from __future__ import annotations
 

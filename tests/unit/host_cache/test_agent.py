@@ -1,4 +1,4 @@
-"""An agent's reports to a coordinator that does not accept all of them, or none."""
+"""An agent's reports to a coordinator that accepts only some of them, or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TIMEOUT_S = 60.0
 def until(holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + _TIMEOUT_S
     while not holds():
-        assert time.monotonic() < deadline, "it did not come to hold in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""Tasks that share the limit of a store come near it, and do without much that it refuses."""
+"""Tasks that share the limit of a store come close to it, with few refused requests."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ IN_FLIGHT = 64
 
 @dataclass
 class Task:
-    """A task that keeps some requests in flight, and repeats what is refused."""
+    """A task that keeps some requests in flight, and repeats refused ones."""
 
     left: int
     pace: Pace = field(default_factory=Pace)
-    # How often each request that may be sent was refused.
+    # For each request that may be sent, how often it was refused.
     ready: deque[int] = field(default_factory=lambda: deque([0] * IN_FLIGHT))
     is_sending: bool = False
 
 
 @dataclass
 class Outcome:
-    """What became of all requests."""
+    """The outcome of all requests."""
 
     seconds: float
     sent: int
@@ -42,7 +42,7 @@ class Outcome:
 def simulated(
     tasks: list[Task], limit: float, burst: float, refusal_s: float = LATENCY_S
 ) -> Outcome:
-    """Send all requests to a store with a token bucket, in a time of its own."""
+    """Send all requests to a store with a token bucket, in simulated time."""
     chance, number = random.Random(7), count()
     events: list[tuple[float, int, str, Task, int, float]] = []
     tokens, refilled_at, now, sent, answered = burst, 0.0, 0.0, 0, 0

@@ -1,4 +1,4 @@
-"""What an answer of a store means, and whether asking again may help."""
+"""The meaning of a store's answer, and whether asking again may help."""
 
 from __future__ import annotations
 

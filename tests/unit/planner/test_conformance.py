@@ -7,12 +7,12 @@ Tests of the originals that are not cases here, and why:
 | openLooKeng: outstanding splits, failing and waiting readers, empty bucket | they test its queue |
 | openLooKeng: 10 splits, half of them left by a dynamic filter | a filter: tests/contract |
 | openLooKeng: page sources, configuration, index filter, split cache map, node scheduler | they test readers and schedulers, not groups |
-| openLooKeng: initial splits before grouping | there they shrink groups; here they only cut |
-| Spark: a largest number of partitions that only partitions over the largest size can keep | the limits of a plan take precedence |
+| openLooKeng: initial splits before grouping | they shrink groups there; here they only cut files |
+| Spark: a maximum number of partitions that only partitions above the maximum size can meet | the limits of a plan take precedence |
 | Spark: empty buckets become empty partitions | a plan has no empty group |
 | Iceberg: packing from the end | only manifests are packed that way, not splits |
 | Iceberg: keys of mixed specs, a field that a spec does not know | keys are buckets here |
-| Iceberg: five adjacent pieces merged into three | they stay splits of their own, in one group |
+| Iceberg: five adjacent pieces merged into three | they stay separate splits, in one group |
 | Tez: estimators, splits without a length, custom locations, formats, gzip records | drivers of file formats; the estimated sizes are a case |
 | Hadoop: CombineFileInputFormat over nodes, racks and pools | no strategy follows it; its cuts are cases |
 | Hive: pools by deserializer, compaction order, host affinity by hash | they test table formats and caches |

@@ -14,13 +14,13 @@ from windrow.files.excerpts.outlines import Outline
 from windrow_service.planner.packing.cut import cut
 from windrow_service.planner.packing.excerpts import Excerpts, excerpts_of
 
-# As if the files had more columns: half of them would be too much.
+# As if the files had more columns, as no excerpt is planned of over half of a split.
 SIZE = 10**6
 COUNT = 40
 
 
 def files() -> pa.Table:
-    """Return an inventory of files of three row groups, of which each fifth one has no outline."""
+    """Return an inventory of files with three row groups; every fifth file has no outline."""
     found = []
     for at in range(COUNT):
         sink = io.BytesIO()
@@ -58,7 +58,7 @@ def test_splits_of_few_files_have_the_same_excerpts_as_among_all() -> None:
 
     assert alone == [among_all[3 * at + part] for at in few for part in range(3)]
     assert [chunks is None for chunks in among_all[::3]] == [at % 5 == 0 for at in range(COUNT)]
-    # The rows of each row group, and four numbers of each of two chunks.
+    # The row count of the row group, and four numbers for each of two chunks.
     assert {len(chunks) for chunks in among_all if chunks} == {1 + 2 * 4}
     assert [sum(chunks[0] for chunks in alone[:3] if chunks), alone[3]] == [33, None]
 

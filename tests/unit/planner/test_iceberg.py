@@ -1,4 +1,4 @@
-"""Iceberg's packing where the limits of a plan bind it."""
+"""Iceberg's packing under the limits of a plan."""
 
 from __future__ import annotations
 

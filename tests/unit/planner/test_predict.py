@@ -89,7 +89,7 @@ def test_no_packing_within_the_limits_has_fewer_groups_than_the_bound(
         "alone",
         "buckets",
         "count",
-        "an empty split fits to a full one",
+        "an empty split fits beside a full one",
     ],
 )
 def test_the_bound_respects_bytes_counts_and_buckets(
@@ -122,7 +122,7 @@ def test_fill_is_the_mean_over_groups_and_a_group_is_never_more_than_full() -> N
 
 
 def test_bytes_are_local_to_a_preferred_host_or_to_its_rack_or_not_local() -> None:
-    # Host a holds most bytes; what the others hold is too little for them to be preferred.
+    # Host a holds most bytes; the other hosts hold too few to be preferred.
     sizes = [60 * MIB // 4] * 3 + [MIB, 2 * MIB, 3 * MIB]
     hosts = [["/r/a"]] * 3 + [["/r/b"], ["/q/c"], []]
     files = inventory(sizes, hosts=hosts)

@@ -1,4 +1,4 @@
-"""Spark's packing where the limits of a plan bind it."""
+"""Spark's packing under the limits of a plan."""
 
 from __future__ import annotations
 
