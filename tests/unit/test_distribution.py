@@ -1,4 +1,4 @@
-"""Processes of a test run share out files so that little is started twice."""
+"""Files are distributed over the processes of a test run so that little is started twice."""
 
 from __future__ import annotations
 

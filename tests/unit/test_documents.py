@@ -1,4 +1,4 @@
-"""What README.md and docs/ name: imports, calls of the client, and commands with their options."""
+"""README.md and docs/ name only existing imports, calls of the client, commands and options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_PYTHON = {"windrow.db", "windrow.request_id"}
 
 
 def _found(name: str) -> Any:
-    """Import what a dotted name means; raise if there is no such thing."""
+    """Return the object of a dotted name; raise if there is none."""
     module, *names = name.split(".")
     found = import_module(module)
     for each in names:
@@ -89,7 +89,7 @@ def _check(text: str) -> None:
     while (commands := getattr(command, "commands", {})) and words and words[0][0] != "-":
         assert words[0] in commands, f"{text}: there is no {words[0]}"
         command = commands[words.pop(0)]
-    # Of a group, such as `windrow token`, the options of its commands.
+    # A group, such as `windrow token`, has the options of its commands.
     owners = [command, *commands.values()]
     options = {option for owner in owners for each in owner.params for option in each.opts}
     for word in words:

@@ -14,7 +14,7 @@ from windrow.terminal.interrupts import kept_interrupts
 
 @pytest.fixture(autouse=True)
 def pythons_own_handler() -> Iterator[None]:
-    """Spark has a handler of its own in processes that run a session."""
+    """Install Python's handler, as Spark has its own in processes that run a session."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -156,7 +156,7 @@ def test_contributors_are_told_which_tests_to_run_for_each_room() -> None:
         tests |= set(re.findall(r"\btests/[\w/.]+\b", run))
         home = ROOT
         for name in re.findall(r"`([\w/]+/)`", changed):
-            # One without a path is beside the one before it.
+            # A folder without a path is beside the one before it.
             folder = (home if name.count("/") == 1 else ROOT) / name
             folders.add(folder)
             home = folder.parent

@@ -1,4 +1,4 @@
-"""The proxy before object stores counts, delays, limits and spoils what its tests say it does."""
+"""The proxy in front of object stores counts, delays, limits and spoils requests as told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page tokens continue one list of one caller, whatever the caller is called."""
+"""Page tokens continue one list of one caller, whatever the caller's name."""
 
 from __future__ import annotations
 

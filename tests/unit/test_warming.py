@@ -21,7 +21,7 @@ LARGE = 9 * 2**20
 
 
 def write(folder: Path, name: str, size_bytes: int) -> tuple[str, int, int]:
-    """Write a file of random bytes: nothing decodes it."""
+    """Write a file of random bytes, as nothing decodes it."""
     path = folder / name
     path.write_bytes(os.urandom(size_bytes))
     return name, size_bytes, path.stat().st_mtime_ns

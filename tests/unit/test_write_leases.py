@@ -1,4 +1,4 @@
-"""What a write's lease tells the coordinator, in which order."""
+"""The states that a write's lease reports to the coordinator, and their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONG_S = 30
 
 
 class _Slow:
-    """Notes the states that it is told, and takes as long as it is held up."""
+    """Records the reported states; the first report of a commit takes up to a second."""
 
     def __init__(self) -> None:
         self.states: list[str] = []
@@ -22,7 +22,7 @@ class _Slow:
     def put_write(self, table: str, write_id: str, update: WriteUpdate, /) -> WriteRecord | None:
         self.states.append(update.state)
         if self.states == ["committing"]:
-            # Longer than it takes until the first renewal is due, and waits for its turn.
+            # Long enough for the first renewal to become due and to wait for its turn.
             self.renewing.wait(1.0)
         elif len(self.states) == 2:
             self.renewing.set()

@@ -1,4 +1,4 @@
-"""Tasks ask object stores for what comes next, within bounds."""
+"""Tasks request their next files from object stores ahead of time, within bounds."""
 
 from __future__ import annotations
 

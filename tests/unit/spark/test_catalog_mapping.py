@@ -1,4 +1,4 @@
-"""What tables of a catalog become, and why some cannot be registered."""
+"""How tables of a catalog are registered, and why some cannot be."""
 
 from __future__ import annotations
 

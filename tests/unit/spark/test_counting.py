@@ -1,4 +1,4 @@
-"""What tasks count, under the names of their plans."""
+"""The counts of tasks, under the names of their plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windrow.spark.relation.counting import counted, counter_of, counts_of, forg
 
 
 class Application:
-    """As much of an application as counting needs."""
+    """The part of an application that counting needs."""
 
     def accumulator(self, value: Any, param: Any) -> Accumulator[Any]:
         return Accumulator(-1, value, param)

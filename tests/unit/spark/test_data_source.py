@@ -153,7 +153,7 @@ def test_columns_have_the_names_and_types_of_a_dataframe(
 
 
 class _ConnectSession:
-    """What can be seen of a session of Spark Connect before its server is asked."""
+    """The attributes of a session of Spark Connect that need no call of its server."""
 
     version = "3.5.9"
 

@@ -1,4 +1,4 @@
-"""Which files go which way, and what becomes of their groups."""
+"""Which files Spark's own reader reads, and the groups of the others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def marked(sizes: list[int], *, slots: int = 1, asked: Asked = NUMBERS) -> list[
 def test_small_files_go_in_groups_and_large_ones_to_sparks_reader() -> None:
     sizes = [10_000] * 1000 + [100 * MB]
     assert marked(sizes) == [False] * 1000 + [True]
-    # Where few bytes of them are asked for, large files are as small ones.
+    # If few of their bytes are requested, large files count as small ones.
     assert marked(sizes, asked=Asked(0.0001, 0)) == [False] * 1001
 
 
@@ -71,7 +71,7 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def is_native(path: str) -> bool | None:
-    """What a coordinator tells of the files at `location`."""
+    """Return the value of `native` that a coordinator would give a file at `location`."""
     return {0: True, 1: True, 2: False}[int(path[-9]) % 3]
 
 

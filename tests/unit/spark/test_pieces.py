@@ -1,4 +1,4 @@
-"""What of a split is asked for at a time."""
+"""The pieces in which tasks request a split."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_pieces_have_the_columns_read_in_row_groups_that_fit(table: pa.Table, fi
     found = recorded(file)
     assert found is not None
     some, groups = planned(*found, ["c1", "c2", "c8"])
-    # The plan has a column more than is read.
+    # The plan has one column more than is read.
     spec = spec_of(some.to_text(), "c2", "c8", max_buffered_file_bytes=700_000)
 
     pieces = Pieces(spec, whole=False).of(split_of(file, groups))
@@ -81,7 +81,7 @@ def test_near_chunks_are_one_range(file: bytes) -> None:
     # Columns 3 and 4 lie side by side.
     assert ranges("c3", "c4") == [3]
     assert ranges("c3", "c5") == [6]
-    # And so do the last and the first one of the next row group.
+    # So do the last column and the first one of the next row group.
     assert ranges("c0", "c9") == [4]
     assert ranges(*NAMES) == [1]
     assert ranges("missing") == [0]

@@ -1,4 +1,4 @@
-"""Reading a group without Spark: file layouts, memory bounds, what is sent to executors."""
+"""Reading a group without Spark: file layouts, memory bounds, and the code sent to executors."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ import pickle, sys
 class Forbidden:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {"windrow", "pydantic", "pandas", "httpx"}:
-            raise ImportError(f"{name} is not there on an executor")
+            raise ImportError(f"{name} is not installed on an executor")
 
 sys.meta_path.insert(0, Forbidden())
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Spark's filters as a tree: literals of every type, and what is left to Spark."""
+"""Spark's filters as a tree: literals of every type, and filters that are left to Spark."""
 
 from __future__ import annotations
 

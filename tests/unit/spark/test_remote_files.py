@@ -1,4 +1,4 @@
-"""Files of object stores as tasks see them: which store, and what is sent to executors."""
+"""Files of object stores as tasks see them: which store, and the code sent to executors."""
 
 from __future__ import annotations
 
