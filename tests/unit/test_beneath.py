@@ -146,7 +146,7 @@ def test_a_path_is_relative_or_absolute_and_comes_back(
 
 @pytest.mark.parametrize("buffered", [2**20, 10])
 @pytest.mark.parametrize("cached_on", [None, "here"])
-def test_a_file_outside_is_read_from_the_folder_that_the_coordinator_allowed_alone(
+def test_a_file_outside_is_read_from_no_folder_but_the_allowed_one(
     table: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -171,7 +171,7 @@ def test_a_file_outside_is_read_from_the_folder_that_the_coordinator_allowed_alo
         list(read_group(spec_of(table, buffered), group, None, None))
 
 
-def test_footers_and_filters_of_files_outside_are_read_in_their_own_folder_alone(
+def test_footers_and_filters_of_files_outside_are_read_from_no_other_folder(
     table: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"

@@ -208,7 +208,7 @@ def test_sql_that_cannot_be_run_is_refused_in_plain_words(
     assert windrow("cache", "list", table, "--json").out == '{\n  "rules": []\n}\n'
 
 
-# --- what is cached -------------------------------------------------------------
+# --- cached files ---------------------------------------------------------------
 
 
 def test_show_says_what_is_cacheable_and_which_host_holds_it(

@@ -80,7 +80,7 @@ def test_a_deletion_vector_is_the_bitmap_in_its_blob_and_applies_to_its_data_fil
         assert int.from_bytes(bitmap[4:12], "little") == 1
 
 
-def test_columns_of_a_migrated_table_go_by_the_names_of_its_mapping(tmp_path: Path) -> None:
+def test_columns_of_a_migrated_table_are_found_by_the_names_of_its_mapping(tmp_path: Path) -> None:
     table = published_table("iceberg_migrated_alter_test", tmp_path)
 
     metadata = {field.name: field.metadata for field in _read(table).data_schema}

@@ -121,7 +121,7 @@ def test_a_snapshot_whose_predecessor_was_expired_is_reached(tmp_path: Path) -> 
     assert 0 not in found.files["mtime_ns"].to_pylist()
 
 
-def test_statistics_are_those_of_columns_by_their_ids(tmp_path: Path) -> None:
+def test_statistics_belong_to_columns_by_their_ids(tmp_path: Path) -> None:
     table, location = new_table(tmp_path, SCHEMA)
     table.append(_rows([1, 2]))
     with table.update_schema() as schema:

@@ -102,7 +102,7 @@ def test_the_state_of_an_earlier_inventory_still_describes_its_files(
     assert (after.added_count, after.footers_read) == (1, 1)
 
 
-def test_without_known_files_none_counts_as_replaced(table: Path) -> None:
+def test_without_known_files_no_file_counts_as_replaced(table: Path) -> None:
     before = take(str(table))
 
     after = again(table, replace(before, folders=None), full=True)

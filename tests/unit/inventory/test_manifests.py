@@ -76,7 +76,7 @@ def test_a_manifest_says_what_it_holds(tmp_path: Path) -> None:
 
 
 def column_range(manifest: Manifest, column: str) -> tuple[Any, Any, set[str]]:
-    """Return the bounds of a column, and what it may hold."""
+    """Return the bounds of a column, and the kinds of its values."""
     (row,) = manifest.range["columns"].to_pylist()
     low, high, *_ = row[column].values()
     return low, high, {flag for flag in ("value", "nan", "null") if row[column][flag]}

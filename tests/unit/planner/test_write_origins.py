@@ -191,7 +191,7 @@ def test_partitions_that_are_too_small_call_for_fewer_columns() -> None:
     assert found.becomes == 3 + 5
 
 
-def test_partitions_too_small_even_by_the_first_column_call_for_none() -> None:
+def test_partitions_too_small_even_by_the_first_column_call_for_no_columns() -> None:
     found = grain([File(f"ds={day}/f", KIB) for day in range(100)], 1)
 
     assert found is not None

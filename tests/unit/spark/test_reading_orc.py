@@ -97,7 +97,7 @@ def test_two_columns_that_match_by_case_are_an_error_that_names_both(tmp_path: P
         rows(spec(tmp_path, [("id", pa.int64())]), group)
 
 
-def test_numbers_that_stand_for_times_become_times_and_no_others(tmp_path: Path) -> None:
+def test_integers_are_read_as_times_but_not_as_other_types(tmp_path: Path) -> None:
     micros = [0, None, -(10**15)]
     held = {"at": micros, "in": [{"at": at} for at in micros], "all": [micros] * 3}
     write(tmp_path, "1", held)
