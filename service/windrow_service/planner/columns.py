@@ -10,15 +10,15 @@
 | `hosts` | list<string> | hosts that hold a replica, as `name` or, in Hadoop's topology notation, `/rack/name`; empty if unknown |
 | `row_group_offsets` | list<int64> | byte offset where each row group (ORC: stripe; text: block) starts, ascending |
 | `delete_count` | int32 | delete files that apply to the file |
-| `delete_bytes` | int64 | bytes of those delete files that apply to the file |
+| `delete_bytes` | int64 | bytes of the delete files that apply to the file |
 | `stats_see_nan` | bool | whether float statistics prove that no NaN is present |
-| `grouped_columns` | list<string>, null | columns of the file that Spark's own Parquet reader may give otherwise than the grouped reader, in lower case; null if unknown |
-| `native_columns` | list<string>, null | ORC: columns of the file that only Spark's own reader gives right, in lower case; null if unknown, and for other formats |
-| `first_row_id` | int64, null | number of the first row among those of its bucket, where rows of a transactional table have no names of their own; else null |
-| `deletes` | list<struct>, null | what deletes rows of the file, where the log of its table tells: see `DELETE` |
-| `etag` | string, null | of an object, its ETag as listed, without quotes; null if unknown, and for files of other stores and of tables with logs |
-| `outline` | dictionary of string, null | what the file's footer has in common with others, where excerpts of the file can be read; else null |
-| `chunks` | list<int32>, null | where its column chunks lie, as `windrow.files.excerpts.places` says; null where `outline` is |
+| `grouped_columns` | list<string>, null | columns of the file that Spark's own Parquet reader may read differently from the grouped reader, in lower case; null if unknown |
+| `native_columns` | list<string>, null | ORC: columns of the file that only Spark's own reader reads correctly, in lower case; null if unknown, and for other formats |
+| `first_row_id` | int64, null | number of the file's first row within its bucket, for files of a transactional table whose rows have no names of their own; else null |
+| `deletes` | list<struct>, null | deletion vectors and position delete files that apply to the file, as the table's log names them: see `DELETE` |
+| `etag` | string, null | ETag of an object, as listed, without quotes; null if unknown, and for files of other stores and of tables with logs |
+| `outline` | dictionary of string, null | what the file's footer has in common with others, if excerpts of the file can be read; else null |
+| `chunks` | list<int32>, null | where its column chunks lie, in the form that `windrow.files.excerpts.places` describes; null where `outline` is null |
 | `partition` | struct | one typed field per partition column; null for Hive's default partition |
 | `stats` | struct of struct<min, max, null_count> | one field per data column whose type is ordered |
 | `bloom` | struct of large_binary | one field per column with Bloom filters; absent if no column has them |
@@ -47,14 +47,14 @@ DELETE = pa.struct(
         # `vector`: the bitmap at `[offset, offset + length)` of the file `path`, or in `inline` as
         # Base64. `positions`: a Parquet file of paths and positions.
         pa.field("kind", pa.string(), nullable=False),
-        # As paths of files with rows: relative to the table's location, or absolute.
+        # Like the paths of data files: relative to the table's location, or absolute.
         pa.field("path", pa.string()),
         pa.field("inline", pa.string()),
         pa.field("offset", pa.int64()),
         pa.field("length", pa.int64()),
-        # Length of the file `path`; null if the log does not tell.
+        # Length of the file `path`; null if the log does not state it.
         pa.field("size_bytes", pa.int64()),
-        # Rows that it deletes; null if the log does not tell.
+        # Number of rows that it deletes; null if the log does not state it.
         pa.field("row_count", pa.int64()),
     ]
 )
@@ -78,7 +78,7 @@ FIXED_FIELDS: tuple[pa.Field, ...] = (
     pa.field("outline", OUTLINE),
     pa.field("chunks", CHUNKS),
 )
-# Those of them that only plans of files on object stores need, and that take room.
+# Large fields that only plans of files on object stores need.
 EXCERPT_FIELDS = ("outline", "chunks")
 
 
@@ -89,7 +89,7 @@ def bloom_columns(inventory: pa.Schema) -> tuple[str, ...]:
 
 
 def most_rows(files: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the rows of each file; its bytes where they are unknown, as a row takes one or more."""
+    """Return the rows of each file; if unknown, its bytes, because a row takes at least one."""
     known = pc.coalesce(files["row_count"], files["size_bytes"])
     return np.asarray(known, np.int64)
 

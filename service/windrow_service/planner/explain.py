@@ -66,7 +66,7 @@ class PlacementTally:
     """The cacheable files that are read at one worker.
 
     Attributes:
-        host: The worker; None stands for files that no worker has room for.
+        host: The worker; None for files that no worker has room for.
         cached_files: Files that the worker holds already.
         cached_bytes: Planned bytes of those files.
         placed_files: Files that the worker does not hold yet.
@@ -109,7 +109,7 @@ def tally_placements(plan: GroupedSplits) -> list[PlacementTally]:
 
 
 def fill_histogram(plan: GroupedSplits, max_split_size: int) -> Ints:
-    """Count groups by how full they are, in `FILL_BINS` equal bins; the last has full groups."""
+    """Count groups by how full they are, in `FILL_BINS` equal bins; the last includes full ones."""
     # Integer arithmetic: a group of exactly three tenths must not fall in the bin below.
     step = plan.size_bytes * FILL_BINS // max_split_size
     return np.bincount(np.minimum(step, FILL_BINS - 1), minlength=FILL_BINS)

@@ -13,12 +13,12 @@ from windrow_service.planner.splits import NO_BUCKET, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderBuckets:
-    """Where n files are: m folders, or buckets of one, in path order.
+    """The m folders, or buckets of folders, that hold n files, in path order.
 
     Attributes:
         of_file: The folder or bucket of each file, from 0 to m - 1.
-        folder: For each of them, a position in `names`.
-        bucket: For each of them, its bucket or NO_BUCKET.
+        folder: For each of the m, a position in `names`.
+        bucket: For each of the m, its bucket or NO_BUCKET.
         names: Folders relative to the table's location; "" is the location itself.
     """
 

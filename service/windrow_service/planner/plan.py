@@ -41,12 +41,12 @@ class GroupedSplits:
         residual_filters: Filters that the reader still has to apply; None means none.
         pruning: Which files were pruned, and by which evidence.
         cached: Which files are cacheable, and where they are read.
-        native: For each file, whether Spark's own reader gives the rows, of the columns asked for;
+        native: For each file, whether Spark's own reader reads the requested columns correctly;
             null if unknown.
         grouped: For each file, whether the grouped reader does.
-        blocks: Of ORC, which stripes each split covers; see `covered_blocks`.
+        blocks: For ORC, the stripes that each split covers; see `covered_blocks`.
         deletes: The delete files of each group; None if they are not known by name.
-        excerpts: What is read of each split; None if all splits are read as they are.
+        excerpts: The excerpts to read; None if no split is read as an excerpt.
     """
 
     files: pa.Table
@@ -110,12 +110,12 @@ def plan_groups(
         policy: Limits and costs.
         caching: Tells which of the files at given rows are cacheable, and where they are read.
             By default no file is cacheable.
-        columns: The columns asked for.
+        columns: The requested columns.
         limit: How many rows are enough; None means all.
         by_manifest: Files that are not in `files` because their manifests were ruled out.
-        delete_files: `DELETE_FILES` of a transactional table; None if it has none.
-        table_format: Format of files whose name does not tell it.
-        mapped: Whether files hold one of the columns under another name.
+        delete_files: `DELETE_FILES` of a full transactional table; None for other tables.
+        table_format: Format of files whose name does not show it.
+        mapped: Whether names alone are not enough to find the columns in the files.
         any_line: Whether a reader of text can start at any line.
         begin: Called with the name of each step when it begins; raises to stop the work.
 
@@ -166,7 +166,7 @@ def plan_groups(
         residual_filters=residual_filters,
         pruning=pruning,
         cached=cached,
-        # Only groups tell the rows of transactional tables apart.
+        # Spark's own reader cannot tell deleted rows of Hive, nor find mapped columns.
         native=_native(files, columns, table_format)
         if delete_files is None and not mapped
         else pa.repeat(False, len(files)),
@@ -188,7 +188,7 @@ def _native(files: pa.Table, columns: Collection[str], table_format: str) -> pa.
 def _grouped(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:
     if table_format != "orc":
         return pa.repeat(table_format not in READ_BY_SPARK, len(files))
-    # What is not known is left to Spark's own reader.
+    # Files about which this is unknown are left to Spark's own reader.
     return _without(files["native_columns"].combine_chunks(), columns).fill_null(False)
 
 

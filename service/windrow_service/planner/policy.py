@@ -16,11 +16,11 @@ MIB = 2**20
 # What opening one more small file costs the grouped reader, in bytes of reading: measured by
 # benchmarks/open_file_cost.py, explained in docs/decisions/0005.
 DEFAULT_OPEN_FILE_COST = 32 * KIB
-# Fixed cost of a task, in bytes of reading, and read speed of one core; measured by the same.
+# Fixed cost of a task, in bytes of reading, and read speed of one core, by the same benchmark.
 TASK_COST = 16 * MIB
 READ_BYTES_PER_SECOND = 320 * MIB
 # The extra cost of work on a host that does not hold the file, as a fraction: an estimate, since it
-# depends on the network. Hosts are left out where they gain less than this.
+# depends on the network. Groups ignore hosts if locality gains less than this.
 REMOTE_COST = 0.25
 DEFAULT_MAX_INITIAL_SPLIT_SIZE = 32 * MIB
 

@@ -33,7 +33,7 @@ class Prediction(Times):
     """What a plan is expected to cost.
 
     Attributes:
-        fill: Mean size of the groups in parts of `max_split_size`; larger groups count as 1.
+        fill: Mean size of the groups as a fraction of `max_split_size`, each at most 1.
         host_local_bytes: Bytes of splits with a replica on a host that their group prefers.
         rack_local_bytes: Bytes of other splits with a replica in the rack of such a host.
         located_bytes: Bytes of splits for which at least one host is known.

@@ -91,7 +91,7 @@ class Hosts:
         return replace(self, offsets=offsets, codes=codes)
 
     def by_rack(self) -> Hosts:
-        """Return the racks that hold a replica of each split, without duplicates, as if hosts."""
+        """Return the racks that hold a replica of each split, each once, in place of hosts."""
         names = tuple(sorted({rack for rack in self.racks if rack}))
         number = {rack: at for at, rack in enumerate(names)}
         rack = np.array([number.get(rack, -1) for rack in self.racks], np.int64)[self.codes]
@@ -170,7 +170,7 @@ class Splits:
 
     @property
     def fingerprint(self) -> Hashes:
-        """A hash of each split's file, for choices that stay the same when other files come."""
+        """A hash of each split's file, for choices that stay the same when files are added."""
         return self.fingerprints[self.file]
 
     def open_cost(self, asked: int) -> int:

@@ -1,4 +1,4 @@
-"""What a filter may be for the rows of one or many files: SQL's three-valued logic on bounds.
+"""The possible truth values of a filter in one or many files: SQL's three-valued logic on bounds.
 
 For each node of a filter and each file, three flags say whether the node may be TRUE, may
 be FALSE and may be NULL for some row. They err on the safe side only: a flag may be set
@@ -39,7 +39,7 @@ class Facts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TruthValues:
-    """For each file, what an expression may be for some row of the file."""
+    """For each file, the truth values that an expression may have for some row of it."""
 
     true: Bools
     false: Bools
@@ -47,7 +47,7 @@ class TruthValues:
 
 
 def truth_values(expression: Expression, facts: Facts) -> TruthValues:
-    """Return what an expression may be for some row of each file."""
+    """Return the truth values that an expression may have for some row of each file."""
     if isinstance(expression, And):
         return _junction(expression.args, facts)
     if isinstance(expression, Or):

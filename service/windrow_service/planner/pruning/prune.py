@@ -1,7 +1,7 @@
-"""Prune files that hold no row a filter wants, and say what is left for the reader to check.
+"""Prune files without a row that a filter wants, and return what the reader still has to check.
 
 The cheapest evidence is used first: partition values, then statistics, then Bloom filters;
-each step looks only at the files that the one before has left. A limit is applied last.
+each step looks only at the files that the previous step has left. A limit is applied last.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Pruning:
         conjuncts: At most 64 expressions; the filter is TRUE where all of them are.
         open: For each file, bit i is set unless conjunct i is certain, that is, TRUE for each row
             of the file. It has no meaning for files that do not survive.
-        pruned: By step, what it has ruled out of the files that the steps before left.
+        pruned: The files that each step has ruled out, of those that earlier steps left.
     """
 
     survives: Bools
@@ -91,11 +91,11 @@ def prune(
             inventory = FileFacts(files, survives, evidence=step)
             kept = np.ones(inventory.file_count, np.bool_)
             for bit, part in of_step:
-                said = truth_values(part, inventory)
-                kept &= said.true
+                possible = truth_values(part, inventory)
+                kept &= possible.true
                 mask = np.uint64(1 << bit)
                 open_[before] &= ~mask
-                open_[before] |= np.where(said.false | said.null, mask, np.uint64(0))
+                open_[before] |= np.where(possible.false | possible.null, mask, np.uint64(0))
             survives[before] = kept
         pruned[step] = _difference(before, survives, size_bytes)
     before = survives

@@ -1,4 +1,4 @@
-"""What is known about the columns of a whole manifest, so that many need not be read at all.
+"""What is known about the columns of a whole manifest, so that many manifests need not be read.
 
 One row per manifest: `file_count`, `size_bytes`, and `columns`, a struct with one
 struct<min, max, value, nan, null> for each column of the table whose type is ordered. `min` and
