@@ -31,10 +31,10 @@ class MarkingRule:
         """Tell which files of an inventory the rule marks."""
         if not len(files):
             return np.zeros(0, np.bool_)
-        said = truth_values(
+        possible = truth_values(
             self.expression, FileFacts(files, np.ones(len(files), np.bool_), evidence="partition")
         )
-        marked = said.true & ~said.false & ~said.null
+        marked = possible.true & ~possible.false & ~possible.null
         if self.first_path:
             marked &= mask(pc.greater_equal(files["path"], self.first_path))
         return np.asarray(marked)

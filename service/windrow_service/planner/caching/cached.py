@@ -65,7 +65,7 @@ class Cached:
 
 
 def at_workers(splits: Splits, cached: Cached) -> Splits:
-    """Return the splits with the worker that reads each as its only host, where there is one."""
+    """Return the splits; if a worker reads a split, that worker is its only host."""
     worker = np.where(cached.cacheable, cached.worker, NO_HOST)[splits.file]
     held = worker != NO_HOST
     if not held.any():
@@ -105,7 +105,7 @@ def pack_cached(splits: Splits, cached: Cached, policy: Policy) -> Groups:
     alone = work[~together]
     work = work[rows]
     enough = len(keys) - 1 + len(alone) >= policy.parallelism
-    # The byte and count limits are enough: a worker reads what it has cached fast.
+    # The byte and count limits suffice, because a worker reads its cached files fast.
     share = int(work.sum()) if enough else None
     number[rows] = len(splits) + group_by_key(splits.length[rows], work, keys, share, alone, policy)
     return Groups.by_number(number)

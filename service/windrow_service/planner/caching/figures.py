@@ -1,4 +1,4 @@
-"""How much of what is cacheable is held by workers."""
+"""How many of the cacheable files workers hold."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CacheFigures:
 
     Attributes:
         cacheable: Files that at least one rule marks, each counted once.
-        cached: Those of them that at least one host holds.
+        cached: Cacheable files that at least one host holds.
         rules: For each rule, the files that it marks and how many of them are cached.
         hosts: Figures of each host, ordered by name.
     """

@@ -1,4 +1,4 @@
-"""Where cacheable files are read: at a worker that holds them, else at one that is to cache them.
+"""Where cacheable files are read: at a worker that holds them, or at one that will cache them.
 
 A file that no worker holds goes to the first of its two candidates that has room. In a first pass
 no worker takes much more than its fair share (bounded loads, Mirrokni et al. 2018). In a second
@@ -70,7 +70,7 @@ _OVERLOAD = 1.25
 # back files for which it is the first choice but which others hold.
 _SHORT = 0.8
 _FEW = 16
-# Most of a plan's files returned at a time: each of them has to be read from the store again.
+# Largest share of a plan's files returned at a time: each must be read from the store again.
 _RETURNED_AT_ONCE = 0.1
 _COLUMNS = ["path", "size_bytes", "mtime_ns", "partition"]
 _SORTED_BITS = 16
@@ -118,7 +118,7 @@ def place(keys: Hashes, sizes: Ints, holdings: Sequence[Holding]) -> Cached:
     worker = _holders(keys, holdings, hosts)
     choice[worker != NO_HOST] = HELD
     held = np.flatnonzero(worker != NO_HOST)
-    back = held[_owed(keys[held], worker[held], holdings, hosts)]
+    back = held[_returned_files(keys[held], worker[held], holdings, hosts)]
     rows = np.flatnonzero(worker == NO_HOST)
     cached = Cached(
         cacheable=np.ones(len(keys), np.bool_), worker=worker, workers=hosts, choice=choice
@@ -203,7 +203,9 @@ def _holds(keys: Hashes, candidate: Ints, held: Hashes, host: Ints) -> Bools:
     return found
 
 
-def _owed(keys: Hashes, worker: Ints, holdings: Sequence[Holding], hosts: tuple[str, ...]) -> Ints:
+def _returned_files(
+    keys: Hashes, worker: Ints, holdings: Sequence[Holding], hosts: tuple[str, ...]
+) -> Ints:
     """Return the files to move from their holders to a first choice that holds too few files."""
     if not len(keys):
         return np.empty(0, np.int64)

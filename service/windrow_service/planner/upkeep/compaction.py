@@ -66,7 +66,7 @@ class CompactionPolicy:
     Attributes:
         target_bytes: Target size of a file.
         min_files: A partition with fewer small files is left alone.
-        min_small_ratio: So is one where small files are a smaller part of all its files.
+        min_small_ratio: A partition is also left alone if a smaller share of its files is small.
         worth_reads: The rewrite must pay off within this many reads.
         max_bytes: Most bytes of one candidate, at least one target.
         max_files: Most files of one candidate.
@@ -100,7 +100,7 @@ class Candidates:
         becomes: Number of files that an exact write plan makes of them.
         cost_seconds: Time of one core to rewrite them.
         gain_seconds: Time of one core that each later read of them saves.
-        pays: Whether it would be chosen with any number of files.
+        pays: Whether rewriting it pays off, regardless of `min_files`.
         verdict: Positions in `VERDICTS`.
         file_rows: Rows of the small files in the inventory, one candidate after another.
         offsets: Where the `file_rows` of each candidate begin, followed by their number.
@@ -175,8 +175,8 @@ def find_candidates(
     all_files = np.bincount(part, minlength=count)
     ratio = np.bincount(part[small], minlength=count) / np.maximum(all_files, 1)
     fits = _fits(folders.names, partition)[folders.folder]
-    too_dear = cost > gain * policy.worth_reads
-    pays = (ratio[owner] >= policy.min_small_ratio) & (rows > 0) & ~too_dear
+    too_expensive = cost > gain * policy.worth_reads
+    pays = (ratio[owner] >= policy.min_small_ratio) & (rows > 0) & ~too_expensive
     refused = [
         has_deletes[owner],
         ~fits[owner],
@@ -185,7 +185,7 @@ def find_candidates(
         counts < policy.min_files,
         ratio[owner] < policy.min_small_ratio,
         rows == 0,
-        too_dear,
+        too_expensive,
     ]
     return Candidates(
         folders=folders.names.take(pa.array(folders.folder[owner])),

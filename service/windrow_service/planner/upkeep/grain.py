@@ -19,13 +19,13 @@ _FEW = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grain:
-    """Partitions that are too fine, and a partitioning that would do.
+    """Partitions that are too fine, and a coarser partitioning that would suffice.
 
     Attributes:
         partitions: Number of folders that hold files.
         small: How many of them hold less than half of the target in all.
         file_rows: Rows of the inventory that are in those small folders.
-        levels: How many of the partition columns, counted from the first, would do.
+        levels: How many of the partition columns, counted from the first, would suffice.
         becomes: Files that an exact write plan would make of the table with those columns.
     """
 

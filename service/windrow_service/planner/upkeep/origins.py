@@ -59,11 +59,11 @@ class Writes:
         files: Number of its files that still exist.
         small_files: How many of them are under half of the target.
         size_bytes: Bytes of its files.
-        rows: Rows of its files; UNKNOWN_ROWS if those of one are not known.
+        rows: Rows of its files; UNKNOWN_ROWS if the rows of any file are unknown.
         largest_bytes: Size of its largest file.
         partitions: Number of partitions, or buckets of them, that it wrote into.
         tasks: Its greatest task number plus one; NO_TASKS if the names do not tell it.
-        writers: Number of tasks that have files; NO_TASKS likewise.
+        writers: Number of tasks that have files; NO_TASKS if the names do not tell it.
         ideal: Number of files that an exact write plan would have made.
         trouble: Positions in `TROUBLES`.
         of_file: The write of each file of the inventory.
@@ -143,7 +143,7 @@ def find_writes(files: pa.Table, folders: FolderBuckets, target_bytes: int) -> W
 
 
 def ideal_files(sizes: Ints, rows: Ints, folder: Ints, target_bytes: int) -> int:
-    """Return how many files an exact write plan would make of the rows in each folder or bucket, in all.
+    """Return how many files an exact write plan would make of all folders or buckets together.
 
     Args:
         sizes: Bytes of n files.
@@ -161,7 +161,7 @@ def _ideal(sizes: Ints, rows: Ints, folder: Ints, count: int, target_bytes: int)
 
 
 def _writes(paths: pa.ChunkedArray, times: Ints) -> tuple[Ints, pa.StringArray, Ints]:
-    """Return the write of each file, the job of each write by time, and the task of each file."""
+    """Return each file's write, each write's job (writes in time order), and each file's task."""
     found = pc.extract_regex(paths, _SPARK_NAME).combine_chunks()
     task = pc.fill_null(pc.cast(pc.struct_field(found, "task"), pa.int64()), NO_TASKS - 1)
     coded = pc.struct_field(found, "job").dictionary_encode()

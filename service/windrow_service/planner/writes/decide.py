@@ -110,7 +110,7 @@ def choose(write: Write) -> tuple[str, str]:
 
 
 def judge(scheme: str, write: Write) -> Judged:
-    """Predict what a scheme makes of a write, and tell whether it suits the write."""
+    """Predict the outcome of a scheme for a write, and tell whether the scheme suits it."""
     outcome = _PREDICTIONS[scheme](write)
     if scheme in _BY_KEYS and not write.divided:
         problems = ["there are no partition columns to place rows by"]

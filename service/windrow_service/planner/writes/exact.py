@@ -44,9 +44,9 @@ class ExactTasks:
 def files_per_key(keys: WriteKeys) -> Ints:
     """Return how many files each key is divided into.
 
-    It is the k that minimises `|ln(weight / k)|`, or more if files of that mean would probably
-    exceed `MOST`: the rows of a part are binomially distributed, so some of many files are larger
-    than the mean.
+    The number is the k that minimises `|ln(weight / k)|`, or a larger one if files of that mean
+    would probably exceed `MOST`: the rows of a part are binomially distributed, so some of many
+    files are larger than the mean.
     """
     most = MOST / _OFF if keys.estimated else MOST
     nearest = _nearest(keys.weight)

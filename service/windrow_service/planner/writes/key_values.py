@@ -113,8 +113,7 @@ def numbered(columns: Sequence[pa.Array], rows: int) -> tuple[Ints, int]:
         rows: Number of rows.
 
     Returns:
-        The number of each row, and how many numbers there are.
-        The number of each row, and how many there are.
+        The number of each row, and how many distinct numbers there are.
 
     Complexity: O(n log n) per column.
     """

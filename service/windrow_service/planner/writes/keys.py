@@ -14,7 +14,7 @@ from windrow_service.planner.writes.murmur3 import Words
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-# In targets: a smaller file is small.
+# In targets: files below this are small.
 SMALL = 0.5
 # In targets: more than the files of any plan, yet sums of them fit 64 bits.
 _MOST = 1e12
@@ -44,7 +44,7 @@ class WriteKeys:
 
     @classmethod
     def equal(cls, count: int, weight: float, rows: int | None) -> WriteKeys:
-        """Return equal keys, given only their number and what they hold together."""
+        """Return equal keys, given only their number, total size and total rows."""
         each = _PLENTY if rows is None else max(1, rows // count)
         return cls(
             rows=np.full(count, each, np.int64),
@@ -75,7 +75,7 @@ class WriteKeys:
         return float(self.weight.sum())
 
     def deviation(self, parts: Ints | Floats) -> Floats:
-        """Return the deviation of the size of a part when a hash divides a key, in targets.
+        """Return how much the size of a part deviates when a hash divides a key, in targets.
 
         Args:
             parts: Number of parts of each key.
@@ -90,6 +90,6 @@ class WriteKeys:
 
 
 def quantile(count: int, chance: float = 0.5) -> float:
-    """Return the deviations that the largest of `count` parts exceeds with the given chance."""
+    """Return how many deviations the largest of `count` parts exceeds with the given chance."""
     # A float cannot represent probabilities closer to 1.
     return NormalDist().inv_cdf(1 - max(chance / max(count, 1), 1e-15))

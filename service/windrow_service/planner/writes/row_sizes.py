@@ -9,7 +9,7 @@ import numpy as np
 from windrow_service.planner.splits import Ints
 from windrow_service.planner.writes.keys import Floats
 
-# Files with less than this part of the usual rows say little about large files.
+# Files with fewer rows than this share of the usual number say little about large files.
 _TINY = 0.1
 _LOW, _HIGH = 0.1, 0.9
 # From this many rows on, a group of files has its own average.
