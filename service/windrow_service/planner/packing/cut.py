@@ -8,7 +8,7 @@ pieces it is cut in the middle, or at the nearest boundary: 250 bytes with a lim
 Parquet and ORC files are cut where the inventory says that a row group or stripe begins. They stay
 whole if it gives no offsets, or impossible ones. Files of lines, plain or compressed with bzip2,
 are cut at any byte if no blocks are known, because their readers skip to the next line, unless a
-record may be more than a line. A file compressed as a whole stays whole.
+record may span several lines. A file compressed as a whole stays whole.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def is_stream(paths: pa.ChunkedArray) -> Bools:
 def is_lines(paths: pa.ChunkedArray, table_format: str) -> Bools:
     """Tell which files hold one record per line, so that a reader can start from any byte.
 
-    A bzip2 reader likewise finds the next block from any byte. The suffix decides; if it does
-    not tell, the table's format does.
+    A bzip2 reader also finds the next block from any byte. The suffix decides; if it is
+    inconclusive, the table's format does.
     """
     if table_format in TEXT_FORMATS:
         return ~_matches(paths, _BLOCKS)
@@ -100,7 +100,7 @@ def cut(
         initial_size: Most bytes of a piece among the initial splits; `max_size` by default.
         initial_count: Number of initial splits, in path order; whole files count.
         level_tail: Whether the last two pieces of a file are made about equal.
-        table_format: Format of files whose suffix does not tell it.
+        table_format: Format of files whose suffix does not show it.
         any_line: Whether a reader of text can start at any line.
         max_splits: Most pieces of files that can be cut at any byte; checked before cutting.
 

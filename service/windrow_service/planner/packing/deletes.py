@@ -18,7 +18,7 @@ class GroupDeletes:
 
     Attributes:
         files: Delete files.
-        offsets: Group g has those at `rows[offsets[g]:offsets[g + 1]]`, each of them once.
+        offsets: Group g has the delete files at `rows[offsets[g]:offsets[g + 1]]`, each once.
         rows: Positions in `files`.
     """
 
@@ -32,13 +32,13 @@ def deletes_of(
 ) -> GroupDeletes:
     """Return the delete files of each group.
 
-    Those in the folder of a partition apply to all files with rows there, of the same bucket.
+    Delete files in a partition's folder apply to all its data files of the same bucket.
 
     Args:
         files: The inventory that `splits.file` points into.
         splits: The splits, in the order of their groups.
         offsets: Group g holds the splits `offsets[g]:offsets[g + 1]`.
-        delete_files: With the columns of a file, and `root` and `bucket`.
+        delete_files: Table with the schema `DELETE_FILES`.
     """
     group = run_numbers(offsets)
     with_deletes = np.flatnonzero(files["delete_count"].to_numpy()[splits.file] > 0)
@@ -46,7 +46,7 @@ def deletes_of(
     roots = pa.concat_arrays([_joined(delete_files["root"]), places_of(paths).root])
     codes = np.asarray(roots.dictionary_encode().indices, np.int64) << 32
     own = codes[: len(delete_files)] | np.asarray(delete_files["bucket"], np.int64)
-    # Without a bucket no delete file applies, and these have some.
+    # These files have delete files, which only apply to files with a bucket.
     asked = codes[len(delete_files) :] | np.asarray(pc.cast(buckets_of(paths), pa.int64()))
     order = np.argsort(own, kind="stable")
     runs = run_offsets(own[order])

@@ -1,4 +1,4 @@
-"""Where the column chunks that a plan asks for lie in files on object stores."""
+"""Where the column chunks that a plan requests lie in files on object stores."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ EXCERPT = pa.struct(
     [
         # Position among the plan's outlines.
         pa.field("outline", pa.int32()),
-        # As `windrow.files.excerpts.places` says.
+        # In the form that `windrow.files.excerpts.places` describes.
         pa.field("chunks", pa.list_(pa.int64())),
     ]
 )
 
-# Splits most of whose bytes are asked for are read as they are.
+# A split is not read as an excerpt if more than this share of its bytes is requested.
 _MAX_SHARE = 0.5
 _MAX_NUMBERS = 2**23  # 64 MiB
-# Where a plan has fewer of the files than one in so many, taking them is quicker than copying all.
+# If a plan has fewer than one in _FEW files, taking those is faster than copying all.
 _FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpts:
-    """What is read of splits.
+    """The excerpts that are read for splits.
 
     Attributes:
-        outlines: As text; of the columns asked for alone.
-        column: `EXCERPT` of each split; null where it is read as it is.
+        outlines: As text, reduced to the requested columns.
+        column: `EXCERPT` of each split; null if it is not read as an excerpt.
     """
 
     outlines: tuple[str, ...]
@@ -46,13 +46,13 @@ class Excerpts:
 def excerpts_of(
     files: pa.Table, splits: Splits, names: Collection[str], max_numbers: int = _MAX_NUMBERS
 ) -> Excerpts | None:
-    """Return which chunks are read of splits; None if all splits are read as they are.
+    """Return the chunks to read of each split; None if no split is read as an excerpt.
 
     Args:
         files: An inventory, with `EXCERPT_FIELDS`.
         splits: Splits of its files.
-        names: The columns asked for.
-        max_numbers: Most numbers of chunks; splits beyond are read as they are.
+        names: The requested columns.
+        max_numbers: Most numbers that describe chunks; splits beyond that get no excerpts.
     """
     held = flat(files["outline"])
     if held.null_count == len(held):
@@ -96,19 +96,19 @@ def excerpts_of(
 def _row_groups(
     files: pa.Table, file: Ints, first: Ints, count: Ints, leaf_count: int, leaves: Sequence[int]
 ) -> tuple[Ints, Ints]:
-    """Return the numbers of the row groups of splits, one after the other, and where each begins.
+    """Return the numbers of each split's row groups, end to end, and where each split begins.
 
     Args:
         files: An inventory.
-        file: The file of each split; all of one outline.
-        first: The first row group of each; -1 for all.
-        count: How many.
-        leaf_count: Of the outline.
-        leaves: Those asked for.
+        file: The file of each split; all files have the same outline.
+        first: The first row group of each split; -1 for all.
+        count: Number of row groups of each split.
+        leaf_count: Number of leaf columns in the outline.
+        leaves: The requested leaf columns.
     """
     lists = files["chunks"]
     if len(file) < len(files) // _FEW:
-        # Do not copy those of the others.
+        # Do not copy the chunks of other files.
         distinct, file = np.unique(file, return_inverse=True)
         lists = lists.take(pa.array(distinct))
     lists = flat(lists)

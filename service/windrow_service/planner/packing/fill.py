@@ -4,7 +4,7 @@ Splits are taken in order, as in next-fit packing, but from two streams: a group
 portion of the large splits, then fills the remaining room with small ones. Groups become nearly
 full, and a new file only moves the group boundaries after it.
 
-Where most splits are large, there are too few small ones to fill the room. There, splits are taken
+Where most splits are large, there are too few small ones to fill the room. Then splits are taken
 in order in batches of some dozens of groups, and spread within each batch as in `spread`.
 """
 

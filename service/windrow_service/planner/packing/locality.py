@@ -28,7 +28,7 @@ Codes: TypeAlias = npt.NDArray[np.integer[Any]]
 
 # The part of a share that a place must hold to get a group of its own.
 LEAST_SHARE = 0.5
-# Up to this many more counters than pairs are kept as a dense array.
+# Counters are a dense array if it has at most this many more entries than there are pairs.
 MAX_DENSE = 2**20
 
 
@@ -103,7 +103,7 @@ class _Level:
         self._held = np.bincount(key, self._fill[rows], len(self._held)).astype(np.float64)
         shares = np.floor(self._held + 1 - LEAST_SHARE)
         self._room = np.maximum(shares - self._held, 0.0)
-        # A split that is half inside stays; else one large split could leave almost nothing behind.
+        # A split half inside stays; otherwise one large split could leave almost nothing behind.
         most = np.where(shares < self._held, shares, np.inf)
         inside = self._within(key, self._fill[rows], most, part=0.5)
         place[rows[inside]] = first + at[rows[inside]]

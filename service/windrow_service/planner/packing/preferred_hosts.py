@@ -24,8 +24,8 @@ _LOCALHOST = "localhost"
 def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tuple[Ints, Ints]:
     """Return the preferred hosts of each group: those with most of its bytes, best first.
 
-    If no host holds enough but a rack does, hosts of that rack are returned; if none does, but the
-    first MAX_PREFERRED_HOSTS hosts do together, these.
+    If no host holds enough but a rack does, hosts of that rack are returned. If no rack does
+    either, but the first MAX_PREFERRED_HOSTS hosts together do, those hosts are returned.
 
     Args:
         splits: In the order of their groups.
@@ -69,11 +69,11 @@ def preferred_hosts(splits: Splits, offsets: Ints, min_local_share: float) -> tu
 
 
 def _enough_together(local: Floats, wanted: Floats) -> Bools:
-    """Tell which hosts are the first of a group if these hold enough together.
+    """Tell which hosts are among the first of a group, if the first together hold enough.
 
     Args:
         local: Bytes of each group that each host holds.
-        wanted: Enough for each group.
+        wanted: Bytes of each group that are enough.
     """
     count = min(MAX_PREFERRED_HOSTS, local.shape[1])
     first = np.argsort(-local, axis=1, kind="stable")[:, :count]

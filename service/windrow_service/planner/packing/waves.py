@@ -43,7 +43,7 @@ def group_by_key(
 def _divide_last(
     number: Ints, over: int, length: Ints, work: Ints, keys: Ints, policy: Policy
 ) -> Ints:
-    """Divide the last `over` groups, whose new paths change most anyway, into `parallelism`."""
+    """Divide the last `over` groups, which new files change most anyway, into `parallelism`."""
     first = max(int(number.max()) + 1 - over, 0)
     rows = np.flatnonzero(number >= first)
     runs = run_offsets(run_numbers(keys)[rows])

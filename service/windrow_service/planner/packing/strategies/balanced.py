@@ -3,17 +3,16 @@
 The work of a split is its bytes, the bytes of its delete files, and the cost of opening all of
 them. Packing first minimises the time of the slowest slot, then the cost of all tasks:
 
-1. *Share.* The most work of one group: that of a full group, or more where more does no harm,
-   which is up to 1/16 of a slot's whole work (no slot notices it) and up to the fixed cost of a
-   task. It is rounded up to a step of a scale, so that a few more files do not change every
-   group.
+1. *Share.* The most work of one group: that of a full group, or more where more does no harm:
+   up to 1/16 of a slot's whole work (no slot notices it), and up to the fixed cost of a task. It
+   is rounded up to a step of a scale, so that a few more files do not change every group.
 2. *Keys.* A group holds splits of one bucket and one place: a host, else a rack, else anywhere
    (`locality`). A large table is also divided into cells: runs of paths that end at files chosen
    by their fingerprint. Packing stops at the end of a cell, so that new files only change the
    groups of their cell. There are no cells where they would cost extra groups.
-3. *Hosts.* Where groups at hosts or racks make the slowest slot finish later than groups without,
-   even though all work on other hosts costs more (`REMOTE_COST`), there are no places: a group
-   then holds splits of neighbouring hosts. This happens in small tables on many hosts.
+3. *Hosts.* If groups at hosts or racks make the slowest slot finish later than groups without
+   places, even though all work on other hosts costs more (`REMOTE_COST`), places are dropped: a
+   group then holds splits of neighbouring hosts. This happens in small tables on many hosts.
 4. *Fill.* The groups of a key are filled one after another (`fill`).
 5. *Last wave.* Tasks run in waves of `parallelism`, and a last wave of one task takes as long
    as a full one. If it helps the slowest slot, the groups of an incomplete last wave are divided

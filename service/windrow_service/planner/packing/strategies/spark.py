@@ -5,7 +5,7 @@ cut, and partitions closed, at the lesser of `max_split_size` and a core's share
 bytes and open costs over `parallelism`, but at least one open cost. A partition takes the largest
 remaining split until the next would exceed that size (next fit); an open cost is added after each
 split. If there are more than `max_partition_num` partitions, they are made as large as that number
-asks for, but not larger than `max_split_size`. Locality plays no part, and delete files weigh
+requires, but not larger than `max_split_size`. Locality plays no part, and delete files weigh
 nothing; a group's hosts are the three that hold most of its bytes.
 
 Spark reads each bucket of a bucketed table as one partition, however large. Here the limits
@@ -60,7 +60,7 @@ class _Filling:
     """Splits that partitions are filled with, largest first in each bucket.
 
     Attributes:
-        free: Which splits have no bucket, so that Spark's partition size holds for them.
+        free: Which splits have no bucket, so that Spark's partition size applies to them.
         weight: Bytes of each split, and its open cost if it is free.
     """
 
@@ -73,7 +73,7 @@ class _Filling:
         self._end = buckets[1:][run_numbers(buckets)]
 
     def starts(self, size: int) -> Bools:
-        """Tell which splits begin a partition, if those of free splits weigh at most `size`."""
+        """Tell which splits begin a partition; partitions of free splits weigh at most `size`."""
         policy, nth = self._policy, np.arange(len(self._length))
         limit = np.where(self.free, size, policy.max_split_size)
         # The size of a partition does not include the open cost after its last split.
@@ -87,7 +87,7 @@ class _Filling:
 
 
 def _fitting(weight: Ints, limit: Ints | np.int64) -> Ints:
-    """Return, for each split, the end of the run from it whose weights add up to the limit."""
+    """Return, for each split, the end of the longest run from it that weighs at most the limit."""
     before = np.concatenate(([0], np.cumsum(weight)))
     end: Ints = np.searchsorted(before, before[:-1] + limit, side="right") - 1
     return end
