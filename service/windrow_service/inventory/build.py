@@ -64,7 +64,7 @@ from windrow_service.planner.columns import DELETE, EXCERPT_FIELDS, inventory_sc
 
 _NO_COLUMNS = pa.schema([])
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
-# Older inventories, and published ones, may not tell.
+# Null where an older or a published inventory does not know it.
 _LEARNT = "grouped_columns"
 
 
@@ -74,7 +74,7 @@ class Inventory:
 
     Attributes:
         files: `inventory_schema(data_schema, partition_schema)`, sorted by the bytes of the
-            path; `hosts` are empty.
+            path.
         data_schema: Columns that the files hold, or that were declared.
         added_count: Files that were not in the previous inventory, or have changed since.
         removed_count: Files of the previous inventory that are gone, or have changed since.
@@ -83,8 +83,8 @@ class Inventory:
         folders: State of folders and files for the next inventory; None if it would be of no
             use.
         delete_files: `DELETE_FILES` of a transactional table whose rows can be deleted; else None.
-        table_version: What the table's own log calls this version; None if it has no log.
-        log: What the log says.
+        table_version: Name of this version in the table's own log; None if it has no log.
+        log: Figures from the log; None if the table has no log.
     """
 
     files: pa.Table
@@ -113,7 +113,7 @@ class PreviousInventory:
             inventory of the table; None if nothing is known.
         full: Whether to list all folders, including unchanged ones. This is necessary if
             `folders` is from an earlier inventory.
-        table_version: As of `Inventory`.
+        table_version: As in `Inventory`.
     """
 
     files: pa.Table
@@ -153,8 +153,8 @@ def take_inventory(
 
     Args:
         location: Absolute path of the table's folder, or its URI.
-        columns: The table's declared columns, as which every file must be readable; read from
-            the files if None. They may include partition columns, to declare their types.
+        columns: The table's declared columns, which every file must fit; read from the files
+            if None. They may include partition columns, to declare their types.
         partition_types: All of the table's partition columns; read from the folders if None.
         bucket_count: From the table's bucket spec; None if it has none.
         table_format: Format of the files; those of `windrow.files.formats.LISTED` are not opened.
@@ -203,7 +203,7 @@ def take_inventory(
     buckets = bucket_numbers(files["path"], bucket_count)
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
-    known_rows = _with_known_columns(
+    known_rows = _complete_rows(
         kept_rows, previous, excerpted=table_format == "parquet" and is_object(location)
     )
     kept_count = len(known_rows) - known_rows.null_count
@@ -226,8 +226,8 @@ def take_inventory(
     except SchemaConflictError:
         if kept_count == 0:
             raise
-        # The conflicting type may be that of a file which is gone; if it is not, the error must
-        # name a file, and only reading all of them tells which one.
+        # The conflicting type may come from a file that is gone. If not, the error must name a
+        # file, and only reading all of them shows which one.
         nothing_kept = pa.nulls(files.num_rows, known_rows.type)
         data_schema, footers, read_count = reader.read(nothing_kept, None)
     footers = bounded(footers, files["size_bytes"])
@@ -244,7 +244,7 @@ def take_inventory(
         "bucket": buckets,
         "hosts": _hosts(same_rows, previous),
         **_deletes(same_rows, previous, seen),
-        # Only logs tell them.
+        # Only a table's own log names them.
         "deletes": pa.nulls(len(files), pa.list_(DELETE)),
         "partition": partitions.values,
     }
@@ -275,9 +275,9 @@ def _list_transactional(
     transactional: Transactional,
     folders: Sequence[str] | None,
 ) -> tuple[Relisting, SeenFiles]:
-    """List a transactional table, and keep of it what is read."""
+    """List a transactional table, and keep the files that are read."""
     notes = FolderNotes(scan or scan_of(location))
-    # Files that were not read the last time are not known.
+    # The previous inventory lacks files that were listed but not read, so list every folder.
     known = replace(known, full=True) if known is not None else None
     listing = list_again(location, meter, known, notes, clock_ns, folders)
     seen = seen_files(location, listing.files, listing.empty, notes.folders, transactional)
@@ -285,29 +285,29 @@ def _list_transactional(
     return replace(listing, files=files, replaced=listing.replaced[seen.rows]), seen
 
 
-def _with_known_columns(
+def _complete_rows(
     kept_rows: pa.Array, previous: PreviousInventory | None, *, excerpted: bool
 ) -> pa.Array:
-    """Return the rows to carry over without those of files whose footer has more to tell.
+    """Return the rows to carry over, except those whose footers must be read for newer columns.
 
-    With `excerpted`, that are also large files of inventories older than ETags and excerpts.
+    With `excerpted`, these include large files of inventories older than ETags and excerpts.
     """
     if previous is None:
         return kept_rows
-    told = flat(previous.files[_LEARNT]).is_valid()
+    is_complete = flat(previous.files[_LEARNT]).is_valid()
     if excerpted:
         small = pc.less_equal(flat(previous.files["size_bytes"]), SMALL_FILE_BYTES)
-        told = pc.and_(told, pc.or_(small, flat(previous.files["etag"]).is_valid()))
-    if pc.all(told).as_py():
+        is_complete = pc.and_(is_complete, pc.or_(small, flat(previous.files["etag"]).is_valid()))
+    if pc.all(is_complete).as_py():
         return kept_rows
-    return flat(pc.if_else(told.take(kept_rows), kept_rows, pa.scalar(None, kept_rows.type)))
+    return flat(pc.if_else(is_complete.take(kept_rows), kept_rows, pa.scalar(None, kept_rows.type)))
 
 
 def _count_same(files: pa.Table, previous: PreviousInventory, rows: pa.Array) -> int:
     """Return how many files that were read again are the same as in the previous inventory."""
     if not len(files) or files.schema != previous.files.schema:
         return 0
-    # What is learnt of a file does not change it.
+    # Learning more about a file does not change it.
     learnt = [_LEARNT, "etag", *EXCERPT_FIELDS]
     one, other = (some.drop_columns(learnt) for some in (files, previous.files.take(rows)))
     return int((~differing(one, other)).sum())
@@ -320,7 +320,7 @@ def _partitions_with(
     partition_types: pa.Schema | None,
     previous: PreviousInventory | None,
 ) -> Partitions:
-    """Return the partition columns of files, whose paths come first among those given."""
+    """Return the partition columns of `files`, whose paths are the first of `paths`."""
     partitions = partitions_of(paths, columns, partition_types, previous)
     return replace(partitions, values=partitions.values.slice(0, len(files)))
 
@@ -397,7 +397,7 @@ class _FooterReader:
             data_schema,
             file_count=len(kept_rows),
             kept_has_all=previous is not None and previous.has_all_columns,
-            # Arrow's ORC reader gives columns as the file has them.
+            # Arrow's ORC reader returns columns in the types of the file.
             evolved="native_columns" if is_orc and not self.is_acid else "grouped_columns",
             check=self.meter.check_cancelled,
         )
@@ -413,7 +413,7 @@ def partitions_of(
     """Return the partition columns of listed files; if there are none, the declared or known ones.
 
     Raises:
-        InventoryError: See `partition_columns`; or the folders differ from those declared.
+        InventoryError: See `partition_columns`; or the folders differ from the declared columns.
     """
     if files.num_rows == 0:
         schema = partition_types
@@ -438,7 +438,7 @@ def partitions_of(
 
 
 def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
-    """Return the published hosts of unchanged files; a listing does not tell them."""
+    """Return the published hosts of unchanged files; a listing does not show hosts."""
     if previous is None or not len(previous.files):
         lists = pa.array(np.zeros(len(kept_rows) + 1, np.int32))
         return pa.ListArray.from_arrays(lists, pa.array([], pa.string()))
@@ -449,10 +449,10 @@ def _hosts(kept_rows: pa.Array, previous: PreviousInventory | None) -> pa.Array:
 def _deletes(
     kept_rows: pa.Array, previous: PreviousInventory | None, seen: SeenFiles | None
 ) -> dict[str, pa.Array]:
-    """Return what is known of files' delete files.
+    """Return the number and the bytes of each file's delete files.
 
-    Of other than transactional tables a listing does not tell them, and those that were published
-    of unchanged files stay.
+    A listing shows them only for transactional tables; in other tables, unchanged files keep the
+    published figures.
     """
     if seen is not None:
         return {"delete_count": seen.delete_count, "delete_bytes": seen.delete_bytes}
@@ -475,7 +475,7 @@ def unchanged(files: pa.Table, previous: PreviousInventory | None) -> pa.Array:
         same = pc.and_(
             same, pc.fill_null(pc.equal(previous.files[name].take(rows), files[name]), False)
         )
-    # Not known of either, it tells nothing.
+    # An ETag that is unknown on either side proves nothing.
     other = pc.not_equal(previous.files["etag"].take(rows), files["etag"])
     same = pc.and_not(same, pc.fill_null(other, False))
     return flat(pc.if_else(same, rows, pa.scalar(None, rows.type)))

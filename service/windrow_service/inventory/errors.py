@@ -90,7 +90,7 @@ class PartitionLayoutError(InventoryError):
 
     Attributes:
         path: A file, or a folder with files, that does not fit.
-        other_path: One that disagrees with it; empty if `path` itself is wrong.
+        other_path: A path that disagrees with it; empty if `path` itself is wrong.
         reason: How they disagree.
     """
 
@@ -108,10 +108,10 @@ class PartitionLayoutError(InventoryError):
 
 @dataclass(eq=False)
 class PartitionListError(InventoryError):
-    """A list of partitions cannot be that of its table.
+    """A list of partitions does not fit its table.
 
     Attributes:
-        partition: Location or folder of the partition at fault; empty if it is the list itself.
+        partition: Location or folder of the partition at fault; empty if the list itself is.
         reason: What is wrong.
     """
 
@@ -136,7 +136,7 @@ class PartitionValueError(InventoryError):
     type: str
 
     def __str__(self) -> str:
-        # For values that Spark writes in the time zone of its session.
+        # Spark writes values of `timestamp` in the time zone of its session.
         other = "timestamp_ntz or string" if self.type.startswith("timestamp with") else "string"
         return (
             f"folder {self.folder!r}: {self.value!r} is not a {self.type}, the declared type of "
@@ -176,19 +176,19 @@ class InventoryCancelledError(InventoryError):
 
 @dataclass(eq=False)
 class TextColumnsError(InventoryError):
-    """A table of text is declared to have other data columns than one of strings.
+    """A table of text is declared with data columns other than one string column.
 
     Attributes:
-        columns: The declared ones.
+        columns: Names of the declared columns.
     """
 
     columns: tuple[str, ...]
     message = "a table of text has one data column, of type string, and {names} declared: {remedy}"
-    remedy = "declare that one, or leave `columns` out for `value`"
+    remedy = "declare one such column, or leave `columns` out to get the column `value`"
 
     @property
     def names(self) -> str:
-        """The declared columns, for people."""
+        """The declared columns, with a verb."""
         return f"{', '.join(map(repr, self.columns)) or 'none'} {'is' if len(self.columns) < 2 else 'are'}"
 
 

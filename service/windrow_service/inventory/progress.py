@@ -31,7 +31,7 @@ class ProgressMeter:
     ) -> None:
         self._on_progress = on_progress
         self._cancelled = cancelled
-        self._told_at_s = float("-inf")
+        self._reported_at_s = float("-inf")
         self.progress = RefreshProgress(phase="listing")
 
     def add(
@@ -56,7 +56,7 @@ class ProgressMeter:
             }
         )
         self.check_cancelled()
-        if time.monotonic() - self._told_at_s >= _REPORT_INTERVAL_S:
+        if time.monotonic() - self._reported_at_s >= _REPORT_INTERVAL_S:
             self.report()
 
     def enter(self, **changes: Any) -> None:
@@ -67,7 +67,7 @@ class ProgressMeter:
 
     def report(self) -> None:
         """Report now, regardless of the last report."""
-        self._told_at_s = time.monotonic()
+        self._reported_at_s = time.monotonic()
         if self._on_progress is not None:
             self._on_progress(self.progress)
 

@@ -33,7 +33,7 @@ _SCALARS: dict[object, pa.DataType] = {
     exp.DataType.Type.NULL: pa.null(),
 }
 
-# sqlglot calls Spark's void null, and takes fewer words for names of fields.
+# sqlglot's name for Spark's void is null, and it accepts fewer words as field names.
 _WORD = re.compile(r"(`(?:[^`]|``)*`|'[^']*')|(\w+)(?=\s*:)|\bvoid\b", re.IGNORECASE)
 _QUOTED = re.compile(r"`(?:[^`]|``)*`|'[^']*'")
 
@@ -85,7 +85,7 @@ def _decimal(arguments: list[exp.Expression], text: str) -> pa.DataType:
         raise UnknownTypeError(text, "a decimal takes a precision and a scale")
     if not (1 <= precision <= MAX_DECIMAL_PRECISION and scale <= precision):
         raise UnknownTypeError(
-            text, "a decimal has 1 to 38 digits, and no more of them after the point than in all"
+            text, "a decimal has 1 to 38 digits, and no more after the point than in total"
         )
     return pa.decimal128(precision, scale)
 
@@ -103,7 +103,7 @@ _MAX_KEPT_CHARACTERS = 64
 def arrow_type(text: str) -> pa.DataType:
     """Return the Arrow type of a type in Spark SQL's syntax.
 
-    `varchar` and `char` are read as strings; `timestamp` is in UTC; all have microseconds.
+    `varchar` and `char` are read as strings; `timestamp` is in UTC; times have microseconds.
 
     Raises:
         UnknownTypeError: The text is not such a type.

@@ -161,7 +161,7 @@ def test_escaped_column_names_are_decoded_too() -> None:
     [
         (["a=1/f", "a=1/b=2/g"], r"'a=1/f' and 'a=1/b=2/g': they are 1 and 2 folders deep"),
         (["a=1/f", "g"], r"'a=1/f' and 'g': they are 1 and 0 folders deep"),
-        (["a=1/f", "b=1/g"], r"'a=1/f' and 'b=1/g': one folder is named by 'a', the other by 'b'"),
+        (["a=1/f", "b=1/g"], r"'a=1/f' and 'b=1/g': one folder has the key 'a', the other 'b'"),
         (["a=1/f", "x/g"], r"'x/g': folder 'x' is not of the form `key=value`"),
         (["a=1/x/f"], r"'a=1/x/f': folder 'x' is not of the form `key=value`"),
         (["a=/f"], r"'a=/f': folder 'a=' has no value"),

@@ -1,4 +1,4 @@
-"""Locations of tables: their canonical form, and which contain which."""
+"""Locations of tables: their canonical form, and which of them overlap."""
 
 from __future__ import annotations
 

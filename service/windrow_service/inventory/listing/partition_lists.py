@@ -30,8 +30,8 @@ class PartitionList:
     """The partitions of a table.
 
     Attributes:
-        table: `folder`, as paths in inventories, ascending; then a text for each partition column,
-            null for Hive's default partition.
+        table: `folder`, in the form of paths in inventories, ascending; then a text for each
+            partition column, null for Hive's default partition.
     """
 
     table: pa.Table
@@ -45,7 +45,7 @@ class PartitionList:
         return flat(self.table.column(0))
 
     def encoded(self) -> bytes:
-        """Return the list as it is kept."""
+        """Return the list as bytes, as it is stored."""
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_stream(sink, self.table.schema, options=options) as stream:
@@ -54,7 +54,7 @@ class PartitionList:
 
     @classmethod
     def decoded(cls, body: bytes) -> PartitionList:
-        """Return the list that `encoded` made the bytes of."""
+        """Return the list from bytes that `encoded` returned."""
         with pa.ipc.open_stream(body) as stream:
             return cls(stream.read_all())
 
@@ -64,7 +64,7 @@ class PartitionList:
         return {tuple(row[1:]): row[0] for row in zip(*columns, strict=True)}
 
     def page(self, location: str, start: int, count: int) -> list[tuple[list[str], str]]:
-        """Return values and location of some partitions, as a catalog has them."""
+        """Return values and location of some partitions, in the form that a catalog uses."""
         rows = self.table.slice(start, count)
         texts = [column.fill_null(HIVE_DEFAULT_PARTITION) for column in rows.columns[1:]]
         values = zip(*(column.to_pylist() for column in texts), strict=True)
@@ -83,7 +83,7 @@ def read_partitions(
     Args:
         sent: `values`, lists of texts, and `location`.
         location: Canonical location of the table.
-        types: Its partition columns.
+        types: Partition columns of the table.
         allowed: Returns the canonical form of locations, or refuses one.
 
     Raises:
@@ -105,11 +105,11 @@ def read_partitions(
         for column in values
     ]
     table = pa.table([folders, *texts], schema=pa.schema(fields))
-    # So that what lies in a folder follows it.
+    # Sorted so that each folder comes right before everything inside it.
     order = pc.sort_indices(pa.array([one.rstrip("/") + "/" for one in canonical]))
     listed = PartitionList(table.take(order))
     _refuse_overlaps(location, listed)
-    _refuse_twice(location, listed)
+    _refuse_repeated_values(location, listed)
     typed_values(listed, types)
     return PartitionList(listed.table.take(pc.sort_indices(listed.folders)))
 
@@ -122,7 +122,7 @@ def typed_values(listed: PartitionList, types: pa.Schema) -> list[pa.Array]:
     """
     found = []
     for field, column in zip(types, listed.table.columns[1:], strict=True):
-        # Texts of a catalog are not escaped, as those of folders are.
+        # Unlike the names of folders, a catalog's texts are not escaped.
         texts = flat(pc.replace_substring(column, "%", "%25"))
         try:
             found.append(convert(texts, field.type))
@@ -138,10 +138,10 @@ def typed_values(listed: PartitionList, types: pa.Schema) -> list[pa.Array]:
 def partitions_in(
     listed: PartitionList, paths: pa.ChunkedArray, types: pa.Schema, location: str
 ) -> Partitions:
-    """Return the partition columns of files by the folders that they lie right in.
+    """Return the partition columns of files by the folders that directly contain them.
 
     Raises:
-        LocationError: A file lies in a folder below that of its partition.
+        LocationError: A file is in a subfolder of its partition's folder.
         PartitionListError: A text is not a value of its column's type.
     """
     folders = flat(pc.replace_substring_regex(paths, "/?[^/]*$", ""))
@@ -160,14 +160,14 @@ def partitions_in(
 
 
 def refuse_unlisted(listed: PartitionList, folders: pa.ChunkedArray) -> None:
-    """Refuse folders of files that were written into no partition, or into one by another name.
+    """Refuse folders of written files that are not a listed partition's folder of the usual name.
 
     Args:
         listed: The table's partitions.
-        folders: As paths in inventories.
+        folders: Folders in the form of paths in inventories.
 
     Raises:
-        PartitionListError: There is one.
+        PartitionListError: A folder is refused.
     """
     wanted = flat(folders).unique()
     rows = listed.table.filter(pc.is_in(listed.table.column(0), wanted))
@@ -180,7 +180,7 @@ def refuse_unlisted(listed: PartitionList, folders: pa.ChunkedArray) -> None:
     known = pc.equal(rows.column(0), pa.array(usual, pa.string()))
     for folder in wanted.filter(pc.invert(pc.is_in(wanted, flat(rows.column(0).filter(known))))):
         raise PartitionListError(
-            folder.as_py(), "files were written into it, and the table's list has no such partition"
+            folder.as_py(), "files were written into it, but the table's list has no such partition"
         )
 
 
@@ -200,7 +200,7 @@ def _columns(sent: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
             raise PartitionListError("", f"column {name!r} is missing")
     if len(sent) > MAX_PARTITIONS:
         raise PartitionListError(
-            "", f"{len(sent):,} partitions are sent, and a table may have {MAX_PARTITIONS:,}"
+            "", f"it has {len(sent):,} partitions, but a table may have at most {MAX_PARTITIONS:,}"
         )
     if not pt.is_list(sent["values"].type) and not pt.is_large_list(sent["values"].type):
         raise PartitionListError(
@@ -220,7 +220,7 @@ def _columns(sent: pa.Table, count: int) -> tuple[list[pa.Array], pa.Array]:
         row = wrong[0].as_py()
         raise PartitionListError(
             locations[row].as_py(),
-            f"it has {len(lists[row])} values, and the table has {count} partition columns",
+            f"it has {len(lists[row])} values, but the table has {count} partition columns",
         )
     texts = lists.flatten()
     every = [texts.take(pa.array(np.arange(at, len(texts), count))) for at in range(count)]
@@ -232,13 +232,13 @@ def _refuse_overlaps(location: str, listed: PartitionList) -> None:
     for one, other in pairwise(absolute):
         if one == other:
             raise PartitionListError(
-                one, "two partitions have this location, and a file can be in one of them only"
+                one, "two partitions have this location, but a file can be in only one of them"
             )
         if other.startswith(one.rstrip("/") + "/"):
             raise PartitionListError(other, f"it lies in the folder of another partition, {one!r}")
 
 
-def _refuse_twice(location: str, listed: PartitionList) -> None:
+def _refuse_repeated_values(location: str, listed: PartitionList) -> None:
     if len(listed.by_values()) == len(listed):
         return
     seen: set[tuple[str | None, ...]] = set()

@@ -153,7 +153,7 @@ def _key_and_texts(level: _Level, paths: pa.ChunkedArray) -> tuple[str, pa.Array
         raise PartitionLayoutError(
             _path_in(level, 0, paths),
             _path_in(level, code, paths),
-            f"one folder is named by {keys[0].as_py()!r}, the other by {keys[code].as_py()!r}",
+            f"one folder has the key {keys[0].as_py()!r}, the other {keys[code].as_py()!r}",
         )
     texts = pc.struct_field(parts, [1])
     is_default = pc.equal(texts, HIVE_DEFAULT_PARTITION)

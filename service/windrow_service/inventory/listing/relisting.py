@@ -71,16 +71,16 @@ def compare_stamps(files: pa.Table, known: FileStamps) -> tuple[Bools, FileStamp
     replaced = pc.fill_null(pc.not_equal(now, before), False)
     stamps = pc.coalesce(now, before)
     valid = stamps.is_valid().to_numpy(zero_copy_only=False)
-    keys, told = keys[valid], stamps.drop_null().to_numpy()
+    keys, known_stamps = keys[valid], stamps.drop_null().to_numpy()
     order = np.argsort(keys)
     return (
         replaced.to_numpy(zero_copy_only=False),
-        FileStamps(keys=keys[order], stamps=told[order]),
+        FileStamps(keys=keys[order], stamps=known_stamps[order]),
     )
 
 
 def join_state(folders: bytes, files: FileStamps) -> bytes:
-    """Return the state to keep between listings: that of folders, and the stamps of files."""
+    """Return the state to keep between listings: the state of folders, and the stamps of files."""
     numbers = [column.astype(_WORD).tobytes() for column in (files.keys, files.stamps)]
     body = b"".join([_LENGTH.pack(len(folders)), folders, *numbers])
     return xxhash.xxh3_128_digest(body) + body
@@ -161,7 +161,7 @@ def list_again(
     if known is not None and not known.full:
         before = decode_folders(state, location, len(known.files))
     scan = scan or scan_of(location)
-    # Where a catalog knows the partitions, Spark does not look at the location itself.
+    # If a catalog lists the partitions, Spark does not look at the location itself.
     committed = read_sink_log(location) if folders is None else None
     begin = ("",) if folders is None else folders
     listing = list_with(location, meter, scan, before, clock_ns, begin)
@@ -176,7 +176,7 @@ def list_again(
     replaced, file_stamps = compare_stamps(files, file_stamps)
     stamps, state = listing.stamps, b""
     if stamps is not None:
-        # Files that are ignored there will not be known the next time.
+        # The next listing will not know the ignored files, and must list their folders again.
         again = _folders_of(pa.concat_tables([empty, uncommitted]))
         stamps = {**stamps, **dict.fromkeys(again.unique().to_pylist())}
         state = encode_folders(location, stamps, len(files)) or b""

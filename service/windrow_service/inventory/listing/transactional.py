@@ -1,4 +1,4 @@
-"""The files of a transactional table: those that hold rows, and those that name deleted ones."""
+"""The files of a transactional table that a reader sees: data files and delete files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from windrow.files.entries import LISTING_SCHEMA, FolderEntries, ScanFolder
 from windrow.files.remote import is_remote, read_whole_file
 from windrow_service.planner.splits import Bools, Ints, run_offsets
 
-# More than any metadata of a folder, and than a million flushes.
+# More than the metadata of any folder, or a million flushes, take.
 _MAX_METADATA_BYTES, _MAX_FLUSH_BYTES = 2**16, 2**23
 _FLUSH_BYTES = 8
 
@@ -44,7 +44,7 @@ class Transactional:
 
     Attributes:
         kind: Whether its rows can be deleted one by one.
-        ids: Which writes are seen; None for all that are on disk.
+        ids: The writes that a reader sees; None for all on disk.
     """
 
     kind: Literal["full", "insert_only"]
@@ -52,7 +52,7 @@ class Transactional:
 
 
 class FolderNotes:
-    """Scans folders, and notes those that Hive names as of a transactional table.
+    """Scans folders, and notes those whose names Hive gives in transactional tables.
 
     Args:
         scan: Reads one folder.
@@ -82,14 +82,14 @@ DELETE_FILES = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenFiles:
-    """What is read of a transactional table.
+    """The files of a transactional table that are read.
 
     Attributes:
-        rows: Positions of the files with rows, among those listed.
-        partition_paths: Of each, a path that has only the folders of its partition.
+        rows: Positions of the data files among the listed files.
+        partition_paths: For each data file, a path with only the folders of its partition.
         delete_files: `DELETE_FILES`, by path.
-        delete_count: Delete files that apply to each file.
-        delete_bytes: Their bytes.
+        delete_count: Number of delete files that apply to each data file.
+        delete_bytes: Bytes of those delete files.
     """
 
     rows: Ints
@@ -110,13 +110,13 @@ def seen_files(
 
     Args:
         location: Absolute path or URI of the table.
-        files: `LISTING_SCHEMA`; all that were listed and are not empty.
-        empty: Those that are.
-        folders: What `FolderNotes` noted.
-        transactional: How they are read.
+        files: `LISTING_SCHEMA` of the listed files that are not empty.
+        empty: The listed files that are empty.
+        folders: The folders that `FolderNotes` noted.
+        transactional: How the folders are read.
 
     Raises:
-        AcidFolderError: They do not tell which rows are in the table.
+        AcidFolderError: The folders do not show which rows are in the table.
     """
     paths = flat(files["path"])
     names = pc.replace_substring_regex(paths, r"^.*/", "")
@@ -129,7 +129,7 @@ def seen_files(
     originals = set(places.root.filter(pa.array(is_original)).unique().to_pylist())
     compacted = _compacted(location, paths.filter(pa.array(is_metadata)))
     marked = set(places.folder.filter(pa.array(is_version)).to_pylist())
-    # An overwrite by nothing leaves a folder without files, which cannot be marked.
+    # An overwrite with no rows leaves a folder without files, which cannot be marked.
     unmarked = set(places.folder.filter(pa.array(is_data)).to_pylist()) - marked
     chosen = _choose(folders, compacted, unmarked, originals, transactional)
     seen = seen_by(chosen)
@@ -142,7 +142,7 @@ def seen_files(
     if transactional.kind == "full":
         _require_named(paths, is_read, buckets_of(paths), "bucket_00000 or 000000_0")
         _require_named(paths, is_delete, row_buckets(paths), "bucket_00000")
-        side = [*paths.filter(pa.array(is_side)).to_pylist(), *_sides(empty)]
+        side = [*paths.filter(pa.array(is_side)).to_pylist(), *_side_files(empty)]
         is_read[_unread(location, files, side, seen)] = False
     rows = np.flatnonzero(is_read)
     at, deletes = pa.array(rows), pa.array(np.flatnonzero(is_delete))
@@ -159,7 +159,7 @@ def seen_files(
         rows=rows,
         partition_paths=pc.binary_join_element_wise(roots, names.take(at), ""),
         delete_files=delete_files,
-        **_applying(delete_files, roots, buckets_of(paths).take(at)),
+        **_delete_totals(delete_files, roots, buckets_of(paths).take(at)),
     )
 
 
@@ -203,7 +203,7 @@ def _choose(
 def _compacted(location: str, metadata: pa.Array) -> set[str]:
     """Return the paths of the bases whose metadata say that a compaction made them.
 
-    Releases of Hive before 4 said so there, later ones in the name of the folder.
+    Hive before release 4 notes this in the metadata, later releases in the name of the folder.
     """
     compacted = set()
     for path in metadata.to_pylist():
@@ -212,8 +212,8 @@ def _compacted(location: str, metadata: pa.Array) -> set[str]:
         if parsed is None or parsed.kind != "base" or parsed.visible:
             continue
         try:
-            said = json.loads(_content(location, path, _MAX_METADATA_BYTES))
-            data_format = said["dataFormat"]
+            stated = json.loads(_content(location, path, _MAX_METADATA_BYTES))
+            data_format = stated["dataFormat"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = "does not say how its folder was made: restore it, and refresh again"
             raise AcidFolderError(path, reason) from error
@@ -222,7 +222,7 @@ def _compacted(location: str, metadata: pa.Array) -> set[str]:
     return compacted
 
 
-def _sides(empty: pa.Table) -> list[str]:
+def _side_files(empty: pa.Table) -> list[str]:
     paths: list[str] = empty["path"].filter(pc.ends_with(empty["path"], FLUSH_LENGTH)).to_pylist()
     return paths
 
@@ -232,11 +232,11 @@ def _unread(
 ) -> list[int]:
     """Return the positions of files that are still being written and hold nothing yet.
 
-    Only a delta of several writes may be written while it is read; beside each of its files lies
-    one with the length that is committed.
+    Only a delta of several writes may be written while it is read. Beside each of its files, a
+    side file holds the committed length.
 
     Raises:
-        AcidFolderError: More than is committed has been written of one.
+        AcidFolderError: The length of a file differs from its committed length.
     """
     unread = []
     for path in side:
@@ -278,12 +278,14 @@ def _require_named(paths: pa.Array, which: Bools, buckets: pa.Array, example: st
     if len(wrong):
         reason = (
             f"is not named as Hive names the files of transactional tables, such as {example}, with "
-            f"buckets of 0 to {MAX_BUCKET}: remove it, or register the table as what it is"
+            f"buckets of 0 to {MAX_BUCKET}: remove it, or correct the table's `transactional`"
         )
         raise AcidFolderError(paths[int(wrong[0])].as_py(), reason)
 
 
-def _applying(delete_files: pa.Table, roots: pa.Array, buckets: pa.Array) -> dict[str, pa.Array]:
+def _delete_totals(
+    delete_files: pa.Table, roots: pa.Array, buckets: pa.Array
+) -> dict[str, pa.Array]:
     """Return how many delete files apply to each data file, and their bytes."""
     names = pa.concat_arrays([flat(delete_files["root"]), roots]).dictionary_encode()
     codes = np.asarray(names.indices, np.int64) << 32
@@ -291,7 +293,7 @@ def _applying(delete_files: pa.Table, roots: pa.Array, buckets: pa.Array) -> dic
     asked = codes[len(delete_files) :] | np.asarray(pc.fill_null(buckets, 2**31 - 1), np.int64)
     keys, number = np.unique(own, return_inverse=True)
     sizes = np.asarray(delete_files["size_bytes"], np.int64)
-    # One more, for files without.
+    # One more entry, for files without delete files.
     counts = np.append(np.bincount(number, minlength=len(keys)), 0)
     bytes_ = np.zeros(len(keys) + 1, np.int64)
     np.add.at(bytes_, number, sizes)
@@ -305,25 +307,25 @@ def _applying(delete_files: pa.Table, roots: pa.Array, buckets: pa.Array) -> dic
 
 
 def refuse_named_rows(groups: Sequence[FooterGroup]) -> None:
-    """Refuse files whose rows have names, so that others may have deleted them.
+    """Refuse files whose rows have names, because such rows may have been deleted one by one.
 
     Raises:
-        AcidFolderError: There is one.
+        AcidFolderError: A file has such rows.
     """
     for group in groups:
         if are_named(group.files.schema.names):
             reason = (
-                "holds rows that can be deleted one by one, which an insert-only table has not: "
+                "holds rows that can be deleted one by one, which insert-only tables do not have: "
                 "register the table as transactional 'full'"
             )
             raise AcidFolderError(group.files.path, reason)
 
 
 def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:
-    """Return what footers say of n files, with the numbers of rows that have no names.
+    """Return the footer columns of n files, with first row numbers where rows have no names.
 
-    They are counted over all files of a bucket, in the order of their paths: over those from before
-    the partition became transactional, and over those of each folder that Hive loaded.
+    Rows are numbered across the files of a bucket, in path order: one sequence for files from
+    before the partition became transactional, and one for each folder that Hive loaded.
 
     Args:
         paths: The files, ascending.

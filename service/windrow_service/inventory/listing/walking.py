@@ -88,16 +88,15 @@ def list_files(
 
 
 def without_links(scan: ScanFolder) -> ScanFolder:
-    """Return a scan that refuses folders to which a symbolic link leads.
+    """Return a scan that refuses folders that are reached through a symbolic link.
 
-    Whoever lists folders by their canonical paths would otherwise follow a link that has taken the
-    place of one.
+    Otherwise, a listing of canonical paths would follow a link that has replaced a folder.
     """
 
     def scanned(location: str, folder: str, entries: FolderEntries) -> None:
         absolute = absolute_path(location, folder)
         scan(location, folder, entries)
-        # After the scan: what was a link before has no real path of its own.
+        # Checked after the scan, so that a link put there before the scan is noticed.
         if not is_remote(absolute) and os.path.realpath(absolute) != absolute:
             raise LocationError(
                 absolute,
@@ -128,7 +127,7 @@ def list_with(
     """
     meter.enter(phase="listing")
     remote = is_remote(location)
-    looker = _Looker(location, scan, known or KnownFolders(), clock_ns)
+    lister = _Lister(location, scan, known or KnownFolders(), clock_ns)
     batches: list[_Batch] = []
     per_batch = 1 if remote else _FOLDERS_PER_BATCH
     with ThreadPoolExecutor(
@@ -136,7 +135,7 @@ def list_with(
         thread_name_prefix="windrow-listing",
     ) as threads:
         pending = {
-            threads.submit(looker.look, folders[start : start + per_batch])
+            threads.submit(lister.look, folders[start : start + per_batch])
             for start in range(0, len(folders), per_batch)
         }
         try:
@@ -153,7 +152,7 @@ def list_with(
                         files_found=batch.files.num_rows,
                     )
                 pending |= {
-                    threads.submit(looker.look, found[start : start + per_batch])
+                    threads.submit(lister.look, found[start : start + per_batch])
                     for start in range(0, len(found), per_batch)
                 }
         finally:
@@ -166,7 +165,7 @@ def list_with(
         files=files.sort_by("path"),
         folder_count=sum(batch.listed_count for batch in batches),
         unchanged=[folder for batch in batches for folder in batch.unchanged],
-        stamps=_joined(batch.stamps for batch in batches) if looker.device is not None else None,
+        stamps=_joined(batch.stamps for batch in batches) if lister.device is not None else None,
     )
 
 
@@ -181,7 +180,7 @@ class _Batch:
     listed_count: int
 
 
-class _Looker:
+class _Lister:
     """Lists folders, except those that have not changed.
 
     Attributes:
