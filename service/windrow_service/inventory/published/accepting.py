@@ -38,7 +38,7 @@ from windrow_service.planner.columns import (
 )
 from windrow_service.planner.pruning.bounds import Bools, mask
 
-# Columns of which only one reader gives the values; not known of other types than they were.
+# Names of columns that only one of the readers reads correctly; unknown once a type changes.
 _LEARNT = ("grouped_columns", "native_columns")
 _CHANGES = ("added", "removed")
 
@@ -207,8 +207,9 @@ def _files(
         else _unknown(field, len(paths))
         for field in FIXED_FIELDS
     }
-    told = found["deletes"]
-    rows.refuse("deletes", told.is_valid(), told, "is not null: only the log of a table tells it")
+    deletes = found["deletes"]
+    reason = "is not null: deletes come only from the log of a table"
+    rows.refuse("deletes", deletes.is_valid(), deletes, reason)
     for name in _LEARNT:
         found[name] = _in_lower_case(flat(found[name]))
     if "bucket" not in sent:
@@ -275,7 +276,7 @@ def _carried_stats(stats: pa.ChunkedArray, kept: pa.Array, type_: pa.StructType)
         if at >= 0 and known[at].type == field.type:
             ends = [flat(end.take(kept)) for end in known[at].flatten()]
         else:
-            # The caller says that the column has another type now.
+            # The caller declares another type for the column now.
             ends = [pa.nulls(len(kept), end.type) for end in field.type]
         columns.append(pa.StructArray.from_arrays(ends, fields=list(field.type)))
     return make_struct(columns, list(type_), len(kept))

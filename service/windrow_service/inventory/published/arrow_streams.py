@@ -1,6 +1,6 @@
 """Arrow IPC streams from callers: their decoded size is computed before anything is decoded.
 
-A stream of a few kilobytes can stand for gigabytes: buffers are compressed, dictionaries and runs
+A stream of a few kilobytes can decode to gigabytes: buffers are compressed, dictionaries and runs
 repeat a value, null columns have a length but no bytes, and one text of a schema can be referenced
 a million times. So pyarrow only gets streams whose messages were checked here first. Nothing in a
 message is trusted: invalid offsets end the check, and anything that may be shared is counted
@@ -221,7 +221,7 @@ def _declared_in_schema(message: _Message, max_bytes: int) -> int:
 
 
 def _declared_in_batch(message: _Message) -> int:
-    """Return the bytes that a record batch decodes to or, if more, those of its values."""
+    """Return the bytes that a record batch decodes to, or the bytes of its values if more."""
     lengths = message.header.pairs(_NODES)[:, 0]
     buffers = message.header.pairs(_BUFFERS)
     if (lengths < 0).any() or (buffers < 0).any():

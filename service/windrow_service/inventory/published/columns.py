@@ -75,7 +75,7 @@ class PublishedRows:
         """Refuse files whose row count is null.
 
         Raises:
-            InvalidInventoryError: There is one.
+            InvalidInventoryError: A row count is null.
         """
         counts = self.column("row_count")
         self.refuse("row_count", counts.is_null(), counts, "is null")
@@ -84,7 +84,7 @@ class PublishedRows:
         """Return the column `path`, after checking that every path is canonical and unique.
 
         Raises:
-            InvalidInventoryError: A path is not.
+            InvalidInventoryError: A path is not canonical, or appears twice.
         """
         paths = self.column("path")
         self.refuse("path", pc.equal(paths, ""), paths, "is empty")
@@ -175,7 +175,7 @@ def check_names(published: pa.Table, *more: str) -> None:
     """Check that every column is one that an inventory may have, without duplicates.
 
     Raises:
-        InvalidInventoryError: It is not.
+        InvalidInventoryError: A column is unknown, or appears twice.
     """
     known = (*more, *REQUIRED, *_OPTIONAL)
     for name in published.column_names:
