@@ -1,1 +1,1 @@
-"""What the footers of a table's files say, read in processes that may crash."""
+"""The footers of a table's files, read in processes that may crash."""

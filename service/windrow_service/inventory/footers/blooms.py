@@ -33,8 +33,8 @@ from windrow_service.orc.reading import alike_in
 from windrow_service.planner.columns import bloom_columns
 from windrow_service.planner.pruning.bloom import MAX_VALUES, bloom_filter, can_filter
 
-# An object of up to this size is read with one request instead of one for each part, and a few of
-# them are asked for ahead.
+# An object of up to this size is read with one request instead of one for each part, and a few
+# such objects are requested ahead.
 _READ_WHOLE_BYTES = 8 * 2**20
 _FILES_AHEAD = 8
 
@@ -171,7 +171,7 @@ def read_filters(
     """
     filters_of = _orc_filters if table_format == "orc" else _parquet_filters
     chunk = ChunkFilters()
-    asked = _asked_ahead(location, paths, listed)
+    asked = _requests_ahead(location, paths, listed)
     for path, state, part in zip(paths, listed, asked, strict=True):
         try:
             with _opened(location, path, state, part) as (file, found):
@@ -189,10 +189,10 @@ def read_filters(
     return chunk
 
 
-def _asked_ahead(
+def _requests_ahead(
     location: str, paths: Sequence[str], listed: Sequence[FileStatus]
 ) -> Iterator[Future[Part] | None]:
-    """Yield for each file what was asked for of it: all of it, if it is a small object."""
+    """Yield for each file a request for all of it, begun ahead; None if not a small object."""
     ahead: deque[Future[Part] | None] = deque()
     for path, state in zip(paths, listed, strict=True):
         uri = absolute_path(location, path)
@@ -259,7 +259,7 @@ def _orc_filters(content: Any, columns: Sequence[str]) -> list[bytes]:
     reader.open(content if isinstance(content, pa.NativeFile) else pa.PythonFile(content, mode="r"))
     held, alike = reader.schema(), alike_in(reader)
     names, alike_names = ColumnNames(held), ColumnNames(alike)
-    # Which column of the table each of them is depends on the table.
+    # Which of the table's columns a nameless column is depends on the table.
     nameless = are_nameless(held.names)
     found = []
     for column in columns:

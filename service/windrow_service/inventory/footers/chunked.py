@@ -60,7 +60,7 @@ def in_chunks(
         executor: Where `read` runs; it stays open. If None, a new `IsolatedExecutor`, whose
             tasks are lost if this ends with an error.
         check: Called while waiting for files; raises to stop.
-        table_format: What files should be, for messages.
+        table_format: Expected format of the files, for messages.
 
     Raises:
         UnreadableFileError: Files cannot be read.

@@ -1,4 +1,4 @@
-"""How much an inventory keeps of where column chunks lie."""
+"""A limit on the positions of column chunks that an inventory keeps."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def bounded(
 ) -> pa.Table:
     """Return footers without the chunks of some files, if all of them take too much room.
 
-    The largest files, which gain the most by excerpts, keep theirs.
+    The largest files, which gain the most from excerpts, keep theirs.
 
     Args:
         footers: With `EXCERPT_FIELDS`.
         sizes_bytes: Length of each file.
-        max_numbers: Most numbers of chunks.
+        max_numbers: Most numbers that describe chunks.
         max_outlines_bytes: Most bytes of distinct outlines.
     """
     outlines, chunks = (flat(footers[name]) for name in EXCERPT_FIELDS)

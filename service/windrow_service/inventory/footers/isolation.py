@@ -29,7 +29,7 @@ from windrow.files.isolated import STARTED
 _Result = TypeVar("_Result")
 
 _SHOWN_STDERR_BYTES = 1_000
-# Import what reads footers first: its memory must not count as growth by a file.
+# Import the readers of footers first, so that their memory does not count as caused by a file.
 _CODE = (
     "from windrow.files import chunks, isolated; import windrow_service.orc.reading; "
     "import windrow_service.avro.headers; import windrow_service.delta.reading; "

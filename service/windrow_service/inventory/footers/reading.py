@@ -1,4 +1,4 @@
-"""What the footers of a table's files say, read in parallel."""
+"""Read the footers of a table's files in parallel."""
 
 from __future__ import annotations
 

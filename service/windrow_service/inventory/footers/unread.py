@@ -1,4 +1,4 @@
-"""Files of formats that say nothing of themselves: their columns are declared, and rows unknown."""
+"""Files of formats without footers: their columns are declared, and their rows unknown."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def unread_schema(
     """Return the data columns of a table whose files are not read.
 
     Args:
-        table_format: Its format.
-        options: The format's; a SerDe of Hive's divides lines of text into columns.
-        declared: Its declared columns without partition columns, which only text may lack.
+        table_format: Format of the table.
+        options: Options of the format; a SerDe of Hive divides lines of text into columns.
+        declared: The table's declared data columns; only text may lack them.
 
     Raises:
         TextColumnsError: Text is declared to have other columns than one string.
@@ -35,10 +35,10 @@ def unread_schema(
 
 
 def unread(schema: pa.Schema, count: int) -> list[FooterGroup]:
-    """Return what is known of files that are not read, as of their footers.
+    """Return the little that is known about files that are not read, in the form of footers.
 
     Args:
-        schema: Their columns.
-        count: How many there are.
+        schema: Columns of the files.
+        count: Number of files.
     """
     return [FooterGroup(FileSchema(schema, ""), pa.schema([]), unread_rows(range(count)))]

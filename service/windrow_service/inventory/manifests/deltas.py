@@ -83,7 +83,7 @@ def _worn(manifests: Sequence[Manifest]) -> list[int]:
 # Returns the decoded rows of a manifest, with at least the given columns; None means all.
 Decode: TypeAlias = Callable[[Manifest, Sequence[str] | None], pa.Table]
 
-# The columns needed of rows that a delta replaces or removes.
+# The columns needed from rows that a delta replaces or removes.
 _LOOKED_UP = ("path", "size_bytes", "mtime_ns", "row_count", "etag")
 
 
@@ -109,7 +109,7 @@ class DeltaPlan:
 
     Attributes:
         looked_up: Manifests that may hold files that the delta names.
-        merged: Manifests to rewrite, because there are too many like them.
+        merged: Manifests to rewrite; see `worth_merging`.
     """
 
     looked_up: tuple[int, ...]
@@ -249,9 +249,10 @@ def replace_files(
     manifest_files: int = MANIFEST_FILES,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[Manifest, ...]:
-    """Return the manifests of a whole inventory, reusing those of the one before.
+    """Return the manifests of a whole inventory, reusing those of the previous snapshot.
 
-    All manifests are cut anew if the columns differ, or if more than a quarter of the files goes.
+    All manifests are cut anew if the columns differ, or if more than a quarter of the files
+    is gone or changed.
 
     Args:
         manifests: Manifests of the previous snapshot; none for a table's first inventory.
@@ -341,7 +342,7 @@ def _difference(before: pa.Table, after: pa.Table) -> tuple[Bools, Bools]:
 
 
 def _find(manifest: Manifest, files: pa.Table, paths: pa.Array) -> tuple[Ints, Ints]:
-    """Find paths among the live rows of a manifest: their positions there, and which paths."""
+    """Return the live rows of a manifest with one of the paths, and the position of each path."""
     near = np.flatnonzero(_within(manifest, paths))
     found = pc.index_in(files["path"], value_set=paths.take(pa.array(near)))
     positions = pc.indices_nonzero(found.is_valid()).to_numpy().astype(np.int64)
@@ -358,7 +359,7 @@ def _same_file(one: pa.Table, other: pa.Table) -> Bools:
     same = np.ones(len(one), np.bool_)
     for name in ("size_bytes", "mtime_ns"):
         same &= one[name].to_numpy() == other[name].to_numpy()
-    # Not known of either, it tells nothing.
+    # An ETag that is unknown on either side proves nothing.
     return same & ~mask(pc.fill_null(pc.not_equal(one["etag"], other["etag"]), False))
 
 

@@ -26,7 +26,7 @@ _WRITE_OPTIONS = pa.ipc.IpcWriteOptions(
 )
 
 _FIXED = {field.name: field for field in FIXED_FIELDS}
-# Older manifests lack them.
+# Columns that older manifests lack.
 _ADDED = {
     at: field
     for at, field in enumerate(FIXED_FIELDS)
@@ -149,7 +149,7 @@ def decode_manifest(
         data: The result of `encode_manifest`.
         columns: The columns wanted, or None for all; others cost nothing.
         bloom: Whether Bloom filters are wanted; if there are any, they are most of the bytes.
-        excerpts: Whether `EXCERPT_FIELDS` are wanted, which take as much room; else they are null.
+        excerpts: Whether `EXCERPT_FIELDS` are wanted, which are as large; if not, they are null.
 
     Raises:
         CorruptManifestError: The bytes are not a manifest.
@@ -182,7 +182,10 @@ def _is_null(files: pa.Table, names: Collection[str]) -> bool:
 
 
 def _with_added_columns(files: pa.Table, is_wanted: Callable[[str], bool]) -> pa.Table:
-    """Return the rows of a manifest as now: older ones lack columns, and nulls in another."""
+    """Return a manifest's rows under the current schema.
+
+    Older manifests lack some columns, and do not allow null in another.
+    """
     for at, added in _ADDED.items():
         if added.name not in files.column_names and is_wanted(added.name):
             at = min(at, files.num_columns)
@@ -198,7 +201,7 @@ def _canonical(table: pa.Table, check: Callable[[], None]) -> pa.Table:
 
 
 def _canonical_array(array: pa.Array, check: Callable[[], None]) -> pa.Array:
-    """Return an equal array whose bytes depend on nothing but its values.
+    """Return an equal array whose bytes depend only on its values.
 
     Otherwise the bytes under a null, and before and after a slice, are arbitrary.
     """

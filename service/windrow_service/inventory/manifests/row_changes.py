@@ -33,7 +33,7 @@ def _differ(one: pa.Array, other: pa.Array) -> Bools:
     if pt.is_list(one.type):
         return _lists_differ(one, other)
     if pt.is_dictionary(one.type):
-        # Compared as values, each of which may be long, they would be copied for every row.
+        # Comparing values, which may be long, would copy them for every row.
         numbered = pa.chunked_array([one, other]).unify_dictionaries()
         one, other = (chunk.indices for chunk in numbered.chunks)
     if pt.is_floating(one.type):

@@ -1,4 +1,4 @@
-"""The highest totals of a snapshot's files."""
+"""The limit on the totals of a snapshot's files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def size_counts(sizes: pa.ChunkedArray) -> Ints:
 
 
 def rows_in(files: pa.Table) -> int | None:
-    """Return the rows in files; None if those of a file are not known."""
+    """Return the rows in files; None if the row count of any file is unknown."""
     rows = files["row_count"]
     return None if rows.null_count else int(rows.to_numpy().sum())
 
