@@ -1,1 +1,1 @@
-"""What Iceberg's metadata says of a table's files, as columns of an inventory."""
+"""The files of Iceberg tables, read from their metadata into columns of an inventory."""

@@ -1,8 +1,8 @@
 """Reads Avro files of Iceberg's metadata into columns: a list of values for each field id.
 
-PyIceberg makes objects of each entry; its decoder by itself takes a quarter of the time. That
-decoder reads past the end of damaged data, so this must run in a process that may be lost, and
-each block must be used up exactly.
+PyIceberg makes objects of each entry; its decoder alone takes a quarter of the time. That decoder
+reads past the end of damaged data, so this code must run in a process that may be lost, and must
+consume each block exactly.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ _PRIMITIVES: Mapping[str, _Read] = {
 
 
 class DamagedFileError(ValueError):
-    """An Avro file is not one of Iceberg's metadata, or is damaged."""
+    """An Avro file is not part of Iceberg's metadata, or is damaged."""
 
 
 def read_columns(content: bytes) -> Columns:
     """Return the values in an Avro file by field id.
 
-    Values within records of the top-level record and of its records count as theirs. Maps from
-    numbers to numbers are arrays of both in turn; dates, times, decimals and UUIDs are as stored.
+    Records nested up to two levels deep are flattened. A list of numbers is the bytes of 64-bit
+    integers, and so is a map from numbers to numbers, with keys and values in turn. Dates, times,
+    decimals and UUIDs are as stored.
 
     Raises:
         ArithmeticError, EOFError, LookupError, OSError, RecursionError, SystemError, TypeError,
-            ValueError, zlib.error: It is damaged, or not a file of Iceberg's metadata.
+            ValueError, zlib.error: The file is damaged, or is not part of Iceberg's metadata.
     """
     metadata, at = header_of(content)
     columns: dict[int, list[Any]] = {}
@@ -72,7 +73,7 @@ def read_columns(content: bytes) -> Columns:
 
 def _read_block(data: bytes, count: int, read: _Read) -> None:
     if count > len(data):
-        raise DamagedFileError("a block promises more entries than it has bytes")
+        raise DamagedFileError("a block declares more entries than it has bytes")
     decoder = new_decoder(data)
     for _ in range(count):
         read(decoder)
@@ -117,7 +118,7 @@ def _varint(data: bytes) -> int:
 
 
 def _record(schema: Any, columns: dict[int, list[Any]], depth: int) -> _Read:
-    """Return what reads a record, and appends its values to columns."""
+    """Return a function that reads a record and appends its values to columns."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise DamagedFileError("it does not hold records")
     fields: list[_Read] = []
@@ -147,7 +148,7 @@ def _appending(read: _Read, append: Callable[[Any], None]) -> _Read:
 
 
 def _value(schema: Any, depth: int) -> _Read:
-    """Return what reads one value."""
+    """Return a function that reads one value."""
     if depth > _MAX_DEPTH:
         raise DamagedFileError(f"its schema is nested more than {_MAX_DEPTH} levels deep")
     if isinstance(schema, list):
@@ -178,7 +179,7 @@ def _union(schemas: list[Any], depth: int) -> _Read:
     def read(decoder: BinaryDecoder) -> Any:
         at = decoder.read_int()
         if not 0 <= at < len(readers):
-            raise DamagedFileError("a value is of no type of its union")
+            raise DamagedFileError("a value has none of the types of its union")
         return readers[at](decoder)
 
     return read
@@ -223,7 +224,7 @@ def _numbers(width: int) -> _Read:
         found = b""
         while count := _block_count(decoder):
             numbers: Any = decoder.read_ints(count * width)
-            # The decoder in C gives an array, the other one a tuple.
+            # PyIceberg's decoder in C returns an array, its decoder in Python a tuple.
             found += (array("q", numbers) if isinstance(numbers, tuple) else numbers).tobytes()
         return found
 
@@ -233,6 +234,6 @@ def _numbers(width: int) -> _Read:
 def _block_count(decoder: BinaryDecoder) -> int:
     count = decoder.read_int()
     if count < 0:
-        # Then the size of the block follows, which is of no use.
+        # Then the size of the block follows, which is not needed.
         decoder.read_int()
     return abs(count)

@@ -17,13 +17,13 @@ _MICROSECOND_NS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of n files by field id: of nulls, or of NaN.
+    """Counts of n files by field id, for example of nulls or of NaN.
 
     Attributes:
         file_count: n.
         ids: m field ids, ascending.
-        rows: Which files they are of.
-        values: The numbers.
+        rows: The file of each of the m counts.
+        values: The m counts.
     """
 
     file_count: int
@@ -33,7 +33,7 @@ class Counts:
 
     @classmethod
     def of(cls, pairs: Sequence[bytes | None]) -> Counts:
-        """Read arrays of field ids and numbers in turn."""
+        """Read arrays of field ids and counts in turn."""
         lengths = np.array([0 if one is None else len(one) // 16 for one in pairs], np.int64)
         flat = np.frombuffer(b"".join(one for one in pairs if one is not None), np.int64)
         rows = np.repeat(np.arange(len(pairs)), lengths)
@@ -41,7 +41,7 @@ class Counts:
         return cls(len(pairs), flat[0::2][order], rows[order], flat[1::2][order])
 
     def column(self, field_id: int) -> pa.Array:
-        """Return the numbers of one column; null where they are unknown."""
+        """Return the counts of one column; null where they are unknown."""
         start, end = np.searchsorted(self.ids, [field_id, field_id + 1])
         values = np.zeros(self.file_count, np.int64)
         unknown = np.ones(self.file_count, np.bool_)
@@ -58,9 +58,9 @@ def bounds_of(
     Args:
         stated: Bounds of each file by field id, as Iceberg serializes single values. Those of
             a column whose type was widened have the length of the narrower type.
-        field_id: Of the column.
-        type_: Of the column.
-        upper: Whether they are upper bounds.
+        field_id: Field id of the column.
+        type_: Type of the column.
+        upper: Whether the bounds are upper bounds.
     """
     raw = [None if one is None else one.get(field_id) for one in stated]
     return typed_values(raw, type_, upper=upper)
@@ -83,7 +83,7 @@ def typed_values(raw: Sequence[bytes | None], type_: pa.DataType, *, upper: bool
             values[rows] = np.frombuffer(joined, stored)
             known[rows] = True
     if pt.is_floating(type_):
-        # It says nothing about the other values.
+        # A bound of NaN says nothing about the other values.
         known &= ~np.isnan(values)
     if pt.is_date(type_):
         return pa.array(values.astype(np.int32), pa.int32(), mask=~known).cast(type_)

@@ -13,31 +13,31 @@ from windrow_service.planner.columns import DELETE
 
 Ints = npt.NDArray[np.int64]
 
-# Of a data file and a delete file.
+# Most pairs of a data file and a delete file that are compared.
 _MAX_PAIRS = 20_000_000
 
 
 def deletes_by_file(files: pa.Table, deletes: pa.Table, table: str) -> tuple[pa.Array, Ints, Ints]:
-    """Return what deletes rows of each data file.
+    """Return the deletion vectors and delete files that apply to each data file.
 
     Args:
         files: n data files: `path`, `sequence_number`, `partition_key`.
-        deletes: Delete files; `DELETE_ENTRIES`. Their paths are as those of data files.
-        table: For messages: the metadata file.
+        deletes: `DELETE_ENTRIES`, with paths in the same form as those of data files.
+        table: Path of the metadata file, for messages.
 
     Returns:
-        A list of `DELETE` for each data file, null where nothing applies; how many of them there
-        are; and how many bytes they have.
+        For each data file: a list of `DELETE`, null if nothing applies; the length of that list;
+        and the bytes to read for it.
 
     Raises:
-        IcebergMetadataError: An equality delete file applies; or too many files apply.
+        IcebergMetadataError: An equality delete file applies; or there are too many pairs.
     """
     _refuse_equality(files, deletes, table)
     position = flat(pc.not_equal(deletes["kind"], "equality"))
     deletes = deletes.filter(position)
     file, delete = _pairs(files, deletes, table)
     is_vector = np.asarray(pc.equal(deletes["kind"], "vector"))
-    # A vector also has what was deleted before it was written.
+    # A vector also contains the rows that were deleted before it was written.
     vectored = np.zeros(len(files), np.bool_)
     vectored[file[is_vector[delete]]] = True
     kept = is_vector[delete] | ~vectored[file]
@@ -60,7 +60,7 @@ def _refuse_equality(files: pa.Table, deletes: pa.Table, table: str) -> None:
     equality = deletes.filter(pc.equal(deletes["kind"], "equality"))
     if not len(equality):
         return
-    # One of an unpartitioned spec, whose key is empty, is about all partitions.
+    # A delete file of an unpartitioned spec, whose key is empty, applies to all partitions.
     everywhere = equality.filter(pc.match_substring_regex(equality["partition_key"], ":$"))
     sequence = np.asarray(files["sequence_number"], np.int64)
     applies = (
@@ -75,13 +75,13 @@ def _refuse_equality(files: pa.Table, deletes: pa.Table, table: str) -> None:
     if applies:
         raise IcebergMetadataError(
             table,
-            f"has rows deleted by equality, in {equality['path'][0].as_py()!r}, which is not read "
-            "here: apply them with rewrite_data_files (delete-file-threshold 1), then refresh",
+            f"has rows deleted by equality, in {equality['path'][0].as_py()!r}, which Windrow does "
+            "not read: apply them with rewrite_data_files (delete-file-threshold 1), then refresh",
         )
 
 
 def _pairs(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints, Ints]:
-    """Return which data files and which delete files belong together."""
+    """Return the pairs of a data file and a delete file that applies to it."""
     exact = np.flatnonzero(np.asarray(deletes["data_path"].is_valid()))
     rows = pc.index_in(flat(deletes["data_path"]).take(pa.array(exact)), flat(files["path"]))
     known = np.asarray(rows.is_valid())
@@ -111,7 +111,7 @@ def _by_partition(files: pa.Table, deletes: pa.Table, table: str) -> tuple[Ints,
     if counts.sum() > _MAX_PAIRS:
         raise IcebergMetadataError(
             table,
-            f"has delete files that may apply to more than {_MAX_PAIRS:,} pairs of files: join "
+            f"has delete files that may apply to more than {_MAX_PAIRS:,} pairs of files: merge "
             "them with rewrite_position_delete_files",
         )
     delete = np.repeat(np.arange(len(deletes)), counts)

@@ -15,10 +15,10 @@ from windrow_service.inventory.errors import InventoryError
 
 @dataclass(eq=False)
 class IcebergMetadataError(InventoryError):
-    """The metadata of an Iceberg table cannot be read, or asks for what is not supported.
+    """The metadata of an Iceberg table cannot be read, or needs something that is not supported.
 
     Attributes:
-        path: The file that says so, or the table.
+        path: The file at fault, or the table.
         reason: What is wrong, and what to do about it.
     """
 
@@ -32,9 +32,9 @@ class IcebergVersionError(InventoryError):
     """An Iceberg table has no snapshot, branch or tag of that name.
 
     Attributes:
-        table: Its metadata file.
-        wanted: What was asked for.
-        known: Some that there are.
+        table: Path of its metadata file.
+        wanted: The requested snapshot, branch or tag.
+        known: Some that exist.
     """
 
     table: str
@@ -51,7 +51,7 @@ class IcebergVersionError(InventoryError):
 
 @dataclass(eq=False)
 class IcebergNotInstalledError(InventoryError):
-    """What reads Iceberg's metadata is missing where the coordinator runs."""
+    """PyIceberg, which reads Iceberg's metadata, is not installed where the coordinator runs."""
 
     message = "pyiceberg is not installed where the coordinator runs: {remedy}"
     remedy = "pip install 'windrow-spark[iceberg]', or '.[iceberg]' in a clone"

@@ -1,4 +1,4 @@
-"""Finds the metadata file of an Iceberg table: as told, by a catalog, or in its folder."""
+"""Finds the metadata file of an Iceberg table: as given, by a catalog, or in its folder."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ def metadata_path(places: Places, options: Mapping[str, str]) -> str:
     """Return the path of a table's newest metadata file.
 
     Args:
-        places: Of the table.
-        options: `metadata`, the file itself; or `catalog` and `identifier`, of a catalog that
-            PyIceberg's configuration has here; or neither, for that of a table without a catalog.
+        places: Where the table's files may be.
+        options: `metadata`, the file itself; or `catalog` and `identifier`, for a catalog in
+            PyIceberg's configuration here; or neither, for a table without a catalog.
 
     Raises:
-        IcebergMetadataError: There is none.
+        IcebergMetadataError: No such file is found.
     """
     if "metadata" in options:
         return places.absolute(options["metadata"], "metadata, among the table's options,")
     if "catalog" in options:
         identifier = options.get("identifier", "")
-        told = _told_by(options["catalog"], identifier)
-        return places.absolute(told, f"{options['catalog']}: {identifier}")
-    return _in_folder(f"{places.location.rstrip('/')}/metadata")
+        found = _path_in_catalog(options["catalog"], identifier)
+        return places.absolute(found, f"{options['catalog']}: {identifier}")
+    return _path_in_folder(f"{places.location.rstrip('/')}/metadata")
 
 
-def _told_by(name: str, identifier: str) -> str:
-    # Importing what catalogs need takes half a second.
+def _path_in_catalog(name: str, identifier: str) -> str:
+    # Importing the modules of catalogs takes half a second.
     from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchTableError
     from pyiceberg.utils.config import Config
 
-    # Read anew: it may have been changed since PyIceberg was imported.
+    # Read it again: it may have changed since PyIceberg was imported.
     properties: Any = Config().get_catalog_config(name)
     if properties is None:
         raise IcebergMetadataError(
@@ -56,16 +56,16 @@ def _told_by(name: str, identifier: str) -> str:
             identifier, f"is not a table of catalog {name!r}: correct the table's options"
         ) from error
     except Exception as error:
-        # Catalogs raise whatever their libraries do, some of it with what is secret.
+        # Catalogs raise whatever their libraries raise, and some messages contain secrets.
         raise IcebergMetadataError(
             identifier,
-            f"cannot be asked for at catalog {name!r} ({type(error).__name__}): check the "
+            f"cannot be loaded from catalog {name!r} ({type(error).__name__}): check the "
             "coordinator's configuration of the catalog",
         ) from error
     return str(table.metadata_location)
 
 
-def _in_folder(folder: str) -> str:
+def _path_in_folder(folder: str) -> str:
     try:
         names = names_in(folder)
     except OSError as error:
@@ -93,7 +93,7 @@ def _in_folder(folder: str) -> str:
 
 
 def _hinted(folder: str, found: Mapping[int, list[str]], newest: int) -> int:
-    """Return the version that the hint leads to: a writer may have died before it wrote it."""
+    """Return the last version in a row from the hint on: a writer may die before it updates it."""
     try:
         hint = int(read_bounded(f"{folder}/{_HINT}", _MAX_HINT_BYTES))
     except ValueError:

@@ -42,7 +42,7 @@ DELETE_ENTRIES = pa.schema(
         pa.field("row_count", pa.int64(), nullable=False),
         pa.field("sequence_number", pa.int64(), nullable=False),
         pa.field("partition_key", pa.string(), nullable=False),
-        # The data file that it is about; null if it may be about several.
+        # The data file that it applies to; null if it may apply to several.
         pa.field("data_path", pa.string()),
         pa.field("offset", pa.int64()),
         pa.field("length", pa.int64()),
@@ -67,16 +67,16 @@ _LENGTH_BYTES, _FRAME_BYTES = 4, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestTask:
-    """What a manifest is read for.
+    """A manifest to read, and what its entries depend on.
 
     Attributes:
-        path: Of the manifest.
-        spec_id: Of its partition spec.
-        spec: Its fields.
-        sequence_number: That its new entries have.
-        snapshot_id: That added its new entries.
-        columns: The table's columns, with their ids in their metadata.
-        partition_columns: Those whose values are taken from the partitions.
+        path: Path of the manifest.
+        spec_id: Id of its partition spec.
+        spec: Fields of its partition spec.
+        sequence_number: Sequence number of its new entries.
+        snapshot_id: Id of the snapshot that added its new entries.
+        columns: The table's columns, with field ids in their metadata.
+        partition_columns: Names of the columns whose values are taken from the partitions.
     """
 
     path: str
@@ -89,10 +89,10 @@ class ManifestTask:
 
 
 def read_manifest_list(content: bytes, path: str) -> pa.Table:
-    """Return `MANIFESTS` of a list of manifests, without those that hold no files.
+    """Return `MANIFESTS` of a list of manifests, without manifests that hold no files.
 
     Raises:
-        IcebergMetadataError: It is damaged, or encrypted.
+        IcebergMetadataError: The list is damaged, or a manifest is encrypted.
     """
     entries = _Entries(read_columns(content), path)
     paths = entries.required(_MANIFEST_PATH)
@@ -122,7 +122,7 @@ def read_data_manifest(content: bytes, task: ManifestTask) -> pa.Table:
         `row_group_offsets`, `stats_see_nan`, `partition_key`, `partition` and `stats`.
 
     Raises:
-        IcebergMetadataError: It is damaged, or holds files that are not read.
+        IcebergMetadataError: The manifest is damaged, or holds files that Windrow does not read.
     """
     entries = _files_of(content, task)
     entries.refuse_formats({"PARQUET"})
@@ -144,7 +144,7 @@ def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
     """Return `DELETE_ENTRIES` of the delete files that a manifest holds.
 
     Raises:
-        IcebergMetadataError: It is damaged, or holds files that are not read.
+        IcebergMetadataError: The manifest is damaged, or holds files that Windrow does not read.
     """
     entries = _files_of(content, task)
     raw = {field.id: entries.optional(field.id) for field in task.spec}
@@ -173,8 +173,8 @@ def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
     }
     read = pa.table({name: found[name] for name in DELETE_ENTRIES.names}, schema=DELETE_ENTRIES)
     vectors = read.filter(pc.equal(read["kind"], "vector"))
-    told = pc.and_(vectors["data_path"].is_valid(), pc.greater(vectors["length"], 0))
-    if not pc.all(pc.fill_null(told, False)).as_py() and len(vectors):
+    is_located = pc.and_(vectors["data_path"].is_valid(), pc.greater(vectors["length"], 0))
+    if not pc.all(pc.fill_null(is_located, False)).as_py() and len(vectors):
         raise IcebergMetadataError(
             task.path, "is damaged: it has a deletion vector without a place or a data file"
         )
@@ -182,27 +182,27 @@ def read_delete_manifest(content: bytes, task: ManifestTask) -> pa.Table:
 
 
 def _only_path(lower: Mapping[int, bytes] | None, upper: Mapping[int, bytes] | None) -> str | None:
-    """Return the data file of a position delete file whose bounds leave but one."""
+    """Return the data file of a position delete file if its bounds leave only one."""
     least, most = ((one or {}).get(_PATH_IN_DELETES) for one in (lower, upper))
     return least.decode() if least is not None and least == most else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """The columns of a manifest, or of a list of them."""
+    """The columns of a manifest, or of a list of manifests."""
 
     columns: Columns
     path: str
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """Number of entries."""
         return len(next(iter(self.columns.values()), ()))
 
     def required(self, field_id: int) -> list[Any]:
         found = self.columns.get(field_id)
         if found is None or any(one is None for one in found):
-            raise IcebergMetadataError(self.path, f"is damaged: field {field_id} is missing in it")
+            raise IcebergMetadataError(self.path, f"is damaged: field {field_id} is missing")
         return found
 
     def optional(self, field_id: int) -> list[Any]:
@@ -215,7 +215,7 @@ class _Entries:
         for key, path in zip(self.optional(field_id), paths, strict=True):
             if key:
                 raise IcebergMetadataError(
-                    self.path, f"says that {path!r} is encrypted, which is not read here"
+                    self.path, f"states that {path!r} is encrypted, which Windrow cannot read"
                 )
 
     def refuse_formats(self, known: set[str], what: str = "data files") -> None:
@@ -223,7 +223,7 @@ class _Entries:
             if str(format_).upper() not in known:
                 raise IcebergMetadataError(
                     self.path,
-                    f"names {path!r}, of format {str(format_)[:20]}, and {what} are only read as "
+                    f"names {path!r}, of format {str(format_)[:20]}, but {what} are only read as "
                     "Parquet: rewrite them with rewrite_data_files, with "
                     "write.format.default=parquet",
                 )
@@ -245,7 +245,7 @@ def _files_of(content: bytes, task: ManifestTask) -> _Entries:
 def _common(
     entries: _Entries, task: ManifestTask, raw: Mapping[int, list[Any]]
 ) -> dict[str, pa.Array]:
-    """Return what data files and delete files have in common."""
+    """Return the columns that data files and delete files have in common."""
     found = {
         "path": pa.array(entries.required(_PATH), pa.string()),
         "size_bytes": pa.array(entries.required(_SIZE), pa.int64()),
@@ -262,7 +262,7 @@ def _common(
 
 
 def _offsets(entries: _Entries) -> pa.Array:
-    """Return where row groups start; nothing where that cannot be so."""
+    """Return where row groups start; an empty list if the stated offsets are impossible."""
     stated = [one or b"" for one in entries.optional(_SPLITS)]
     counts = np.array([len(one) // 8 for one in stated], np.int64)
     flat = np.frombuffer(b"".join(stated), np.int64)
@@ -289,9 +289,9 @@ def _partition(task: ManifestTask, raw: Mapping[int, list[Any]], count: int) -> 
 
 
 def _require_columns(entries: _Entries, task: ManifestTask) -> None:
-    """Refuse files that may lack a column whose values their partitions tell, as Hive's do."""
-    told = {_id_of(task.columns, name) for name in task.partition_columns}
-    sources = {field.source_id for field in task.spec if field.transform == "identity"} - told
+    """Refuse files that may lack a column whose values only their partitions hold, as Hive's do."""
+    taken = {_id_of(task.columns, name) for name in task.partition_columns}
+    sources = {field.source_id for field in task.spec if field.transform == "identity"} - taken
     names = {_id_of(task.columns, name): name for name in task.columns.names}
     sizes, counts = (Counts.of(entries.optional(id_)) for id_ in (_SIZES, _COUNTS))
     for id_ in sources & names.keys():
@@ -300,8 +300,8 @@ def _require_columns(entries: _Entries, task: ManifestTask) -> None:
             path = entries.required(_PATH)[pc.index(missing, True).as_py()]
             raise IcebergMetadataError(
                 task.path,
-                f"does not tell whether {path!r} holds column {names[id_]!r}, by which it is "
-                "partitioned while other files are not: write it anew with rewrite_data_files",
+                f"does not show whether {path!r} holds column {names[id_]!r}, by which it is "
+                "partitioned and other files are not: rewrite it with rewrite_data_files",
             )
 
 

@@ -1,4 +1,4 @@
-"""What a table's metadata file says; read in a process that may be lost."""
+"""The content of a table's metadata file; read in a process that may be lost."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class PartitionField:
     """One field of a partition spec.
 
     Attributes:
-        id: Its own id.
-        source_id: Of the column that it is made of.
-        transform: How, as the metadata writes it, for example `day` or `truncate[4]`.
+        id: Id of the field.
+        source_id: Id of the column that it is derived from.
+        transform: Its transform, as written in the metadata, for example `day` or `truncate[4]`.
     """
 
     id: int
@@ -50,15 +50,15 @@ class TableState:
 
     Attributes:
         path: The metadata file.
-        location: Where the table lies, as the metadata says it.
-        columns: With field metadata; see `windrow_service.iceberg.schemas`.
-        unchanged: Those of them that all files hold under their names.
-        snapshot_id: None if the table has no snapshot yet.
-        manifest_list: Path of its list of manifests; None if there is none.
-        committed_ms: When it was committed, since 1970.
-        times_ms: When each snapshot that is kept was committed.
-        specs: Fields of each partition spec.
-        snapshot_count: Snapshots that are kept.
+        location: Location of the table, as stated in the metadata.
+        columns: Columns with field metadata; see `windrow_service.iceberg.schemas`.
+        unchanged: Names of the columns that all files hold under these names.
+        snapshot_id: Id of the snapshot; None if the table has no snapshot yet.
+        manifest_list: Path of the snapshot's list of manifests; None if there is none.
+        committed_ms: When the snapshot was committed, in milliseconds since 1970.
+        times_ms: When each snapshot in the metadata was committed, by id.
+        specs: Fields of each partition spec, by id.
+        snapshot_count: Number of snapshots in the metadata.
     """
 
     path: str
@@ -74,15 +74,15 @@ class TableState:
 
 
 def read_metadata(content: bytes, path: str, version: str | None) -> TableState:
-    """Return what a metadata file says of one snapshot.
+    """Return the state of a table at one snapshot, as its metadata file describes it.
 
     Args:
-        content: Of the file.
-        path: Of the file.
+        content: Content of the file.
+        path: Path of the file.
         version: Branch or tag, or id of a snapshot; None for `main`.
 
     Raises:
-        IcebergMetadataError: It is damaged, or asks for what is not supported.
+        IcebergMetadataError: The file is damaged, or needs something that is not supported.
         IcebergVersionError: There is no such snapshot, branch or tag.
     """
     stated = _parsed(content, path)
@@ -129,12 +129,13 @@ def _parsed(content: bytes, path: str) -> dict[str, Any]:
     if version not in _VERSIONS:
         raise IcebergMetadataError(
             path,
-            f"is of Iceberg's format version {version}, which is not read here: write the table "
+            f"has Iceberg's format version {version}, which Windrow cannot read: write the table "
             "in version 3 or less",
         )
     if stated.get("encryption-keys") or (stated.get("properties") or {}).get("encryption.key-id"):
         raise IcebergMetadataError(
-            path, "says that the table is encrypted, which is not read here: read it with Spark"
+            path,
+            "states that the table is encrypted, which Windrow cannot read: read it with Spark",
         )
     return dict(stated)
 
@@ -153,7 +154,7 @@ def _inflated(content: bytes, path: str) -> bytes:
 
 
 def _chosen(metadata: TableMetadata, path: str, version: str) -> tuple[Snapshot | None, int]:
-    """Return the snapshot that is asked for, and the schema that it is read with."""
+    """Return the requested snapshot, and the id of the schema that it is read with."""
     by_id = {str(one.snapshot_id): one for one in metadata.snapshots}
     current = metadata.current_schema_id
     if version == _MAIN:
@@ -172,7 +173,7 @@ def _chosen(metadata: TableMetadata, path: str, version: str) -> tuple[Snapshot 
     snapshot = by_id.get(str(id_))
     if snapshot is None:
         raise IcebergMetadataError(path, f"is damaged: snapshot {id_} of {version!r} is missing")
-    # A branch is read by the table's current columns, all else by those that it had.
+    # A branch is read with the table's current columns, a tag or snapshot with its own.
     schema_id = None if is_branch else snapshot.schema_id
     return snapshot, current if schema_id is None else schema_id
 
@@ -190,7 +191,7 @@ def _columns(metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int)
 def _unchanged(
     metadata: TableMetadata, stated: Mapping[str, Any], schema_id: int
 ) -> frozenset[str]:
-    # Older writers kept the last schema alone; and files without ids may have other names.
+    # Older writers kept only the last schema, and files without field ids may use other names.
     if not stated.get("schemas") or metadata.name_mapping() is not None:
         return frozenset()
     schema = next(one for one in metadata.schemas if one.schema_id == schema_id)

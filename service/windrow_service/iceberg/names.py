@@ -15,14 +15,14 @@ _Shape = tuple[Any, ...]
 
 
 def unchanged_columns(schemas: Sequence[Schema], schema: Schema) -> frozenset[str]:
-    """Return the columns that had their names and types as long as they have been there.
+    """Return the columns that have kept their names and types since they were added.
 
-    Spark's own reader, which finds columns by their names, gives these. If the table may have had
-    schemas that are gone, nothing is known.
+    Spark's own reader, which finds columns by name, reads these correctly. If the table may have
+    had schemas that are gone, no column is known to be unchanged.
 
     Args:
-        schemas: All that the metadata has.
-        schema: The one that the table is read with.
+        schemas: All schemas in the metadata.
+        schema: The schema that the table is read with.
     """
     if {one.schema_id for one in schemas} != set(range(len(schemas))):
         return frozenset()
@@ -40,10 +40,10 @@ def unchanged_columns(schemas: Sequence[Schema], schema: Schema) -> frozenset[st
 
 
 def by_name(columns: pa.Schema, unchanged: frozenset[str]) -> pa.Schema:
-    """Return columns of which those unchanged are found by their names.
+    """Return columns without field ids where they can be found by name.
 
     Args:
-        columns: With ids in their metadata.
+        columns: Columns with field ids in their metadata.
         unchanged: See `unchanged_columns`.
     """
     return pa.schema(
@@ -67,7 +67,7 @@ def _plain(field: pa.Field) -> pa.Field | None:
 
 
 def _shape(field: types.NestedField) -> _Shape:
-    """Return what a field is called and holds, at all depths."""
+    """Return the ids, names and types of a field and of all fields in it."""
     return (field.field_id, field.name, *_within(field.field_type))
 
 
@@ -87,6 +87,6 @@ def _fields(type_: types.IcebergType) -> tuple[types.NestedField, ...]:
 
 
 def _has_fixed(type_: types.IcebergType) -> bool:
-    # Spark's own reader may take their bytes for something else.
+    # Spark's own reader may misinterpret the bytes of fixed values.
     fields = _fields(type_)
     return isinstance(type_, types.FixedType) or any(_has_fixed(one.field_type) for one in fields)

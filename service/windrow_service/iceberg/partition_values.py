@@ -1,4 +1,4 @@
-"""What the partitions of Iceberg's files tell of columns: their values, or bounds of them."""
+"""The values of columns, or bounds of them, from the partitions of Iceberg's files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from windrow_service.iceberg.bounds import typed_values
 from windrow_service.iceberg.metadata import PartitionField
 
 _TRUNCATE = re.compile(r"truncate\[([0-9]{1,9})\]")
-# Letters of NumPy's units, and what surely fits 64 bits of microseconds.
+# NumPy's letter for each unit, and a limit whose microseconds surely fit 64 bits.
 _UNITS = {"year": ("Y", 200_000), "month": ("M", 10**6), "day": ("D", 10**8), "hour": ("h", 10**9)}
 
 
 def identity_columns(
     specs: Sequence[Sequence[PartitionField]], columns: pa.Schema
 ) -> tuple[str, ...]:
-    """Return the columns that are partitioned by their own values in all of some specs."""
+    """Return the columns by whose own values each of the specs partitions."""
     if not specs:
         return ()
     sources = set.intersection(
@@ -38,10 +38,10 @@ def identity_columns(
 
 
 def identity_values(raw: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Return values that manifests store of a column that is partitioned by them.
+    """Return the values that manifests store for a column that is partitioned by its own values.
 
     Raises:
-        pa.ArrowException, TypeError, ValueError: They are not of the column's type.
+        pa.ArrowException, TypeError, ValueError: A value is not of the column's type.
     """
     if pt.is_decimal(type_):
         values = typed_values(raw, type_, upper=False)

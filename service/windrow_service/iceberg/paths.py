@@ -1,4 +1,4 @@
-"""Where Iceberg's metadata says files are: below the table's location, or in allowed folders."""
+"""Paths in Iceberg's metadata: below the table's location, or in other allowed folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOCAL, _S3 = re.compile("^file:/+"), re.compile("^s3[an]:")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A table's location, and the folders that its files may lie in besides.
+    """A table's location, and the other folders that its files may be in.
 
     Attributes:
         location: Canonical location of the table.
@@ -37,8 +37,8 @@ class Places:
         """Return the paths of files: relative to the table's location, or absolute beside it.
 
         Args:
-            paths: As the metadata has them.
-            said_by: The file that has them.
+            paths: Paths as the metadata states them.
+            said_by: The file that states them, for messages.
 
         Raises:
             IcebergMetadataError: A path leads elsewhere.
@@ -54,9 +54,10 @@ class Places:
         return flat(pc.binary_join_element_wise(prefixes, names, ""))
 
     def alias_in(self, paths: pa.Array) -> str | None:
-        """Return a folder that paths of known places spell otherwise than Windrow; None for none.
+        """Return a folder that paths spell differently from Windrow; None if there is none.
 
-        Files of positions name data files as their writer spells them.
+        `relative` must have seen the paths. Position delete files name data files in the spelling
+        of their writer.
         """
         for head in pc.unique(pc.replace_substring_regex(paths, _NAME, "")).to_pylist():
             home = absolute_path(self.location, self._folders[head].rstrip("/"))
@@ -65,12 +66,12 @@ class Places:
         return None
 
     def absolute(self, path: str, said_by: str) -> str:
-        """Return one path as an absolute path or URI, once it is certain that it may be read."""
+        """Return one path as an absolute path or URI, after checking that it may be read."""
         found: str = self.relative(pa.array([path], pa.string()), said_by)[0].as_py()
         return absolute_path(self.location, found)
 
     def _folder(self, head: str, said_by: str) -> str:
-        """Return a folder as it goes before names in it: empty, or with `/` at its end."""
+        """Return a folder as a prefix of the names in it: empty, or with `/` at its end."""
         if head not in self._folders:
             self._folders[head] = self._found(head, said_by)
         return self._folders[head]
@@ -99,10 +100,10 @@ class Places:
 
 
 def read_bounded(path: str, max_bytes: int) -> bytes:
-    """Return what a file of metadata holds.
+    """Return the content of a metadata file.
 
     Raises:
-        IcebergMetadataError: It cannot be read, or holds more.
+        IcebergMetadataError: The file cannot be read, or has more than `max_bytes`.
     """
     try:
         content = read_whole_file(path, max_bytes + 1)

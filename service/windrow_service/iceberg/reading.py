@@ -1,4 +1,4 @@
-"""Reads what an Iceberg table has at one snapshot: only manifests that were not read before."""
+"""Reads the files of an Iceberg table at one snapshot, from manifests that were not read before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MAX_LIST_BYTES = 256 * 2**20
 _MAX_MANIFEST_BYTES = 512 * 2**20
 _THREADS = 8
 _NS_PER_MS = 10**6
-# What parsing raises of what is not as it should be.
+# Errors that the parsing of damaged metadata may raise.
 _DAMAGES = (
     ArithmeticError,
     AttributeError,
@@ -59,11 +59,11 @@ _DAMAGES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What an earlier refresh of the table has found.
+    """The result of an earlier refresh of the table.
 
     Attributes:
-        files: Its inventory.
-        state: What it has kept besides; None if that is not of this inventory.
+        files: The inventory.
+        state: The state kept with it; None if the state belongs to another inventory.
     """
 
     files: pa.Table
@@ -72,16 +72,16 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a table has at one snapshot.
+    """The files of a table at one snapshot.
 
     Attributes:
-        table: What its metadata says of it.
-        data_schema: Its columns without those that partitions tell.
-        partition_schema: The others.
+        table: The table, as its metadata file describes it.
+        data_schema: The columns whose values are in the files.
+        partition_schema: The columns whose values are taken from the partitions.
         files: An inventory.
         deletes: `DELETE_ENTRIES` of the delete files.
-        state: For the next refresh; None if there is no snapshot yet.
-        manifests_read: Manifests that were read, of all that there are.
+        state: The state for the next refresh; None if there is no snapshot yet.
+        manifests_read: Number of manifests that were read, without those known before.
     """
 
     table: TableState
@@ -101,20 +101,20 @@ def read_table(
     executor: Executor,
     check: Check = lambda: None,
 ) -> Found:
-    """Read what a table has at one snapshot.
+    """Read the files of a table at one snapshot.
 
     Args:
-        places: Where it lies.
-        options: Of its definition; see `metadata_path`, and `ref`, a branch or tag.
-        version: Id of a snapshot, a branch or a tag; by default that of the options.
-        known: What an earlier refresh has found.
+        places: Where the table's files may be.
+        options: Options of its definition; see `metadata_path`, and `ref`, a branch or tag.
+        version: Id of a snapshot, a branch or a tag; by default `ref` of the options.
+        known: The result of an earlier refresh.
         executor: Where metadata is parsed: in processes that may be lost.
         check: Called from time to time; raises to stop.
 
     Raises:
-        IcebergMetadataError: The metadata cannot be read, or asks for what is not supported.
+        IcebergMetadataError: The metadata cannot be read, or needs something that is not supported.
         IcebergVersionError: There is no such version.
-        DuplicateColumnError: Names of columns differ by case only.
+        DuplicateColumnError: Names of columns differ only in case.
     """
     reader = _Reader(places, executor, check)
     table = reader.metadata(metadata_path(places, options), version or options.get("ref"))
@@ -134,7 +134,7 @@ def read_table(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads files of metadata, and parses them in other processes."""
+    """Reads metadata files, and parses them in other processes."""
 
     places: Places
     executor: Executor
@@ -146,7 +146,7 @@ class _Reader:
         if home != f"{self.places.location.rstrip('/')}/metadata":
             raise IcebergMetadataError(
                 path,
-                f"says that the table lies at {table.location!r}, and not at "
+                f"states that the table is at {table.location!r}, not at "
                 f"{self.places.location!r}: correct the table's location",
             )
         _require_distinct(list(table.columns), path)
@@ -164,7 +164,7 @@ class _Reader:
     def manifests(
         self, tasks: Sequence[ManifestTask], read: Callable[[bytes, ManifestTask], pa.Table]
     ) -> Iterable[pa.Table]:
-        """Yield what each manifest holds, with the row's manifest, in order."""
+        """Yield the entries of each manifest, in order."""
 
         def one(task: ManifestTask) -> pa.Table:
             self.check()
@@ -193,7 +193,7 @@ class _Reader:
 
 
 class _Assembly:
-    """Puts what was known and what is new together."""
+    """Combines the files that were known with new ones."""
 
     def __init__(self, reader: _Reader, table: TableState, known: Known | None) -> None:
         self._reader = reader
@@ -249,7 +249,7 @@ class _Assembly:
     def _new(
         self, manifests: pa.Table, is_new: npt.NDArray[np.bool_]
     ) -> Iterable[tuple[npt.NDArray[np.int64], Callable[[bytes, ManifestTask], pa.Table]]]:
-        """Yield the new manifests of data files, and of delete files, and what reads them."""
+        """Yield the new manifests of data files, then of delete files, each with their reader."""
         holds_deletes = np.asarray(manifests["holds_deletes"])
         yield np.flatnonzero(is_new & ~holds_deletes), read_data_manifest
         yield np.flatnonzero(is_new & holds_deletes), read_delete_manifest
@@ -261,7 +261,7 @@ class _Assembly:
         partition_names: tuple[str, ...],
         parse: Callable[[bytes, ManifestTask], pa.Table],
     ) -> pa.Table | None:
-        """Return what new manifests hold, with paths as inventories have them; None for none."""
+        """Return the entries of manifests, with paths as in inventories; None without manifests."""
         tasks = [
             ManifestTask(
                 path=one["path"],
@@ -292,7 +292,7 @@ class _Assembly:
         return pa.concat_tables(found) if found else None
 
     def _inventory(self, entries: pa.Table | None, schema: pa.Schema) -> pa.Table:
-        """Return entries of data files as an inventory, with `FILES` beside it."""
+        """Return entries of data files as an inventory, with the columns of `FILES` added."""
         full = pa.unify_schemas([schema, FILES])
         if entries is None:
             return full.empty_table()
@@ -316,7 +316,7 @@ class _Assembly:
         return pa.table([found[name] for name in full.names], schema=full)
 
     def _added_ns(self, entries: pa.Table) -> pa.Array:
-        """Return when files were added: as their snapshots say, as was known, or never."""
+        """Return when files were added: by their snapshots, else as known before, else 0."""
         times = self._table.times_ms
         rows = pc.index_in(flat(entries["snapshot_id"]), pa.array(list(times), pa.int64()))
         added = pc.multiply(pa.array(list(times.values()), pa.int64()).take(rows), _NS_PER_MS)
@@ -343,7 +343,7 @@ class _Assembly:
             path = paths[pc.index(twice, True).as_py()].as_py()
             raise IcebergMetadataError(
                 self._table.path,
-                f"has file {path!r} twice, so that its rows would count twice: write them anew",
+                f"lists file {path!r} twice, so that its rows would count twice: rewrite them",
             )
         return files
 
@@ -351,8 +351,9 @@ class _Assembly:
         if self._alias is not None and pc.any(pc.equal(deletes["kind"], "positions")).as_py():
             raise IcebergMetadataError(
                 self._table.path,
-                f"has files of positions, which name data files in {self._alias!r}, and that leads "
-                "elsewhere: apply them with rewrite_data_files, or write the table by its real path",
+                f"has position delete files, which name data files in {self._alias!r}, and that "
+                "leads elsewhere: apply them with rewrite_data_files, or write the table by its "
+                "real path",
             )
         found, counts, size_bytes = deletes_by_file(files, deletes, self._table.path)
         columns = {
@@ -367,14 +368,14 @@ class _Assembly:
 
 
 def _require_distinct(fields: Sequence[pa.Field], path: str) -> None:
-    """Refuse names that differ by case only, at any depth."""
+    """Refuse names that differ only in case, at any depth."""
     ColumnNames(pa.schema(fields), path)
     for field in fields:
         _require_distinct(fields_in(field.type), path)
 
 
 def _rows_in(manifests: pa.Table, known: pa.Table) -> npt.NDArray[np.int64]:
-    """Return for each manifest the row in which it was known; -1 if it was not."""
+    """Return the row of each manifest in `known`; -1 if it is not there."""
     one, other = (
         pc.binary_join_element_wise(
             flat(table["path"]), flat(table["length"]).cast(pa.string()), "\n"
@@ -385,7 +386,7 @@ def _rows_in(manifests: pa.Table, known: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _kept(rows: pa.Table, old: State, at: npt.NDArray[np.int64]) -> pa.Table:
-    """Return the rows whose manifests are still there, by the manifests' new numbers."""
+    """Return the rows whose manifests still exist, with the new numbers of the manifests."""
     numbers = np.full(len(old.manifests), -1, np.int64)
     still = np.flatnonzero(at >= 0)
     numbers[at[still]] = still

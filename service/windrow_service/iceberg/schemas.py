@@ -1,4 +1,4 @@
-"""Iceberg's schemas as columns of the types that Spark reads them in."""
+"""Iceberg's schemas as columns, with the types that Spark reads."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _PRIMITIVES: Mapping[type[types.IcebergType], pa.DataType] = {
 
 
 class UnreadTypeError(ValueError):
-    """A column is of a type that is not read."""
+    """A column has a type that Windrow does not read."""
 
 
 def arrow_schema(
     schema: Schema, as_json: Mapping[str, Any], mapping: list[MappedField]
 ) -> pa.Schema:
-    """Return the columns of a schema, whose fields say how files are read.
+    """Return the columns of a schema; the metadata of fields says how files are read.
 
     Args:
         schema: The schema.
-        as_json: The same, as the metadata states it.
+        as_json: The same schema, as the metadata states it.
         mapping: The names by which columns are found in files without field ids.
 
     Raises:
-        UnreadTypeError: A column is of a type that is not read.
+        UnreadTypeError: A column has a type that Windrow does not read.
     """
     return pa.schema(list(_Fields(_defaults(as_json, 0)).of(schema.fields, mapping, "", 0)))
 
@@ -67,7 +67,7 @@ def _defaults(as_json: Any, depth: int) -> dict[int, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """Turns fields into Arrow's."""
+    """Converts fields to Arrow."""
 
     defaults: Mapping[int, Any] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ class _Fields:
         known = _PRIMITIVES.get(type(type_))
         if known is None:
             raise UnreadTypeError(
-                f"column {name!r} is of Iceberg's type {type_}, which is not read here: drop it, "
+                f"column {name!r} has Iceberg's type {type_}, which Windrow cannot read: drop it, "
                 "or keep its values in a column of another type"
             )
         return known

@@ -1,4 +1,4 @@
-"""What is kept of a snapshot, so that the next refresh reads only manifests that are new."""
+"""The state kept with a snapshot, so that the next refresh reads only new manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from windrow_service.iceberg.manifests import DELETE_ENTRIES, MANIFESTS
 
-# Of each data file, in the order of the inventory: its manifest, and what delete files go by.
+# For each data file, in the order of the inventory: its manifest, and the values by which delete
+# files are matched.
 FILES = pa.schema(
     [
         pa.field("manifest", pa.int32(), nullable=False),
@@ -25,7 +26,7 @@ _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 def shape_of(location: str, columns: pa.Schema, partition_columns: tuple[str, ...]) -> bytes:
-    """Return a digest of what the columns of an inventory depend on."""
+    """Return a digest of everything that the columns of an inventory depend on."""
     digest = hashlib.sha256(columns.serialize())
     digest.update(repr((location, partition_columns)).encode())
     return digest.hexdigest().encode()
@@ -33,11 +34,11 @@ def shape_of(location: str, columns: pa.Schema, partition_columns: tuple[str, ..
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What is kept of a snapshot.
+    """The state kept with a snapshot.
 
     Attributes:
-        version: Its id.
-        shape: Of its inventory; see `shape_of`.
+        version: Id of the snapshot.
+        shape: Digest of its inventory's columns; see `shape_of`.
         manifests: `MANIFESTS`.
         files: `FILES`.
         deletes: `DELETES`.
@@ -61,7 +62,7 @@ class State:
 
     @classmethod
     def of(cls, encoded: bytes | None) -> State | None:
-        """Return the state that some bytes are; None if they are something else."""
+        """Return the state from its bytes; None if they are something else."""
         if encoded is None:
             return None
         source = pa.BufferReader(encoded)

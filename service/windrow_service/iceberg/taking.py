@@ -41,26 +41,26 @@ def take_iceberg(
 ) -> Inventory:
     """Return the files that an Iceberg table has at one snapshot; no folder is listed.
 
-    Only manifests that were not read for the previous inventory are read, whatever came between
-    the two snapshots, and in whichever order.
+    Only manifests that were not read for the previous inventory are read, whichever of the two
+    snapshots is older, and whatever came between them.
 
     Args:
         location: Canonical location of the table.
-        options: Of its definition; see `read_table`.
-        allowed: Canonical folders and URIs that files may lie in besides.
-        version: Id of a snapshot, a branch or a tag; by default that of the options, or `main`.
+        options: Options of its definition; see `read_table`.
+        allowed: Other canonical folders and URIs that files may be in.
+        version: Id of a snapshot, a branch or a tag; by default `ref` of the options, or `main`.
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
         executor: Where metadata is parsed; by default, in processes that are kept.
 
     Raises:
-        IcebergNotInstalledError: PyIceberg is not here.
+        IcebergNotInstalledError: PyIceberg is not installed.
         InventoryError: See `read_table`.
     """
     if find_spec("pyiceberg") is None:
         raise IcebergNotInstalledError
-    # Importing it takes half a second, which tables of other formats need not wait for.
+    # Importing them takes half a second, for which tables of other formats need not wait.
     from windrow_service.iceberg.reading import Known, read_table
     from windrow_service.iceberg.state import State
 
@@ -95,13 +95,13 @@ def take_iceberg(
 
 @cache
 def _executor() -> Executor:
-    """Return processes that are kept: importing PyIceberg takes each half a second."""
+    """Return an executor that is kept: each process takes half a second to import PyIceberg."""
     executor = IsolatedExecutor()
     atexit.register(executor.shutdown)
     return executor
 
 
-# A forked process has none of the threads.
+# A forked process has none of the executor's threads.
 os.register_at_fork(after_in_child=_executor.cache_clear)
 
 
@@ -135,7 +135,7 @@ def _figures(found: Found) -> LogFigures:
 
 
 def _deleted_rows(deletes: pa.Table) -> int | None:
-    # Two files of positions may name the same row; vectors cannot.
+    # Two position delete files may name the same row; vectors cannot.
     if pc.any(pc.not_equal(deletes["kind"], "vector")).as_py():
         return None
     return int(pc.sum(deletes["row_count"]).as_py() or 0)
