@@ -215,7 +215,7 @@ class TotalsTooLargeError(InventoryError):
 
     Attributes:
         column: The column that is summed, `size_bytes` or `row_count`.
-        total: Its sum.
+        total: Sum of the column.
         most: The highest allowed sum.
     """
 

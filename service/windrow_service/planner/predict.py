@@ -30,7 +30,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction(Times):
-    """What a plan is expected to cost.
+    """The expected cost of a plan.
 
     Attributes:
         fill: Mean size of the groups as a fraction of `max_split_size`, each at most 1.

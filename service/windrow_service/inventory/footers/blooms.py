@@ -103,7 +103,7 @@ def build_missing(
         files: n rows of a `Listing`.
         meter: Stops the work when the caller asks for that.
         executor: Where files are read; see `in_chunks`.
-        table_format: Their format, as for `take_inventory`.
+        table_format: Format of the files, as for `take_inventory`.
 
     Raises:
         InventoryError: As for `read_footers`.
@@ -197,10 +197,10 @@ def _requests_ahead(
     for path, state in zip(paths, listed, strict=True):
         uri = absolute_path(location, path)
         is_small = is_object(uri) and state.size_bytes <= _READ_WHOLE_BYTES
-        asked = None
+        request = None
         if is_small:
-            asked = requests().begin(uri, Traffic(), state.etag, most_bytes=state.size_bytes + 1)
-        ahead.append(asked)
+            request = requests().begin(uri, Traffic(), state.etag, most_bytes=state.size_bytes + 1)
+        ahead.append(request)
         if len(ahead) > _FILES_AHEAD:
             yield ahead.popleft()
     yield from ahead

@@ -82,7 +82,7 @@ def read_stamp(location: str, folder: str) -> Stamp:
     """Return the current stamp of a folder.
 
     Raises:
-        OSError: It does not exist, or cannot be read.
+        OSError: The folder does not exist, or cannot be read.
     """
     # Open it: NFS then asks the server, while it may answer a plain `stat` from memory.
     descriptor = os.open(absolute_path(location, folder), os.O_RDONLY | os.O_DIRECTORY)

@@ -30,7 +30,7 @@ def canonical_location(location: str) -> str:
             of S3, HDFS or Google Cloud Storage, whose path is not changed, including `%`.
 
     Raises:
-        InvalidLocationError: It is neither.
+        InvalidLocationError: The text is neither.
     """
     scheme = _SCHEME.match(location)
     shown = _shown(location)

@@ -256,7 +256,7 @@ def replace_files(
 
     Args:
         manifests: Manifests of the previous snapshot; none for a table's first inventory.
-        tables: Their decoded rows.
+        tables: Decoded rows of those manifests.
         files: All current files, sorted by path.
         manifest_files: Most files of a manifest.
         check: Called between columns of manifests that are cut anew; raises to stop.

@@ -65,8 +65,8 @@ def read_stream(stream: bytes, max_bytes: int) -> pa.Table:
         max_bytes: Most bytes that it may decode to.
 
     Raises:
-        InvalidInventoryError: It is not a complete Arrow stream, decodes to too much, or has a
-            column whose type is not plain.
+        InvalidInventoryError: The bytes are not a complete Arrow stream, decode to too much, or
+            have a column whose type is not plain.
     """
     try:
         _check_declared(stream, max_bytes)

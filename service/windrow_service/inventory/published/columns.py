@@ -43,7 +43,7 @@ class PublishedRows:
 
     Args:
         table: The table as it was sent.
-        numbers: Which of its rows; None means all.
+        numbers: Numbers of the rows to use; None means all.
     """
 
     def __init__(self, table: pa.Table, numbers: npt.NDArray[np.int64] | None = None) -> None:
@@ -54,7 +54,7 @@ class PublishedRows:
         """Return a column, converted to its type in inventories.
 
         Raises:
-            InvalidInventoryError: It is missing, has the wrong type, or has an invalid value.
+            InvalidInventoryError: The column is missing, has the wrong type, or an invalid value.
         """
         field = _FIELDS[name]
         if name not in self.table.column_names:
@@ -107,7 +107,7 @@ class PublishedRows:
             type_: The type in inventories of the table.
 
         Raises:
-            InvalidInventoryError: It has another type, or bounds contradict each other.
+            InvalidInventoryError: The column has another type, or bounds contradict each other.
         """
         sent = self._fields("stats", [field.name for field in type_])
         columns = []

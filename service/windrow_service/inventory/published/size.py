@@ -16,7 +16,7 @@ def refuse_beyond(size_bytes: int, max_bytes: int) -> None:
     """Check that a published inventory takes no more memory than allowed.
 
     Raises:
-        InvalidInventoryError: It takes more.
+        InvalidInventoryError: The inventory takes more.
     """
     if size_bytes > max_bytes:
         raise InvalidInventoryError(

@@ -30,7 +30,7 @@ class Holding:
     """The files of one table that one worker holds.
 
     Attributes:
-        host: Where the worker runs.
+        host: The host that the worker runs on.
         capacity_bytes: Most bytes that the worker keeps, for all tables together.
         keys: Keys of the files, ascending, each once.
     """

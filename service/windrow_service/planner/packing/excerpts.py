@@ -35,7 +35,7 @@ class Excerpts:
     """The excerpts that are read for splits.
 
     Attributes:
-        outlines: As text, reduced to the requested columns.
+        outlines: Outlines as text, reduced to the requested columns.
         column: `EXCERPT` of each split; null if it is not read as an excerpt.
     """
 

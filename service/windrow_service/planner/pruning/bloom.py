@@ -69,7 +69,7 @@ def bloom_filter(values: pa.Array | pa.ChunkedArray) -> bytes:
     """Return the Bloom filter of a column's values; empty if there are too many values for one.
 
     Args:
-        values: Their type must be one that `can_filter` allows; nulls are ignored.
+        values: Values of a type that `can_filter` allows; nulls are ignored.
     """
     distinct = values.unique().drop_null()
     if len(distinct) > 2 * MAX_VALUES:

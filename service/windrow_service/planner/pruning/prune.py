@@ -47,7 +47,7 @@ class Pruning:
     """Which of n files may hold a row that the filter wants.
 
     Attributes:
-        survives: Files that may, reduced to those that are enough for a limit.
+        survives: Files that may hold such a row, reduced to as many as a limit needs.
         conjuncts: At most 64 expressions; the filter is TRUE where all of them are.
         open: For each file, bit i is set unless conjunct i is certain, that is, TRUE for each row
             of the file. It has no meaning for files that do not survive.

@@ -33,7 +33,7 @@ _LARGE_FILE = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """What is to be written.
+    """A write to be planned.
 
     Attributes:
         keys: The keys that schemes have to place; equal ones if their rows were not counted.
@@ -136,7 +136,7 @@ def refuse_too_many(files: int, max_files: int) -> None:
     """Check that a plan stays within its limit.
 
     Raises:
-        TooManyFilesError: It makes more files than allowed.
+        TooManyFilesError: The plan makes more files than allowed.
     """
     if files > max_files:
         raise TooManyFilesError(files, max_files)
@@ -146,7 +146,7 @@ def refuse_unfit(scheme: str, write: Write) -> None:
     """Check that a requested scheme can place the rows at all.
 
     Raises:
-        SchemeUnfitError: It cannot.
+        SchemeUnfitError: The scheme cannot place the rows.
     """
     if scheme == "exact" and not write.keys.counted:
         raise SchemeUnfitError(

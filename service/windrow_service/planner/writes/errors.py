@@ -22,7 +22,7 @@ class WritePlanError(PlannerError):
 
 @dataclass(eq=False)
 class UnhashableTypeError(WritePlanError):
-    """It is not known how Spark hashes columns of this type."""
+    """Spark's hash of columns of this type is not known."""
 
     type: str
     message = "cannot predict where Spark's hash puts values of type {type}: {remedy}"
