@@ -63,7 +63,7 @@ securityContext:
     {{- end }}
   {{- end }}
   {{- if and (or .Values.embedded.enabled .writesVolume) .Values.runAs.group }}
-  # For the volume that is written. Otherwise unset: it would change the group of every file of the tables.
+  # Only for volumes that are written: elsewhere it would change the group of every file of the tables.
   fsGroup: {{ int64 .Values.runAs.group }}
   fsGroupChangePolicy: OnRootMismatch
   {{- end }}

@@ -1,9 +1,9 @@
-{{- /* Memory of a replica in MiB, as its settings bound it: `request` and `limit`.
+{{- /* Memory of a replica in MiB, bounded by its settings: `request` and `limit`.
 
-A process without work has 256 MiB; planning takes at most 512 bytes for each file of a plan, its
-inventory included. Publishing takes its body, and six times what that decodes to. Heads of requests
-and other bodies are bounded too, and so is what one process that reads footers may gain: long
-footers are read one at a time. The request is for one plan at a time and no more.
+An idle process takes 256 MiB; planning takes at most 512 bytes for each file of a plan, its
+inventory included. Publishing takes its body, and six times the decoded size. Heads of requests and
+other bodies are bounded too, and so is the growth of the process that reads footers: long footers
+are read one at a time. The request covers only one plan at a time.
 */ -}}
 {{- define "windrow.memory" -}}
 {{- $limits := merge (dict) .Values.limits (dict
@@ -27,7 +27,7 @@ request: {{ div (add $request 1048575) 1048576 }}Mi
 limit: {{ div (add $limit 1048575) 1048576 }}Mi
 {{- end -}}
 
-{{- /* Resources as given; the memory that the settings bound, if none is given. */ -}}
+{{- /* The given resources; if they name no memory, that which follows from the settings. */ -}}
 {{- define "windrow.resources" -}}
 {{- $given := default (dict) .Values.resources -}}
 {{- $requests := default (dict) $given.requests -}}

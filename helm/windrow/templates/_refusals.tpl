@@ -23,7 +23,7 @@
 {{- fail "httpRoute.parentRefs is empty: name the gateway that callers use" -}}
 {{- end -}}
 {{- if and (not .Values.metrics.enabled) (or .Values.metrics.serviceMonitor.enabled .Values.metrics.alerts.enabled .Values.metrics.dashboard.enabled) -}}
-{{- fail "metrics.enabled is false, but something is to show metrics: set it to true" -}}
+{{- fail "metrics.enabled is false, but a serviceMonitor, alerts or a dashboard need it: set it to true" -}}
 {{- end -}}
 {{- range $name, $issuer := .Values.issuers -}}
 {{- if and $issuer.sign_in (not $.Values.publicUrl) -}}
@@ -39,7 +39,7 @@
 {{- if has .name (list "WINDROW_DATABASE_URL" "WINDROW_REDIS_URL") -}}
 {{- fail (printf "extraEnv: %s contains a password: name a secret in database or redis" .name) -}}
 {{- else if and (or (has .name (list "AWS_SECRET_ACCESS_KEY" "AWS_SESSION_TOKEN" "PGPASSWORD")) (hasSuffix "__CLIENT_SECRET" .name)) (not .valueFrom) -}}
-{{- fail (printf "extraEnv: %s is secret, but values are not: take it from a secret with valueFrom" .name) -}}
+{{- fail (printf "extraEnv: %s is secret, and values are not: take it from a secret with valueFrom" .name) -}}
 {{- else if has .name (list "WINDROW_HOST" "WINDROW_PORT" "WINDROW_STATE_DIR") -}}
 {{- fail (printf "extraEnv: the probes, the Service and the volumes rely on the chart's own %s: leave it out" .name) -}}
 {{- end -}}
