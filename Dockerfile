@@ -2,7 +2,7 @@
 #
 #     docker build --tag windrow:0.1.0 .
 
-# The digest of a tag is known to its registry: give it where builds must be the same again, as
+# For repeatable builds, give the tag's digest, which its registry knows:
 # --build-arg PYTHON=python:3.13-slim-trixie@sha256:…
 ARG PYTHON=python:3.13-slim-trixie
 
@@ -11,7 +11,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
 # Only the sources of the wheel; .dockerignore keeps everything else out of the context too.
 COPY pyproject.toml README.md requirements.txt requirements-build.txt ./
-# Tools are installed apart, so that the image has none of them; pip is that of the base image.
+# Tools have a separate environment, so that the image contains none; pip is the base image's.
 RUN python -m venv --without-pip /opt/tools \
     && pip --python /opt/tools/bin/python install --no-cache-dir --no-compile --require-hashes \
        --requirement requirements-build.txt \

@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 DEMO_INSTALLED := .venv/.demo-installed
 QUICK_SPARK := .venv/spark.jsa .venv-spark35/spark.jsa
 
-# Hundreds of processes would compile everything anew.
+# Otherwise hundreds of processes would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -16,7 +16,7 @@ help: ## Show this list
 
 setup: $(INSTALLED) ## Make the virtual environment
 
-# In a terminal pip shows the progress of each download; elsewhere the line before it must do.
+# In a terminal pip shows the progress of each download; elsewhere the line printed before it must suffice.
 PIP := [ -t 1 ] && quiet= || quiet=--quiet; $(BIN)/python -m pip install $$quiet
 
 $(BIN)/pip:
@@ -29,41 +29,41 @@ $(INSTALLED): pyproject.toml | $(BIN)/pip
 	@$(PIP) --editable '.[service,traces,spark,connect,worker,demo,test]'
 	@touch $@ $(DEMO_INSTALLED)
 
-# Modules are compiled when they are imported: most never are.
+# Modules are compiled when they are imported, and most never are.
 $(DEMO_INSTALLED): pyproject.toml | $(BIN)/pip
 	@echo "Installing what the demo needs into .venv: 870 MB, most of it Spark"
 	@$(PIP) --no-compile --editable '.[service,spark,demo]'
 	@touch $@
 
-$(QUICK_SPARK): $(INSTALLED) | java # What lets the tests' JVMs start in half the time.
+$(QUICK_SPARK): $(INSTALLED) | java # Halves the start-up time of the tests' JVMs.
 	@$(@D)/bin/python -m tests.support.quick_spark >/dev/null 2>&1 || \
 	  echo "No archive of Spark's classes could be written: each JVM of the tests takes longer to start" >&2
 
 .venv-spark35/spark.jsa: | older-spark
 
-older-spark: $(INSTALLED) # In an environment of its own, which is kept.
+older-spark: $(INSTALLED) # In a separate environment, which is kept.
 	@$(BIN)/python -m tests.support.older_spark
 
-other-sparks: older-spark # 1.3 GB, likewise kept.
+other-sparks: older-spark # 1.3 GB, kept as well.
 	@$(BIN)/python -m tests.support.older_spark --all
 
-image: $(INSTALLED) # What the Dockerfile installs, without Docker; kept until a copied file changes.
+image: $(INSTALLED) # Installs what the Dockerfile installs, without Docker; kept until a copied file changes.
 	@$(BIN)/python -m tests.deploy.image_build
 
 java:
 	@command -v java >/dev/null || [ -n "$$JAVA_HOME" ] || { \
-	  echo "Spark needs Java 17 or newer, and there is none here: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2; exit 1; }
+	  echo "Spark needs Java 17 or newer, which was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME" >&2; exit 1; }
 
-chromium: # The one thing that no wheel brings; only tests/browser needs it.
+chromium: # The only requirement that no wheel contains; only tests/browser needs it.
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
-	  else echo "No Chromium here: tests/browser is left out. Install it with: apt-get install chromium" >&2; fi; }
+	  else echo "Chromium was not found: tests/browser is skipped. Install it with: apt-get install chromium" >&2; fi; }
 
 demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
 	@$(BIN)/windrow demo
 
-# Four processes, for two cores, as tests wait half the time: for other processes, leases and timeouts.
-# They share the tests as tests/support/distribution.py says, in its order.
+# Four processes for two cores, because tests wait half the time: for other processes, leases and timeouts.
+# tests/support/distribution.py divides the tests among them and orders them.
 PYTEST := $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test: $(INSTALLED) $(QUICK_SPARK) image chromium ## Run all tests
@@ -72,10 +72,10 @@ test: $(INSTALLED) $(QUICK_SPARK) image chromium ## Run all tests
 test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in about two and a half minutes
 	$(PYTEST) -m "not spark and not slow" tests/unit tests/property tests/contract
 
-test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks image chromium ## Run all tests, their laws on many examples drawn anew
+test-nightly: $(INSTALLED) $(QUICK_SPARK) other-sparks image chromium ## Run all tests, with many new examples for each law
 	$(PYTEST) --hypothesis-profile=nightly --all-sparks
 
-test-sparks: $(INSTALLED) $(QUICK_SPARK) other-sparks ## Run the tests that try every supported release of Spark
+test-sparks: $(INSTALLED) $(QUICK_SPARK) other-sparks ## Run the tests that use every supported release of Spark
 	$(PYTEST) --all-sparks -m every_spark
 
 check: $(INSTALLED) ## Lint, types, import rules
@@ -92,12 +92,12 @@ openapi: $(INSTALLED) ## Write openapi.yaml anew, and docs/access-matrix.md from
 	$(BIN)/python -m windrow_service.openapi > openapi.yaml
 	$(BIN)/python -m tests.support.access_matrix > docs/access-matrix.md
 
-requirements: requirements.txt requirements-build.txt ## Lock what the image has and what builds it, newest releases
+requirements: requirements.txt requirements-build.txt ## Lock the newest releases of the image's packages and build tools
 
 requirements.txt: LOCKED := pyproject.toml --extra service --extra iceberg --extra traces
 requirements-build.txt: LOCKED := --group image
 
-# Not by time: a new release makes them old. Their first line, which says what they are, stays.
+# Always written anew, because new releases make them old. Their first line, a comment, is kept.
 .PHONY: requirements.txt requirements-build.txt
 requirements.txt requirements-build.txt: $(BIN)/pip
 	@$(PIP) 'uv>=0.7'
