@@ -1,12 +1,12 @@
-"""Measure what it takes to check who calls, and what they may do.
+"""Measure the cost of checking who calls, and what they may do.
 
     python benchmarks/access.py [--quick] [--json FILE] [--files N] [--requests N]
 
 Two coordinators share PostgreSQL and Redis: one requires no tokens, the other does. One caller
 plans the same table at both, in turns: without a token, with one that has the scope `read`, with
 one that has 100 grants, and with a signed token of an issuer. Every request has a different filter.
-Beside the times, the processor time of the coordinators is compared, which other work on the
-machine changes less.
+The processor time of the coordinators is compared as well; it depends less on other work on the
+machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(kw_only=True)
 class Caller:
-    """A way to call, and what its plans took."""
+    """A way to call, and the times of its plans."""
 
     name: str
     coordinator: CoordinatorProcess
@@ -47,7 +47,7 @@ class Caller:
 
 def main() -> None:
     """Measure and report."""
-    parser = arguments("Measure what it takes to check callers.")
+    parser = arguments("Measure the cost of checking callers.")
     parser.add_argument("--files", type=int, default=FILES, help="files of the table")
     parser.add_argument("--requests", type=int, help="plans of each caller and round")
     given = parser.parse_args()

@@ -5,8 +5,8 @@
 A table of 2,000 small deltas, from which 200 delete deltas have deleted rows, is planned by a
 coordinator inside this process, and its groups are read here as tasks read them, without Spark:
 once as planned, so that each group opens its delete deltas once, and once with a group for each
-split, as readers do that open the delete deltas of each split. Both must give the same rows. Times
-are of CPU, and each way is timed in turn.
+split, like readers that open the delete deltas for each split. Both must give the same rows. Times
+are CPU times; the two ways take turns.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def generate(location: Path, deltas: int, delete_deltas: int) -> None:
-    """Write deltas of ROWS rows each, and delete deltas of DELETED rows of any of them."""
+    """Write deltas of ROWS rows each, and delete deltas of DELETED rows from any delta."""
     console.print(f"writing {deltas:,} deltas and {delete_deltas:,} delete deltas")
     random = np.random.default_rng(7)
     for write in range(1, deltas + 1):
@@ -135,7 +135,9 @@ def measured(client: Client, location: Path, runs: int) -> list[Result]:
     if len(answers) != 1:
         raise SystemExit(f"the ways differ: {sorted(answers)}")
     if opened["group"] != plan.summary.delete_opens:
-        raise SystemExit(f"{opened['group']} delete files were opened, not as planned")
+        raise SystemExit(
+            f"{opened['group']} delete files were opened, and {plan.summary.delete_opens} planned"
+        )
     case = (
         f"{plan.summary.files_planned:,} deltas in {len(plan):,} groups, "
         f"{plan.summary.delete_opens // max(len(plan), 1):,} delete deltas"

@@ -92,18 +92,18 @@ def many_headers(target: Target) -> str:
 
 def half_sent_heads(target: Target) -> str:
     """Keep 800 requests open without finishing their headers."""
-    return _left(target, b"GET /health/live HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n")
+    return _keep_open(target, b"GET /health/live HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n")
 
 
 def half_sent_bodies(target: Target) -> str:
     """Keep 800 requests open in the middle of their bodies, sending a byte now and then."""
     head = b"POST /plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    return _left(target, head + b"Content-Length: 1000000\r\n\r\n{", b" ")
+    return _keep_open(target, head + b"Content-Length: 1000000\r\n\r\n{", b" ")
 
 
 def idle_connections(target: Target) -> str:
     """Open 800 connections and send nothing."""
-    return _left(target, b"", b"")
+    return _keep_open(target, b"", b"")
 
 
 def arrow_bombs(target: Target) -> str:
@@ -137,7 +137,7 @@ def _statuses(answers: Iterable[httpx.Response]) -> str:
 
 
 def _flood(connection: socket.socket, content: bytes, size_bytes: int) -> str:
-    """Send the content repeatedly, up to a size or until nobody reads; return the answer."""
+    """Send the content repeatedly, up to a size or until nobody reads it; return the answer."""
     sent = 0
     try:
         while sent < size_bytes:
@@ -149,24 +149,24 @@ def _flood(connection: socket.socket, content: bytes, size_bytes: int) -> str:
     return f"{_answer(connection)} after {sent / 2**20:,.1f} MB"
 
 
-def _left(target: Target, begin: bytes, trickle: bytes) -> str:
-    """Open many connections, send a beginning and then a trickle; return how many stay open."""
+def _keep_open(target: Target, begin: bytes, trickle: bytes) -> str:
+    """Open many connections, send a beginning and then a trickle; return the counted answers."""
     count = 100 if target.quick else 800
     patience_s = 2.0 if target.quick else _PATIENCE_S
     with ExitStack() as stack:
-        left = []
+        connections = []
         for _ in range(count):
             connection = stack.enter_context(target.connect())
             _try_to_send(connection, begin)
-            left.append(connection)
+            connections.append(connection)
         end = time.monotonic() + patience_s
         while time.monotonic() < end:
-            for connection in left:
+            for connection in connections:
                 _try_to_send(connection, trickle)
             time.sleep(1.0)
-        answers = Counter(_answer(connection, wait_s=0.0) for connection in left)
-    told = ", ".join(f"{number} times {answer}" for answer, number in answers.most_common())
-    return f"{told} after {patience_s:.0f} s"
+        answers = Counter(_answer(connection, wait_s=0.0) for connection in connections)
+    counted = ", ".join(f"{number} times {answer}" for answer, number in answers.most_common())
+    return f"{counted} after {patience_s:.0f} s"
 
 
 def _try_to_send(connection: socket.socket, content: bytes) -> None:
@@ -208,7 +208,7 @@ def main() -> None:
     parser.add_argument("--only", help="names of attacks, joined by ','")
     given = parser.parse_args()
     names = given.only.split(",") if given.only else list(ATTACKS)
-    outcomes = [_attacked(name, quick=given.quick) for name in names]
+    outcomes = [_attack(name, quick=given.quick) for name in names]
     table = Table("attack", "answer", "peak MB", "MB before", "longest silence ms", "ms before")
     for one in outcomes:
         table.add_row(
@@ -229,7 +229,7 @@ def main() -> None:
         )
 
 
-def _attacked(name: str, *, quick: bool) -> Outcome:
+def _attack(name: str, *, quick: bool) -> Outcome:
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         folder = Path(made)
         (folder / "tables").mkdir()

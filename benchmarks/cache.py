@@ -159,7 +159,7 @@ class Bench:
         answer = rows.selectExpr("count(*)", "sum(id)", "sum(amount)").first()
         seconds = time.perf_counter() - began
         if filter_ is None and tuple(answer or ()) != self._expected:
-            raise DisagreementError(f"{what}: {answer}, and {self._expected} was written")
+            raise DisagreementError(f"{what}: {answer}, but {self._expected} was written")
         requests = sum(self._store.data_requests().values())
         before, after = self._counters, counters(self._client)
         self._counters = after

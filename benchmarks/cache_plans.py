@@ -51,7 +51,7 @@ class Figures:
         by_worker_s: The same with the splits of a worker grouped.
         report_s: Seconds for all reports, one after another.
         redis_bytes: Additional memory of Redis.
-        moved: Share of the files that another worker reads after one worker is gone.
+        moved: Share of the files that move to another worker once one worker is gone.
         replica_bytes: Peak resident memory of the coordinator.
     """
 
@@ -199,8 +199,8 @@ def _table(files: int, figures: list[Figures]) -> RichTable:
         "by_worker / no rules",
         "separate / no rules",
         "reports",
-        "Redis, a file",
-        "moved when one goes",
+        "Redis, per file",
+        "moved when one worker is gone",
         "coordinator",
     ):
         table.add_column(column, justify="right")

@@ -2,7 +2,7 @@
 
     python benchmarks/callers.py '{"run": "a", "url": …, "folder": …, "paces": {"plans": 5.0}, …}'
 
-calls until its input ends, then prints what was done, retried and refused as JSON.
+calls until its input ends, then prints the outcome of the calls as JSON.
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ from inventories import generated
 import windrow
 from windrow.models import CachedFilesReport, Heartbeat, WriteUpdate
 
-# Of the table that is only read.
+# Name and number of files of the table that is only read.
 STEADY, STEADY_FILES = "steady", 1_000
 # How many of the newest tables and cache rules a caller leaves; it deletes the older ones.
 LEFT_TABLES, LEFT_RULES = 20, 10
-# A server restarts within seconds, a replica's work is taken over within a lease.
+# Enough for a server to restart, or for another replica to take work over after its lease.
 _ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """What to call.
+    """The calls to make.
 
     Attributes:
-        run: Begins the names of all that is made.
-        url: The coordinator.
-        token: Of the callers.
+        run: Prefix of the names of everything that is made.
+        url: URL of the coordinator.
+        token: Token of the callers.
         folder: Folder of the tables.
-        paces: Kinds of calls, as in `KINDS`, and how many of them a second; 0 means as many as
-            possible.
+        paces: Calls per second of each kind, as in `KINDS`; 0 means as many as possible.
     """
 
     run: str
@@ -54,15 +53,16 @@ class Calls:
 
 @dataclass(slots=True)
 class Done:
-    """What became of the calls.
+    """The outcome of the calls.
 
     Attributes:
-        seconds: How long they took, together.
-        made: Number of each kind; they were numbered from 1.
-        requests: HTTP requests that were sent, with those that were repeated.
-        answers: What they were answered; `none` if a connection was refused or cut.
+        seconds: Duration of the whole run.
+        made: Number of calls of each kind, which are numbered from 1.
+        requests: Number of HTTP requests sent, including retries.
+        answers: Number of requests by answer: `as asked`, a status, or `none` if a connection was
+            refused or cut.
         failed: Calls that failed after all attempts, and why.
-        slowest_s: The longest call of each kind.
+        slowest_s: Seconds of the longest call of each kind.
     """
 
     seconds: float = 0.0
@@ -74,7 +74,7 @@ class Done:
 
 
 class _Caller:
-    """Makes one kind of calls, numbered from 1."""
+    """Makes calls of one kind, numbered from 1."""
 
     def __init__(self, calls: Calls) -> None:
         self.client = windrow.connect(calls.url, token=calls.token, attempts=_ATTEMPTS)
@@ -94,7 +94,7 @@ class _Caller:
         self.answers["as asked" if answer.is_success else str(answer.status_code)] += 1
 
     def plans(self, number: int) -> None:
-        # Another filter each time, so that no plan is shared; all keep every file.
+        # A different filter each time, so that no plan is shared; each keeps every file.
         made = self.client.plan(STEADY, filter=f"id > -{number}")
         planned = sum(map(len, made.groups["splits"].to_pylist()))
         if planned != STEADY_FILES:
@@ -143,7 +143,7 @@ class _Caller:
         try:
             self.client.report_cached_files(worker, report)
         except windrow.errors.NotFoundError:
-            # Forgotten meanwhile: as an agent would, it reports again after its next heartbeat.
+            # The worker was forgotten; like an agent, it reports again after its next heartbeat.
             return
 
 
@@ -205,14 +205,14 @@ def _repeat(calls: Calls, kind: str, pace: float, ended: threading.Event, done: 
     act: Callable[[int], None] = getattr(caller, kind)
     due, number, slowest_s = time.monotonic(), 0, 0.0
     with caller.client:
-        # However soon the end comes, there is a call of each kind.
+        # At least one call of each kind is made, however soon the input ends.
         while not number or not ended.wait(max(due - time.monotonic(), 0)):
             due = max(due + 1 / pace, time.monotonic() - 1) if pace else 0.0
             number += 1
             start = time.monotonic()
             try:
                 act(number)
-            except Exception as error:  # counted, and shown by who started this
+            except Exception as error:  # counted, and shown by the caller
                 done.failed.append(f"{kind} {number}: {type(error).__name__}: {error}"[:500])
             slowest_s = max(slowest_s, time.monotonic() - start)
     done.made[kind] = number

@@ -1,9 +1,9 @@
-"""Run one query in a fresh process, with the table's data not in memory; prints JSON.
+"""Run one query in a fresh process, with the table's data not in memory, and print JSON.
 
-`read_small_files.py` runs it for its cold figures, once for each side; a quick run gives it several
-sides, which then run one after another and are not all as cold. The clock starts when the engine is ready (the
-Spark session exists, the packages are imported) but has not seen the table, and stops at the
-answer. So the time includes Spark's listing and Windrow's planning.
+`read_small_files.py` runs it for its cold figures, once for each side. A quick run gives it several
+sides, which run one after another, so that the later ones are less cold. The clock starts when the
+engine is ready (the Spark session exists, the packages are imported) but has not seen the table,
+and stops at the answer. So the time includes Spark's listing and Windrow's planning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windrow.terminal.local_session import local_session
 def drop_from_memory(folder: Path) -> None:
     """Drop the contents of a folder's files from the page cache, as far as possible without root.
 
-    File names and attributes stay cached, and contents that are not on disk yet.
+    File names and attributes stay cached, and so do contents that are not on disk yet.
     """
     for where, _, names in os.walk(folder):
         for name in names:
@@ -49,7 +49,7 @@ def main() -> None:
     given = parser.parse_args()
     for side in given.sides.split(","):
         if side not in known:
-            parser.error(f"there is no side {side!r}")
+            parser.error(f"unknown side {side!r}")
         if side in ENGINES:
             __import__(side)
             drop_from_memory(given.folder)

@@ -54,7 +54,7 @@ def arguments(what: str) -> argparse.ArgumentParser:
         "--quick", action="store_true", help="use small sizes; takes less than a minute"
     )
     parser.add_argument(
-        "--runs", type=int, default=3, help="number of timed runs; the median counts"
+        "--runs", type=int, default=3, help="number of timed runs, of which the median is reported"
     )
     parser.add_argument(
         "--data", type=Path, default=ROOT / "data" / "bench", help="folder of generated tables"

@@ -148,7 +148,9 @@ def _require_the_same(before: _Reads, first: Compaction, again: Compaction, afte
     if len(answers) != len({query for query, _ in answers}):
         raise DisagreementError(f"the answers are not the same before and after: {answers}")
     if first.left or again.batches:
-        raise DisagreementError(f"partitions are left, or a second run has work: {first}, {again}")
+        raise DisagreementError(
+            f"partitions were left, or a second run found work: {first}, {again}"
+        )
 
 
 def _reads(before: Sequence[Timing], after: Sequence[Timing]) -> list[Result]:

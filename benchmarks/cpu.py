@@ -19,7 +19,7 @@ def tree_cpu_seconds() -> float:
 
 
 def cpu_seconds_by_program() -> dict[str, float]:
-    """Return the same by program: `driver`, which is this process, `jvm`, `coordinator`, `workers`."""
+    """Return these seconds by program: `driver` (this process), `jvm`, `coordinator`, `workers`."""
     fields = {int(path.name): stat for path in _processes() if (stat := _stat(path))}
     tree, found = {os.getpid()}, {os.getpid()}
     while found:

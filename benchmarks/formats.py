@@ -1,4 +1,4 @@
-"""Read tables of other formats than Parquet: Spark's own reader alone, and with Windrow.
+"""Read tables in formats other than Parquet: Spark's own reader alone, and with Windrow.
 
     python benchmarks/formats.py [--quick] [--json FILE] [--cases NAME,…]
 
@@ -69,11 +69,11 @@ class Case:
     Attributes:
         name: Name for programs.
         format: Format of the files.
-        files: How many.
-        file_bytes: Bytes of each, about.
-        row_bytes: Bytes of a row in this format, about.
-        write: Writes one file.
-        options: How Spark reads them.
+        files: Number of files.
+        file_bytes: Approximate size of a file.
+        row_bytes: Approximate size of a row in this format.
+        write: Function that writes one file.
+        options: Spark's options for reading the files.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Case:
                 where.mkdir(parents=True, exist_ok=True)
                 self.write(rows_of(number, number * rows, rows), where / f"part-{number:06d}")
 
-        # It counts files of Parquet.
+        # `write_once` counts only Parquet files.
         write_once(folder, {"layout": 1, "rows": rows * self.files}, write, file_count=0)
         return folder
 
@@ -118,7 +118,7 @@ class DisagreementError(Exception):
 
 def main() -> None:
     """Run the benchmark."""
-    parser = arguments("Read tables of other formats than Parquet with Spark, and with Windrow.")
+    parser = arguments("Read tables in formats other than Parquet with Spark, and with Windrow.")
     parser.add_argument("--cases", help="names of the cases to run, separated by ','")
     given = parser.parse_args()
     require_java()

@@ -20,7 +20,7 @@ _LAYOUT = 1
 _FILES_PER_FOLDER = 100
 _DIFFERENT = 4
 _MAX_BYTES = 2**30
-# Rows in files of one size, those of Parquet being 1.
+# Number of rows in a file, relative to a Parquet file of the same size.
 _ROWS = {"parquet": 1.0, "orc": 2.1}
 _WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
     "parquet": pq.write_table,
@@ -59,7 +59,7 @@ class Cell:
 
 
 def cell_of(files: int, file_bytes: int) -> Cell:
-    """Return the cell of so many files of one size."""
+    """Return the cell of this many files of one size."""
     size = f"{file_bytes // MIB} MB" if file_bytes >= MIB else f"{file_bytes // KIB} KB"
     name = f"{files}x{size.replace(' ', '')}"
     return Cell(name, f"{files:,} x {size}", (Part(files, file_bytes),))

@@ -86,7 +86,7 @@ def _call(load: Load) -> Latencies:
                 return
             try:
                 _plan(http, load, caller * 7_919 + number)
-            except Exception as error:  # ends the run, which says why
+            except Exception as error:  # ends the run, with this message
                 failed.append(f"{type(error).__name__}: {error}")
                 return
             taken[caller].append(time.monotonic() - start)

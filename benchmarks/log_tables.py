@@ -2,9 +2,9 @@
 
     python benchmarks/log_tables.py [--quick] [--json FILE] [--cases NAME,…]
 
-One untimed round, then timed rounds in turns, in one session. What their packages read becomes a
-DataFrame, as a job does that has no other reader. DuckDB's extensions are not packages of Python, so
-it is given the files that the log names. A last case follows a log by one commit of ten files.
+One untimed round, then timed rounds in turns, in one session. Rows that the formats' packages read
+become a DataFrame, as in a job without another reader. DuckDB's extensions are not Python packages,
+so it is given the files that the log names. The last case refreshes after commits of ten files.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Format:
     """How tables of one format are written, and read without Windrow.
 
     Attributes:
-        name: As Windrow calls it.
-        package: Its package in Python.
+        name: Windrow's name of the format.
+        package: Name of its Python package.
         write: Writes a log beside the files of a folder.
         to_arrow: Reads columns of a table, opening it first.
         files: Returns the paths of a table's files.
@@ -215,7 +215,7 @@ def _written(one: Format, files: int, data: Path) -> Path:
 
 
 def _followed(client: Client, files: int, data: Path, runs: int, *, warm: bool) -> Result:
-    """Follow a log by commits of ten files, beside opening the table with `deltalake`."""
+    """Compare refreshes after commits of ten files with opening the table by `deltalake`."""
     folder = data / f"followed-{files}"
     shutil.rmtree(folder, ignore_errors=True)
     log = folder / "_delta_log"

@@ -1,12 +1,12 @@
-"""Import tables of Hive's metastore twice: nothing changes the second time, and it takes less.
+"""Import tables of Hive's metastore, then again without changes, which takes less time.
 
     python benchmarks/metastore.py [--quick] [--tables 50] [--partitions 5000] [--json FILE]
 
 An embedded metastore (Derby, in the JVM's memory) has the tables, whose partitions have a small
-Parquet file each. They are imported and refreshed by a coordinator in this process; then imported
-again twice: with all that the metastore knows of partitions, and with their names alone
-(`trust_partitions`). Times are of CPU: Spark's JVM with the metastore, this process, and those that
-read footers. With --quick, Spark's own catalog in memory stands for the metastore.
+Parquet file each. A coordinator in this process imports and refreshes them, then imports them again
+in two ways: with everything that the metastore knows about partitions, and with only their names
+(`trust_partitions`). Times are CPU times of Spark's JVM with the metastore, of this process, and of
+the processes that read footers. With --quick, Spark's own catalog in memory replaces the metastore.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = arguments(str(__doc__).partition("\n")[0])
     parser.add_argument("--tables", type=int, default=50, help="number of tables")
-    parser.add_argument("--partitions", type=int, default=5_000, help="partitions of all of them")
+    parser.add_argument(
+        "--partitions", type=int, default=5_000, help="number of partitions of all tables together"
+    )
     args = parser.parse_args()
     tables, partitions = (3, 12) if args.quick else (args.tables, args.partitions)
     with TemporaryDirectory(prefix="windrow-metastore-") as name:
@@ -94,7 +96,7 @@ def generate(spark: SparkSession, folder: Path, tables: int, partitions: int) ->
 
 
 def measured(spark: SparkSession, client: Client, tables: int, runs: int) -> dict[str, float]:
-    """Return seconds of CPU time of each kind of import; those without changes take turns."""
+    """Return the CPU seconds of each kind of import; the kinds without changes take turns."""
     took = {"first": _timed(spark, client, tables, "created", trust=False)}
     again: dict[str, list[float]] = {"again": [], "again by names": []}
     for _ in range(runs):

@@ -4,9 +4,9 @@
                                        [--sides NAME,…] [--files N] [--delay SECONDS]
                                        [--server rclone|moto]
 
-A server that speaks S3 runs on loopback, and before it a proxy that delays, counts and limits
-requests. All sides ask the same of the same files, in turns, after an untimed read. Windrow's times
-include planning, and those of Polars and DuckDB listing; the plain loops are given the names:
+An S3 server runs on loopback, behind a proxy that delays, counts and limits requests. All sides run
+the same query on the same files, in turns, after an untimed read. Windrow's times include planning,
+and those of Polars and DuckDB listing; the plain loops are given the names:
 
 - `one at a time`: one GET after the other.
 - `two requests`: HEAD and GET by pyarrow.fs, 16 threads in each of Spark's tasks, as Windrow
@@ -60,13 +60,13 @@ LIMIT_PER_S = 200
 TWO_REQUESTS_THREADS = 16
 WIDE_COLUMNS = 200
 _FILES_PER_FOLDER = 100
-# Wide and tiny files are links to so many that differ, so that gigabytes take a few megabytes.
+# Wide and tiny files are links to this many different files, so that gigabytes take megabytes.
 _DIFFERENT_FILES = 20
 _WIDE_ROWS, _TINY_ROWS = 640, 10
 
 _CHANGED_NS = 1_700_000_000_111_000_000
 
-# Numbers of rows, their sum and their maximum.
+# The number of rows, and the sum and maximum of the column.
 Answer = tuple[Any, ...]
 
 
@@ -76,17 +76,17 @@ class DisagreementError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A table, and what is asked of it.
+    """A table, and the query on it.
 
     Attributes:
         name: Name of the table and its folder.
         title: Title for people.
         files: Number of files.
-        column: The column asked for.
+        column: Name of the column that is read.
         chunk_bytes: Bytes of the column's chunks in all files.
-        limit: Requests that the store takes in a second; None for any number.
+        limit: Requests per second that the store accepts; None for any number.
         slots: Tasks that Spark runs at the same time.
-        sides: Who reads.
+        sides: Names of the sides that read.
     """
 
     name: str
@@ -104,11 +104,11 @@ class Read:
     """One read of one side.
 
     Attributes:
-        side: Who read.
+        side: Name of the side.
         seconds: Seconds from planning or listing to the answer.
-        requests: Requests for files, also those that were refused.
+        requests: Requests for files, including refused ones.
         sent_bytes: Bytes of files that the store sent.
-        slowed: Requests that the store refused, to be sent more slowly.
+        slowed: Requests that the store refused because there were too many.
         limit_used: Share of the limit that was used; None without a limit.
         failure: Why there is no answer; empty if there is one.
     """
@@ -146,7 +146,7 @@ def main() -> None:
             for case in cases
         ]
     if given.quick:
-        # With as many tasks at a time, all can share what Spark starts.
+        # With the same number of slots, all cases can share what Spark starts.
         cases = [replace(case, slots=min(case.slots for case in cases)) for case in cases]
     runs = 1 if given.quick else given.runs
     reads: dict[str, list[Read]] = {}
@@ -269,7 +269,7 @@ def _chunk_bytes(folder: Path, column: str) -> int:
 @contextmanager
 def _served(store: Path, server: str) -> Iterator[str]:
     for path in (store / BUCKET).rglob("*.parquet"):
-        # rclone lists 0.12 s as '.12Z', which Amazon's library for C++ takes for another time.
+        # rclone lists 0.12 s as '.12Z', which Amazon's C++ library reads as another time.
         os.utime(path, ns=(_CHANGED_NS, _CHANGED_NS))
     if server == "rclone":
         with rclone_server(store) as endpoint:
@@ -285,7 +285,7 @@ def _served(store: Path, server: str) -> Iterator[str]:
 
 @contextmanager
 def _client(endpoint: str) -> Iterator[Client]:
-    """Run a coordinator that asks the store at an endpoint."""
+    """Run a coordinator that uses the store at an endpoint, and yield its client."""
     with (
         tempfile.TemporaryDirectory() as folder,
         coordinator_process(
@@ -313,13 +313,13 @@ def _reads(
             NAME,
             Path(folder) / "spark.log",
             master=f"local[{case.slots}]",
-            # A JVM that runs already has an environment of its own.
+            # A JVM that already runs keeps its own environment.
             conf={f"spark.executorEnv.{name}": value for name, value in through_proxy.items()},
         ) as spark,
     ):
         spark.range(10).count()
         asks = _asks(spark, client, bucket, case)
-        # Starts the Python workers, and what they import.
+        # Starts the Python workers, and imports their packages.
         asks[WINDROW](f"day = {(case.files - 1) // _FILES_PER_FOLDER}")
         reads, answers = [], {}
         for run in range(runs):
@@ -390,7 +390,7 @@ def _asks(
             virtual_hosted_style_request=False,
             client_options={"allow_http": True},
         )
-        return _total(_of(obstore.get(store, key).bytes(), column) for key in keys)
+        return _total(_answer_of(obstore.get(store, key).bytes(), column) for key in keys)
 
     def two_requests() -> Answer:
         count = spark.sparkContext.defaultParallelism
@@ -441,19 +441,21 @@ def _asks(
 
 
 def _duckdb() -> tuple[str, ...]:
-    """Return DuckDB's name where it can read S3."""
+    """Return DuckDB's name if it can read S3, otherwise nothing."""
     import duckdb
 
     try:
         with duckdb.connect() as connection:
             connection.execute("LOAD httpfs")
     except duckdb.Error:
-        console.print("duckdb: left out, since its extension httpfs is not installed", style="dim")
+        console.print(
+            "duckdb: left out, because its extension httpfs is not installed", style="dim"
+        )
         return ()
     return (DUCKDB,)
 
 
-def _of(content: bytes, column: str) -> Answer:
+def _answer_of(content: bytes, column: str) -> Answer:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -468,8 +470,8 @@ def _total(answers: Iterable[Answer]) -> Answer:
 
 
 def _two_requests(column: str) -> Callable[[Iterable[tuple[str, int]]], Iterable[Answer]]:
-    # What it needs travels with it by value.
-    threads, bucket, of = TWO_REQUESTS_THREADS, BUCKET, _of
+    # These locals travel with the function by value.
+    threads, bucket, answer_of = TWO_REQUESTS_THREADS, BUCKET, _answer_of
 
     def read(files: Iterable[tuple[str, int]]) -> Iterable[Answer]:
         import os
@@ -488,7 +490,7 @@ def _two_requests(column: str) -> Callable[[Iterable[tuple[str, int]]], Iterable
 
         with ThreadPoolExecutor(threads) as fetching:
             for content in fetching.map(fetch, files):
-                yield of(content, column)
+                yield answer_of(content, column)
 
     return read
 
@@ -531,7 +533,7 @@ def _per(whole: int, *parts: int) -> tuple[float, ...]:
 
 
 def _middle(reads: list[Read], side: str) -> Read | None:
-    """Return the read of a side that took the median time; None if it never gave an answer."""
+    """Return the read of a side closest to the median time; None if it never gave an answer."""
     found = [read for read in reads if read.side == side and not read.failure]
     if not found:
         return None

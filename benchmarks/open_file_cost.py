@@ -89,7 +89,7 @@ class Fit:
 def main() -> None:
     """Measure, fit and report."""
     parser = arguments("Measure what opening a file costs, in bytes of reading.")
-    parser.add_argument("--columns", help="tables to read, separated by ','; all by default")
+    parser.add_argument("--columns", help="columns to read, separated by ','; all by default")
     given = parser.parse_args()
     columns = given.columns.split(",") if given.columns else None
     require_java()
@@ -171,12 +171,14 @@ def _measure(
     client.register_table(name, str(folder))
     client.refresh(name)
     measured = []
-    for wished in groups:
-        plan = client.plan(name, parallelism=wished)
+    for parallelism in groups:
+        plan = client.plan(name, parallelism=parallelism)
         seconds = []
         for _ in range(runs + warm):
             before_s = tree_cpu_seconds()
-            table = client.read(spark, name, columns=columns, reader="grouped", parallelism=wished)
+            table = client.read(
+                spark, name, columns=columns, reader="grouped", parallelism=parallelism
+            )
             # The noop sink accepts every row and discards it.
             write = table.write.format("noop").mode("overwrite")
             write.save()

@@ -1,6 +1,7 @@
 """Measure when the first byte of a dashboard's pages arrives, with many tables and many files.
 
-Each page is the first that a process is asked for. The peer is the bound that pages have to keep.
+Each page is the first request to a fresh process, and is then requested again. The peer is the
+bound that pages have to keep.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ def _fill(state: Path, tables: int, days: int) -> None:
 
 
 def _first_and_next(state: Path, page: str, *, forked: bool) -> tuple[float, float]:
-    """Return the milliseconds until the first byte of a page, of a process's first and next.
+    """Return the milliseconds until the first byte of a page: a process's first, and its next.
 
-    A forked process is quick to start, but shares what others have loaded.
+    A forked process starts quickly, but shares modules that others have loaded.
     """
     prefix = () if forked else ("env",)
     with (

@@ -2,10 +2,10 @@
 
     python benchmarks/plan_peers.py [--quick] [--json FILE] [--runs N]
 
-An inventory is an Arrow table with the planner's columns `path`, `size_bytes` and `bucket`; others
-are ignored. `write_files` writes its files: each is a Parquet file of exactly that size, with one
-row at the start, a footer at the end and a hole in between. Both peers pack up to `SPLIT_SIZE`, and
-both get one untimed round to warm up.
+An inventory is an Arrow table with the planner's columns `path`, `size_bytes` and `bucket`; other
+columns are ignored. `write_files` writes its files: each is a Parquet file of exactly that size,
+with one row at the start, a footer at the end and a hole in between. Both peers pack up to
+`SPLIT_SIZE`, and both get one untimed round to warm up.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def _total_bytes(inventory: pa.Table) -> int:
 
 
 def _given(inventory: pa.Table) -> str:
-    return f"the inventory has {inventory.num_rows:,} of {_total_bytes(inventory):,} bytes in all"
+    return f"the inventory has {inventory.num_rows:,} files, {_total_bytes(inventory):,} bytes"
 
 
 def _peer_plan(
@@ -347,7 +347,7 @@ def _generated(file_count: int, bucket_count: int) -> pa.Table:
 def _table(plans: list[tuple[int, PeerPlan]]) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("peer")
-    for name in ("files", "buckets", "seconds", "of it packing", "files/s", "groups"):
+    for name in ("files", "buckets", "seconds", "of which packing", "files/s", "groups"):
         table.add_column(name, justify="right")
     for buckets, plan in plans:
         table.add_row(

@@ -141,7 +141,7 @@ def _measure(
 
 
 def _plan_in_a_fork(files: int, buckets: int, hosts: int, strategies: list[str], runs: int) -> None:
-    """Plan in a process that holds nothing of other inventories, and need not import anything."""
+    """Plan in a forked process, which has no other inventories and need not import anything."""
     console.print(f"{files:,} files, {buckets} buckets, {hosts} hosts", style="dim")
     planned = (files, buckets, hosts, strategies, runs)
     process = multiprocessing.get_context("fork").Process(target=_plan_alone, args=planned)
@@ -193,7 +193,7 @@ def _peak_bytes() -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) * 1024
-    raise SystemExit("this system does not say how much memory a process had at most")
+    raise SystemExit("this system does not report the peak memory of a process")
 
 
 def _beside_peers(data: Path, runs: int, *, quick: bool) -> list[Result]:
@@ -237,7 +237,7 @@ def _compare(table: pa.Table, peer: PeerPlan, runs: int) -> list[Result]:
         whole.append(done - started)
         packing.append(done - decoded)
     if (len(files), int(plan.size_bytes.sum())) != (peer.file_count, peer.size_bytes):
-        raise SystemExit(f"Windrow planned other files than {peer.peer}")
+        raise SystemExit(f"Windrow and {peer.peer} planned different files")
     case = f"{peer.file_count:,} files"
     # The first run is for warming up.
     return [

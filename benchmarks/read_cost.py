@@ -3,8 +3,8 @@
     python benchmarks/read_cost.py [--quick] [--json FILE] [--cases NAME,…]
 
 Windrow and Spark with `openCostInBytes=0` take turns in one session. Core seconds hardly depend on
-the machine's other load (`cpu.py`, Linux), but those of the coordinator, which both sides share, are
-also those of its upkeep.
+the machine's other load (`cpu.py`, Linux), but those of the coordinator, which both sides share,
+include its upkeep.
 """
 
 from __future__ import annotations

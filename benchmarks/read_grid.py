@@ -6,9 +6,9 @@ Each cell is one table of up to 1 GB, read by two queries: two numeric columns a
 columns, one of them text, with a distinct count and a shuffle. All sides run in one session, warm,
 in turns. Spark and Windrow open the table once, so that Spark's figures exclude its listing, while
 Windrow's include a plan for each query; those of DuckDB and Polars include listing. `mix` is 2,000
-files of 16 KB and 10 of 32 MB, and is also read by each of Windrow's ways alone. Where there are many
-small files, Spark also reads the same rows out of two files: what is left is the query itself, below
-which nothing that hands rows to Spark can get.
+files of 16 KB and 10 of 32 MB, and is also read by each of Windrow's ways alone. If there are many
+small files, Spark also reads the same rows from two files: the query alone, which is a lower bound
+for anything that hands rows to Spark.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
         for cell in cells:
             console.print(cell.title, style="dim")
             results += _measured(spark, client, cell, written(data, cell), given)
-    print("\n".join([*_grid(results), "", *_bars(results)]))
+    print("\n".join([*_grid(results), "", *_goals(results)]))
     if given.json is not None:
         write_json(
             given.json, NAME, results, quick=given.quick, runs=given.runs, reader=given.reader
@@ -234,12 +234,12 @@ def _grid(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def _bars(results: Sequence[Result]) -> list[str]:
-    """Return for each aim how many cells reach it."""
+def _goals(results: Sequence[Result]) -> list[str]:
+    """Return for each goal how many cells reach it."""
     cases = _by_case(results)
     cells = {cell.title: cell for cell in (*CELLS, *QUICK_CELLS, MIX, QUICK_MIX)}
 
-    def held(
+    def reached(
         what: str, of: Callable[[Cell, str], bool], by: Callable[[Mapping[str, float]], bool]
     ) -> list[str]:
         asked = []
@@ -251,32 +251,32 @@ def _bars(results: Sequence[Result]) -> list[str]:
         return [f"- {what}: {met} of {len(asked)}"] if asked else []
 
     return [
-        *held(
+        *reached(
             "no slower than 1.05 x the better Spark, or by 150 ms",
             lambda *_: True,
             lambda seconds: not _loses(seconds),
         ),
-        *held(
+        *reached(
             "1,000 files or more of at most 64 KB: at least 2 x as fast",
             lambda cell, _: _has_many_small_files(cell, _SMALL_FILE_BYTES),
             lambda seconds: _gain(seconds) >= 2,
         ),
-        *held(
+        *reached(
             "1,000 files or more of 256 KB: faster",
             lambda cell, _: _has_many_small_files(cell, 4 * _SMALL_FILE_BYTES, _SMALL_FILE_BYTES),
             lambda seconds: _gain(seconds) > 1,
         ),
-        *held(
+        *reached(
             "10,000 x 16 KB with the shuffle: at least 8 x the defaults",
             lambda cell, query: cell.name == "10000x16KB" and query == SHUFFLE,
             lambda seconds: seconds[DEFAULTS] / seconds[WINDROW] >= 8,
         ),
-        *held(
+        *reached(
             "10,000 x 16 KB without it: within 1.6 x of DuckDB",
             lambda cell, query: cell.name == "10000x16KB" and query == NUMBERS,
             lambda seconds: seconds[WINDROW] <= 1.6 * seconds[DUCKDB],
         ),
-        *held(
+        *reached(
             "the mix: faster than either way alone and than Spark",
             lambda cell, _: cell.is_mix,
             lambda seconds: (

@@ -146,12 +146,12 @@ def _warm(
 
 def _cold(url: str, data: Path, case: TableSpec, quick: bool) -> list[Result]:
     console.print(f"{case.title}: cold", style="dim")
-    # Only what is on disk can be dropped from memory. Once: it waits for files of all programs.
+    # Only data on disk can be dropped from memory. Called once: it waits for files of all programs.
     os.sync()
     results = []
     for query in queries()[:1] if quick else queries():
         seconds, answers = {}, {}
-        # Starting a process for each takes a quick run longer than all that it reads.
+        # In a quick run, starting a process for each side would take longer than all reads.
         for together in (
             [(WINDROW, SPARK_DEFAULT)] if quick else [(one,) for one in (WINDROW, *PEERS)]
         ):

@@ -2,13 +2,13 @@
 
     python benchmarks/soak.py [--minutes 15] [--before FOLDER] [--quick] [--json FILE]
 
-Three replicas share a PostgreSQL and a Redis, behind a front that tries the next one where a
-connection is refused. Callers plan, publish, refresh, register, and change cache rules, tokens and
-writes, at two thirds of the pace that they reach without a pause. Each minute a replica is killed
-and started again, the first one never; PostgreSQL is restarted once. With `--before`, the folder of
-an earlier version, replicas of that version are replaced one by one instead.
+Three replicas share PostgreSQL and Redis, behind a front that tries the next replica if one refuses
+the connection. Callers plan, publish, refresh, register, and change cache rules, tokens and writes,
+at two thirds of the pace that they reach without a pause. Each minute a replica other than the
+first is killed and started again; PostgreSQL is restarted once. With `--before FOLDER`, replicas of
+the earlier version in that folder are replaced one by one instead.
 
-Each change is numbered. In the end the tables and the audit log must tell of each exactly once.
+Each change is numbered. In the end the tables and the audit log must show each exactly once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from windrow.terminal.consoles import show
 NAME = "soak"
 _REPLICAS = 3
 _SHARE = 2 / 3
-# Plans are kept for so long; what is kept for long is taken to be at its bound after warming up.
+# How long plans are kept; figures count as warm after 1.5 times as long or later.
 _PLAN_TTL_S = 60
 _SAMPLE_EVERY_S = 5.0
 _SETTINGS = {
@@ -55,7 +55,7 @@ _SETTINGS = {
     "WINDROW_SNAPSHOTS__KEEP_LAST": "20",
     "WINDROW_SNAPSHOTS__MAX_AGE": "PT0S",
 }
-# Kept for a day, a year, a week, and for good: a row for each call at most.
+# Kept for longer than a run: at most a row for each request.
 _KEPT_LONGER = ("idempotency_keys", "audit", "plan_history", "tokens", "writes")
 _FLAT_RATIO = 1.1
 _SLACK = {"MB": 10.0, "descriptors": 20.0, "rows": 100.0, "keys": 20.0}
@@ -68,11 +68,11 @@ class Cluster:
     """Replicas behind a front, on one database.
 
     Attributes:
-        url: Of the front.
-        database_url: Of the database.
+        url: URL of the front.
+        database_url: URL of the database.
         folder: Folder of the tables.
-        token: Of an administrator.
-        replicas: Those that run.
+        token: Token of an administrator.
+        replicas: The running replicas.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Cluster:
         self.token = said.split()[-1]
 
     def run_command(self, checkout: Path | None, *words: str) -> str:
-        """Run a command of this version, or of an earlier one; return what it says."""
+        """Run a command of this version, or of an earlier one; return its output."""
         url = {"WINDROW_DATABASE_URL": self.database_url}
         if checkout is None:
             done = run_forked(self.folder.parent, "windrow.cli", *words, **url)
@@ -107,7 +107,7 @@ class Cluster:
         return done.stdout
 
     def start(self, checkout: Path | None = None) -> CoordinatorProcess:
-        """Start a replica, wait until it is ready, and let the front know."""
+        """Start a replica, wait until it is ready, and add it to the front."""
         self._started += 1
         with ExitStack() as stack:
             replica = stack.enter_context(
@@ -130,11 +130,11 @@ class Cluster:
         self._end(self.replicas[number], self.replicas[number].kill)
 
     def stop(self, number: int) -> None:
-        """Ask a replica to finish what it does and end, as an operator would."""
+        """Ask a replica to finish its work and end, as an operator would."""
         self._end(self.replicas[number], self.replicas[number].stop)
 
     def _end(self, replica: CoordinatorProcess, how: Callable[[], object]) -> None:
-        # The front learns it by the connections that are refused.
+        # The replica ends first, so the front notices it by refused connections.
         how()
         self._front.targets = [one for one in self._front.targets if one != _address(replica)]
         self.replicas = [one for one in self.replicas if one is not replica]
@@ -151,7 +151,7 @@ class Cluster:
             self.kill(0)
 
     def logs(self) -> Iterator[str]:
-        """Yield what each replica has logged."""
+        """Yield the log of each replica."""
         for log in sorted(self.folder.parent.glob("replica*.log")):
             yield log.read_text()
 
@@ -159,12 +159,12 @@ class Cluster:
     def called(
         self, run: str, paces: dict[str, float], checkout: Path | None = None
     ) -> Iterator[Done]:
-        """Have callers call until the end of the block; then tell what was done.
+        """Run callers until the end of the block, and then fill in the outcome of their calls.
 
         Args:
-            run: Begins the names of what they make.
+            run: Prefix of the names of everything that they make.
             paces: See `Calls`.
-            checkout: The version of the client; by default this one.
+            checkout: Folder of the client's version; by default this one.
         """
         calls = Calls(run=run, url=self.url, token=self.token, folder=str(self.folder), paces=paces)
         process = subprocess.Popen(
@@ -190,7 +190,7 @@ class Cluster:
 @contextmanager
 def cluster(replicas: int, before: Path | None = None) -> Iterator[Cluster]:
     """Run replicas, of an earlier version if its checkout is given, until the end of the block."""
-    # Not below a folder that the server cannot enter.
+    # In a folder that the database server can enter.
     folder = Path(mkdtemp(prefix="windrow-soak-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -224,12 +224,12 @@ def _address(replica: CoordinatorProcess) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class Account:
-    """What the database tells of the changes of a run.
+    """The changes of a run, compared with the database.
 
     Attributes:
-        changes: How many there should be.
-        lost: Those that it does not tell of.
-        doubled: Those that it tells of twice, or that nobody made.
+        changes: Number of expected changes.
+        lost: Changes that the database does not show.
+        doubled: Changes that it shows twice, or that nobody made.
     """
 
     changes: int = 0
@@ -237,7 +237,7 @@ class Account:
     doubled: list[str] = field(default_factory=list)
 
     def compare(self, expected: Counter[str], found: Counter[str]) -> None:
-        """Add changes that should be there, and those that are."""
+        """Add expected changes, and those that were found."""
         self.changes += expected.total()
         self.lost += sorted((expected - found).elements())
         self.doubled += sorted((found - expected).elements())
@@ -247,9 +247,9 @@ def account(database_url: str, run: str, done: Done, *, audited: bool = True) ->
     """Compare the calls of a run with the tables of the database and with its audit log.
 
     Args:
-        database_url: The database.
-        run: The run.
-        done: What it did.
+        database_url: URL of the database.
+        run: Name of the run.
+        done: Outcome of its calls.
         audited: Whether all replicas had an audit log.
     """
     made = {kind: range(1, done.made.get(kind, 0) + 1) for kind in KINDS}
@@ -260,7 +260,7 @@ def account(database_url: str, run: str, done: Done, *, audited: bool = True) ->
             return Counter(connection.execute(query.encode(), values))
 
         def snapshots(name: str, kind: str, size: int) -> None:
-            # Ids are never used twice, so that the last one is the number of publications.
+            # Ids are never used twice, so the last one is the number of publications.
             last = f"SELECT '{name} ' || last_snapshot_id FROM tables WHERE name = %s"
             told.compare(Counter([f"{name} {len(made[kind])}"]), found(last, name))
             kept = (
@@ -293,7 +293,7 @@ def account(database_url: str, run: str, done: Done, *, audited: bool = True) ->
             ),
         )
         told.compare(
-            # The store keeps the newest thousand of a table.
+            # The store keeps the newest thousand writes of a table.
             Counter(f"write {n:032x} undone" for n in made["writes"][-1_000:]),
             found(
                 "SELECT 'write ' || write_id || ' ' || state FROM writes JOIN tables "
@@ -337,7 +337,7 @@ def _records(run: str, made: dict[str, range]) -> Counter[str]:
     return Counter(records)
 
 
-# --- what a cluster takes ----------------------------------------------------
+# --- figures of a cluster ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,15 +353,15 @@ class Trend:
     """A figure after warming up: medians of the first, middle and last third, and a slope.
 
     Attributes:
-        name: What it is, such as `rows of plans`.
+        name: Name of the figure, such as `rows of plans`.
         unit: Its unit.
         start: Median of the first third.
-        middle: Of the second.
-        end: Of the last.
-        a_minute: By how much it grew each minute, by least squares.
+        middle: Median of the second.
+        end: Median of the last.
+        a_minute: Growth per minute, by least squares.
         expected: `flat`; or `kept longer` for rows that are kept longer than the run.
-        holds: Whether it is as expected: at the end at most a tenth more than in the middle, or
-            some (see `_SLACK`); of what is kept longer, at most one row for each request.
+        holds: Whether it is as expected: at the end at most a tenth above the middle, or above it
+            by at most `_SLACK`; if rows are kept longer, at most one row for each request.
     """
 
     name: str
@@ -383,7 +383,7 @@ def sampled(cluster: Cluster, every_s: float) -> Iterator[list[Sample]]:
 
     def take() -> None:
         while not ended.wait(every_s):
-            # Stopped servers tell nothing.
+            # A stopped server gives no figures.
             with suppress(psycopg.Error, redis.RedisError, OSError):
                 samples.append(Sample(time.monotonic() - began, _figures(cluster)))
 
@@ -397,7 +397,7 @@ def sampled(cluster: Cluster, every_s: float) -> Iterator[list[Sample]]:
 
 
 def _figures(cluster: Cluster) -> dict[str, float]:
-    # The first replica is never killed, so that its figures tell of a leak.
+    # The first replica is never killed, so its figures would show a leak.
     folder = Path(f"/proc/{cluster.replicas[0].process.pid}")
     resident = int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     found = {
@@ -452,15 +452,15 @@ def trends(samples: Sequence[Sample], warm_s: float, requests: int) -> list[Tren
 
 @dataclass(slots=True)
 class Soaked:
-    """What a run showed.
+    """The results of a run.
 
     Attributes:
-        done: What callers did, by run.
-        told: What the database tells of it.
-        paces: Calls of each kind in a second.
-        events: What was done to the servers.
-        trends: What they took.
-        tracebacks: Lines of logs that begin one.
+        done: Outcome of the calls, by run.
+        told: The changes of the calls, compared with the database.
+        paces: Calls of each kind per second.
+        events: Number of times that each event was caused.
+        trends: Trends of the cluster's figures.
+        tracebacks: Number of tracebacks in the logs.
     """
 
     done: dict[str, Done] = field(default_factory=dict)
@@ -488,7 +488,7 @@ def soak(
     Args:
         shared: The cluster.
         seconds: Duration of the load; more if the servers take longer to start.
-        measured_s: For how long the paces are measured.
+        measured_s: Seconds for which the paces are measured.
         kills: How often a replica is killed, at even intervals.
         restarts: How often the database is restarted.
     """
@@ -528,12 +528,12 @@ def roll(shared: Cluster, seconds: float, pace: float, *, before: Path | None = 
     Args:
         shared: The cluster.
         seconds: Duration of the load before, between and after, together.
-        pace: Calls of each kind in a second.
-        before: Checkout of the earlier version that the replicas and the callers are of; the
-            database is upgraded before the first replica is replaced.
+        pace: Calls of each kind per second.
+        before: Checkout of the earlier version of the replicas and the callers; the database is
+            upgraded before the first replica is replaced.
     """
     found = Soaked()
-    # Earlier versions do not know all calls; and clients are upgraded after their coordinators.
+    # Earlier versions lack some calls, and clients are upgraded after their coordinators.
     kinds = KINDS if before is None else [kind for kind in KINDS if kind != "tokens"]
     found.paces = dict.fromkeys(kinds, pace)
     replicas = len(shared.replicas)
@@ -573,11 +573,15 @@ def _tracebacks(shared: Cluster) -> int:
 
 
 def main() -> None:
-    """Run and report; the exit code tells whether all holds."""
+    """Run and report; exit with 1 if anything is not as expected."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--minutes", type=float, default=15.0)
-    parser.add_argument("--pace", type=float, default=5.0, help="with --before: calls of each kind")
-    parser.add_argument("--before", type=Path, metavar="FOLDER", help="checkout to be replaced")
+    parser.add_argument(
+        "--pace", type=float, default=5.0, help="with --before: calls of each kind per second"
+    )
+    parser.add_argument(
+        "--before", type=Path, metavar="FOLDER", help="checkout of the version to be replaced"
+    )
     given = parser.parse_args()
     load_before = os.getloadavg()[0]
     seconds = 20.0 if given.quick else given.minutes * 60
@@ -606,7 +610,7 @@ def main() -> None:
 
 def _show(found: Soaked) -> None:
     calls = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("calls", "of", "a second", "made", "slowest"):
+    for title in ("calls", "run", "per second", "made", "slowest"):
         calls.add_column(title)
     for run, done in found.done.items():
         for kind, made in done.made.items():

@@ -22,7 +22,7 @@ _LAYOUT = 1
 _FILES_PER_FOLDER = 100
 _FILES_PER_CALL = 200
 _MAX_ROWS_PER_CALL = 2_000_000
-# To start processes takes longer than to write these.
+# Starting processes takes longer than writing so little.
 _FEW_FILES, _FEW_ROWS = 400, 200_000
 # Measured size of a file with these columns: a footer, and bytes per row.
 _FOOTER_BYTES, _BYTES_PER_ROW = 2_000, 22.5

@@ -2,9 +2,9 @@
 
     python benchmarks/watching.py [--quick] [--json FILE] [--files N] [--plans N]
 
-Coordinators over one PostgreSQL and one Redis plan the same table, each in its turn: one that asks
-for no token and measures nothing, and others, each with one thing more than the one before. One
-caller waits for each plan before it asks for the next; every plan has a different filter.
+Coordinators that share PostgreSQL and Redis plan the same table in turns: the first requires no
+token and measures nothing, and each of the others has one feature more than the one before. One
+caller waits for each plan before it requests the next; every plan has a different filter.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PLAIN = "none of them"
 
 @dataclass
 class Watched:
-    """A coordinator, and the seconds of its plans and of its processor."""
+    """A coordinator, the seconds of its plans, and its processor time."""
 
     name: str
     process: CoordinatorProcess
@@ -67,7 +67,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Figure:
-    """What plans cost one coordinator."""
+    """The cost of plans for one coordinator."""
 
     name: str
     p50_ms: float
@@ -150,7 +150,7 @@ def _take_turns(watched: list[Watched], plans: int) -> None:
             one.plan(number)
     before = [_cpu_s(one.process) for one in watched]
     for number in range(plans):
-        # Another begins each turn: what a plan leaves behind must not always disturb the same one.
+        # Each turn begins with another one: a plan's after-effects must not always hit the same.
         first = number % len(watched)
         for one in watched[first:] + watched[:first]:
             one.seconds.append(one.plan(number))
@@ -165,7 +165,7 @@ def _cpu_s(process: CoordinatorProcess) -> float:
 
 
 def _figure(one: Watched, plain: Watched, plans: int) -> Figure:
-    # Each plan is compared with the one of the same turn: what disturbs one disturbs the other.
+    # Each plan is compared with that of the same turn, because a disturbance affects both.
     more = [here - there for here, there in zip(one.seconds, plain.seconds, strict=True)]
     return Figure(
         name=one.name,

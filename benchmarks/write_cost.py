@@ -1,11 +1,11 @@
-"""Measure the cost of a checked write, compared with Spark's own into the same partitions.
+"""Measure the cost of a checked write, compared with Spark's own write of the same partitions.
 
     python benchmarks/write_cost.py [--quick] [--json FILE] [--runs N]
 
-1,000,000 rows in 99 partitions, from files. The peer is `df.repartition(key).write.partitionBy(key)`,
-which checks nothing. The sides take turns, so that other load on the machine affects all of them;
-ratios are medians over the turns. CPU time is that of driver, JVM and coordinator together (`cpu.py`,
-Linux); other load changes it less than the time.
+1,000,000 rows in 99 partitions, from files. The peer is
+`df.repartition(key).write.partitionBy(key)`, which checks nothing. The sides take turns, so that
+other load on the machine affects all of them; ratios are medians over the turns. CPU time is that
+of driver, JVM and coordinator together (`cpu.py`, Linux); other load changes it less than the time.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _table(
 ) -> RichTable:
     table = RichTable(title=what, box=box.SIMPLE_HEAD, title_style="")
     table.add_column("")
-    for head in ("median", "least", "beside Spark", "CPU time", "beside Spark"):
+    for head in ("median", "shortest", "ratio to Spark", "CPU time", "ratio to Spark"):
         table.add_column(head, justify="right")
     for way, taken in seconds.items():
         cpu = cpu_seconds[way]

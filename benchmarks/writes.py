@@ -5,8 +5,8 @@
 The files are real Parquet, in one folder per day; in one table the days grow, in the other their
 sizes follow Zipf's law. The peers are the textbook's schemes, and Spark's own REBALANCE with two
 advisory sizes. The bytes per row are measured by writing two days beforehand. Each timed write
-includes all that it needs: sampling of ranges, counting of keys, planning. Its rows are compared
-with the input.
+includes everything that it needs: sampling of ranges, counting of keys, planning. Its rows are
+compared with the input.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EXACT, WHOLE = "exact plan", "client.write: exact, checked, committed"
 MAX_EXPLODED_FILES = 4_000
 # Sane files: hardly any small files on days with more than one, and no huge file.
 MAX_SMALL_SHARE, MAX_LARGEST = 0.05, 1.5
-# Name, rows of each day, and files of the target size a day.
+# Name, rows of each day, and files of the target size per day.
 YEARS = (("growing", growing, 5), ("Zipf", zipf, 9))
 _TASK = re.compile(r"part-(\d+)-")
 
@@ -165,7 +165,7 @@ class Bench:
         expected = _fingerprint(self._spark, rows)
         per_row = self._bytes_per_row(events)
         ways = self._ways(rows, year, per_row)
-        # Others differ from these in a number alone.
+        # These differ from other schemes only in a number.
         for scheme in () if warm else ("salted x 3", "REBALANCE, 3 T"):
             del ways[scheme]
         console.print(f"{year.name}: {row_count:,} rows, {per_row:.1f} bytes a row", style="dim")
